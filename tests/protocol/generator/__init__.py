@@ -1,0 +1,5 @@
+"""The schema compiler: kio's dataclass metadata in, ``trionet/protocol``'s generated modules out.
+
+Reading order: ``apis`` (what is generated), ``schema`` (the model), ``lines`` (text), ``decoding``
+and ``encoding`` (one function per distinct layout), ``classes``, ``modules``, ``cli``.
+"""

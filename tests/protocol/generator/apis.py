@@ -1,0 +1,128 @@
+"""What is generated, and the facts about Kafka's schema that kio's metadata does not carry."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: Every API that a client may send; the rest of kio's 89 run between Kafka's own nodes or belong
+#: to share and streams groups. Adding a line here and generating again adds an API.
+APIS: Final = (
+    "produce",
+    "fetch",
+    "list_offsets",
+    "metadata",
+    "offset_commit",
+    "offset_fetch",
+    "find_coordinator",
+    "join_group",
+    "heartbeat",
+    "leave_group",
+    "sync_group",
+    "describe_groups",
+    "list_groups",
+    "sasl_handshake",
+    "api_versions",
+    "create_topics",
+    "delete_topics",
+    "delete_records",
+    "init_producer_id",
+    "offset_for_leader_epoch",
+    "add_partitions_to_txn",
+    "add_offsets_to_txn",
+    "end_txn",
+    "txn_offset_commit",
+    "describe_acls",
+    "create_acls",
+    "delete_acls",
+    "describe_configs",
+    "alter_configs",
+    "alter_replica_log_dirs",
+    "describe_log_dirs",
+    "sasl_authenticate",
+    "create_partitions",
+    "create_delegation_token",
+    "renew_delegation_token",
+    "expire_delegation_token",
+    "describe_delegation_token",
+    "delete_groups",
+    "elect_leaders",
+    "incremental_alter_configs",
+    "alter_partition_reassignments",
+    "list_partition_reassignments",
+    "offset_delete",
+    "describe_client_quotas",
+    "alter_client_quotas",
+    "describe_user_scram_credentials",
+    "alter_user_scram_credentials",
+    "describe_quorum",
+    "update_features",
+    "describe_cluster",
+    "describe_producers",
+    "describe_transactions",
+    "list_transactions",
+    "consumer_group_heartbeat",
+    "consumer_group_describe",
+    "get_telemetry_subscriptions",
+    "push_telemetry",
+    "list_config_resources",
+    "describe_topic_partitions",
+)
+
+#: Messages that travel inside the byte fields of JoinGroup and SyncGroup; they have no API key.
+DATA: Final = ("consumer_protocol_subscription", "consumer_protocol_assignment")
+
+#: API keys that Kafka 4.0 removed: still worth a name in logs.
+REMOVED_API_KEYS: Final = {
+    4: "LeaderAndIsr",
+    5: "StopReplica",
+    6: "UpdateMetadata",
+    7: "ControlledShutdown",
+}
+
+#: Request fields that Kafka's schema calls ignorable: a version that lacks one drops its value.
+#: Any other request field raises when it is set and the version lacks it. Fields of responses are
+#: all ignorable here: a broker answers with what the asker's version can carry.
+IGNORABLE: Final = frozenset(
+    {
+        ("ApiVersionsRequest", "client_software_name"),
+        ("ApiVersionsRequest", "client_software_version"),
+        ("DeleteTopicsRequest", "topic_names"),
+        ("FetchRequest", "cluster_id"),
+        ("FetchRequest", "max_bytes"),
+        ("FetchRequest", "isolation_level"),
+        ("FetchRequest", "session_id"),
+        ("FetchRequest", "session_epoch"),
+        ("FetchRequest", "rack_id"),
+        ("FetchTopic", "topic"),
+        ("FetchTopic", "topic_id"),
+        ("FetchPartition", "current_leader_epoch"),
+        ("FetchPartition", "log_start_offset"),
+        ("FetchPartition", "replica_directory_id"),
+        ("FetchPartition", "high_watermark"),
+        ("ForgottenTopic", "topic"),
+        ("ForgottenTopic", "topic_id"),
+        ("JoinGroupRequest", "rebalance_timeout_ms"),
+        ("JoinGroupRequest", "reason"),
+        ("MemberIdentity", "reason"),
+        ("ListOffsetsPartition", "current_leader_epoch"),
+        ("ListOffsetsRequest", "timeout_ms"),
+        ("MetadataRequestTopic", "topic_id"),
+        ("OffsetCommitRequest", "generation_id_or_member_epoch"),
+        ("OffsetCommitRequest", "member_id"),
+        ("OffsetCommitRequest", "retention_time_ms"),
+        ("OffsetCommitRequestTopic", "name"),
+        ("OffsetCommitRequestTopic", "topic_id"),
+        ("OffsetCommitRequestPartition", "committed_leader_epoch"),
+        ("OffsetFetchRequestGroup", "member_id"),
+        ("OffsetFetchRequestGroup", "member_epoch"),
+        ("OffsetFetchRequestTopics", "name"),
+        ("OffsetFetchRequestTopics", "topic_id"),
+        ("OffsetForLeaderEpochRequest", "replica_id"),
+        ("OffsetForLeaderPartition", "current_leader_epoch"),
+        ("TopicProduceData", "name"),
+        ("TopicProduceData", "topic_id"),
+        ("SyncGroupRequest", "protocol_type"),
+        ("SyncGroupRequest", "protocol_name"),
+        ("TxnOffsetCommitRequestPartition", "committed_leader_epoch"),
+    }
+)

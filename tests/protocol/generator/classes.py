@@ -1,0 +1,156 @@
+"""One class per struct, over all versions of its message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .lines import Lines
+from .schema import Field, Message, Struct
+
+#: The Python type of a single value of each kind.
+PYTHON = {
+    "bool": "bool",
+    "float64": "float",
+    "uuid": "bytes",
+    "string": "str",
+    "bytes": "bytes",
+}
+
+
+@dataclass
+class Merged:
+    """A field over all versions that have it."""
+
+    field: Field
+    versions: list[int]
+    nullable: bool
+
+
+def merge(message: Message) -> dict[str, list[Merged]]:
+    """For each struct name, inner structs first, its fields over all versions in wire order."""
+    merged: dict[str, list[Merged]] = {}
+    for version, struct in sorted(message.structs(), key=lambda found: -found[0]):
+        _add(merged.setdefault(struct.name, []), struct, version)
+    order: list[str] = []
+    for version in sorted(message.versions, reverse=True):
+        _inner_first(message.versions[version], order)
+    return {name: merged[name] for name in order}
+
+
+def _inner_first(struct: Struct, order: list[str]) -> None:
+    for field in struct.fields:
+        if field.struct is not None:
+            _inner_first(field.struct, order)
+    if struct.name not in order:
+        order.append(struct.name)
+
+
+def _add(known: list[Merged], struct: Struct, version: int) -> None:
+    """Add an older version's fields, each new one after the field it follows there."""
+    place = 0
+    for field in struct.fields:
+        names = [each.field.name for each in known]
+        if field.name in names:
+            place = names.index(field.name)
+            each = known[place]
+            assert (each.field.kind, each.field.array) == (field.kind, field.array), field
+            assert each.field.default == field.default, field
+            each.versions.insert(0, version)
+            each.nullable |= field.nullable
+        else:
+            known.insert(place, Merged(field, [version], field.nullable))
+        place += 1
+
+
+def missing_fields(
+    merged: dict[str, list[Merged]], struct: Struct, ignorable: bool | None
+) -> list[tuple[str, str]]:
+    """The fields that ``struct``'s version lacks, with their defaults.
+
+    Args:
+        ignorable: only those that may (True) or may not (False) vanish; None for all.
+    """
+    present = {field.name for field in struct.fields}
+    return [
+        (each.field.name, each.field.default)
+        for each in merged[struct.name]
+        if each.field.name not in present
+        and (ignorable is None or each.field.ignorable == ignorable)
+    ]
+
+
+def class_text(name: str, what: str, fields: list[Merged], versions: list[int]) -> str:
+    """The source of the class, with ``what`` as its docstring and ``versions`` having it."""
+    write = Lines()
+    with write.indented(f"class {name}(Message):"):
+        write(f'"""{what}."""')
+        write("")
+        names = [f'"{each.field.name}"' for each in fields]
+        _tuple(write, "__slots__", [*names, '"unknown_tags"'])
+        uuids = [f'"{each.field.name}"' for each in fields if each.field.kind == "uuid"]
+        if uuids:
+            _tuple(write, "_uuids", uuids)
+        write("")
+        with write.indented("def __init__("):
+            write("self,")
+            write("*,")
+            for each in fields:
+                comment = "" if each.versions == versions else f"  # {span(each.versions)}"
+                write(f"{each.field.name}: {_parameter(each)},{comment}")
+            write("unknown_tags: tuple[tuple[int, bytes], ...] = (),")
+        with write.indented(") -> None:"):
+            for each in fields:
+                write(f"self.{each.field.name} = {_initial(each)}")
+            write("self.unknown_tags = unknown_tags")
+    return "\n".join(line.rstrip() for line in write.text().split("\n"))
+
+
+def span(versions: list[int]) -> str:
+    """``v3``, ``v3-7``, or ``v3-7, v9`` for versions in ascending order."""
+    runs: list[list[int]] = []
+    for version in versions:
+        if runs and runs[-1][1] == version - 1:
+            runs[-1][1] = version
+        else:
+            runs.append([version, version])
+    return ", ".join(f"v{a}" if a == b else f"v{a}-{b}" for a, b in runs)
+
+
+def _tuple(write: Lines, name: str, parts: list[str]) -> None:
+    text = f"{name} = ({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+    if len(text) <= 96:
+        write(text)
+        return
+    with write.indented(f"{name} = ("):
+        for part in parts:
+            write(f"{part},")
+    write(")")
+
+
+def _type(each: Merged) -> str:
+    field = each.field
+    if field.struct is not None:
+        kind = field.struct.name
+    elif field.kind == "records":
+        return "Records" if field.side == "request" else "RecordsChunk"
+    else:
+        kind = PYTHON.get(field.kind, "int")
+    if field.array:
+        kind = f"list[{kind}]"
+    absent = field.struct is not None and field.tag is not None and not field.array
+    return f"{kind} | None" if each.nullable or absent else kind
+
+
+def _needs_fresh(each: Merged) -> bool:
+    return each.field.default == "[]" or each.field.default.endswith("()")
+
+
+def _parameter(each: Merged) -> str:
+    return f"{_type(each)} = {'UNSET' if _needs_fresh(each) else each.field.default}"
+
+
+def _initial(each: Merged) -> str:
+    name = each.field.name
+    if not _needs_fresh(each):
+        return name
+    return f"{each.field.default} if {name} is UNSET else {name}"

@@ -1,0 +1,66 @@
+"""Write the generated modules, or compare them with what is committed."""
+
+from __future__ import annotations
+
+import argparse
+from importlib.metadata import version
+from pathlib import Path
+
+from .apis import APIS, DATA
+from .modules import api_keys_module, api_module, error_codes_module, registry_module
+from .schema import load_api
+
+PROTOCOL = Path(__file__).parents[3] / "trionet" / "protocol"
+
+#: The generated text names this version as its source.
+KIO_VERSION = "0.6.5"
+
+
+def generate() -> dict[Path, str]:
+    """Every generated file's path below ``trionet/protocol`` and its text."""
+    if version("kio") != KIO_VERSION:
+        raise SystemExit(f"kio {KIO_VERSION} is needed, {version('kio')} is installed")
+    apis = [load_api(module) for module in APIS]
+    files = {
+        Path("api_keys.py"): api_keys_module(),
+        Path("error_codes.py"): error_codes_module(),
+        Path("messages/registry.py"): registry_module(apis),
+        Path("messages/__init__.py"): '"""The generated messages: one module per API."""\n',
+    }
+    for api in [*apis, *(load_api(module) for module in DATA)]:
+        files[Path("messages") / f"{api.module}.py"] = api_module(api)
+    return files
+
+
+def differences(files: dict[Path, str], root: Path = PROTOCOL) -> list[str]:
+    """The names of files that are missing, stale or no longer generated."""
+    stale = [
+        str(name)
+        for name, text in files.items()
+        if not (root / name).is_file() or (root / name).read_text("utf-8") != text
+    ]
+    known = {root / name for name in files}
+    left = [
+        str(path.relative_to(root)) for path in (root / "messages").glob("*.py")
+        if path not in known
+    ]
+    return sorted(stale + left)
+
+
+def main(argv: list[str]) -> int:
+    """Generate (or, with ``--check``, compare); returns the exit status."""
+    parser = argparse.ArgumentParser(prog="generate", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    check = parser.parse_args(argv).check
+    files = generate()
+    changed = differences(files)
+    if check:
+        for name in changed:
+            print(f"{name}: differs from what the generator writes")
+        return 1 if changed else 0
+    for name, text in files.items():
+        target = PROTOCOL / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, "utf-8")
+    print(f"{len(files)} files written, {len(changed)} of them changed")
+    return 0

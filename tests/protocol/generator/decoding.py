@@ -1,0 +1,240 @@
+"""Decoders: one function per distinct layout of a message, its structs and arrays inlined.
+
+A run of fixed-size fields is one ``Struct`` together with the length prefix, array count or tag
+count that follows it. Slices never fail, but positions only grow, so one comparison at the end
+finds every overrun.
+"""
+
+from __future__ import annotations
+
+from .lines import Formats, Lines, width_of
+from .schema import CODES, Field, Struct
+
+
+class Decoder:
+    """Writes the decoder of one message at one version.
+
+    Args:
+        absent: for each struct name, the fields that this version lacks, with their defaults.
+        tag_readers: for each struct name, the function that reads its tag section.
+    """
+
+    def __init__(
+        self,
+        formats: Formats,
+        absent: dict[str, list[tuple[str, str]]],
+        tag_readers: dict[str, str],
+    ) -> None:
+        self._formats = formats
+        self._absent = absent
+        self._tag_readers = tag_readers
+        self._lines = Lines(depth=1)
+        self._run: list[tuple[str, str]] = []
+        self._names: dict[str, int] = {}
+
+    def message(self, struct: Struct) -> str:
+        """The body of ``def decode(buf, pos) -> message``."""
+        write = self._lines
+        if _has_records(struct):
+            write("view = memoryview(buf)")
+        write("size = len(buf)")
+        with write.indented("try:"):
+            self._struct(struct, "message")
+        with write.indented("except MALFORMED as error:"):
+            write(f'raise malformed("{struct.name}", error) from error')
+        with write.indented("if pos != size:"):
+            write(f'raise bad_end("{struct.name}", pos, size)')
+        write("return message")
+        return write.text()
+
+    def tag_section(self, struct: Struct) -> str:
+        """The body of ``def tags(target, buf, pos, count) -> pos`` for a struct with known tags."""
+        write = self._lines
+        if any(field.struct and _has_records(field.struct) for field in struct.tagged):
+            write("view = memoryview(buf)")
+        write("size = len(buf)")
+        write("count, pos = tag_count(buf, pos, count)")
+        write("tag = -1")
+        write("unknown: list[tuple[int, bytes]] = []")
+        with write.indented("for _ in range(count):"):
+            write("tag, end, pos = tag_head(buf, pos, tag)")
+            for index, field in enumerate(struct.tagged):
+                word = "elif" if index else "if"
+                with write.indented(f"{word} tag == {field.tag}:"):
+                    self._field(struct, field, "target")
+                    self._flush()
+                    with write.indented("if pos != end:"):
+                        write(f'raise bad_tag("{struct.name}.{field.name}")')
+            with write.indented("else:"):
+                write("unknown.append((tag, bytes(buf[pos:end])))")
+                write("pos = end")
+        write("target.unknown_tags = tuple(unknown)")
+        write("return pos")
+        return write.text()
+
+    def _struct(self, struct: Struct, target: str) -> None:
+        write = self._lines
+        write(f"{target} = new({struct.name})")
+        for field in struct.untagged:
+            self._field(struct, field, target)
+        if struct.flexible:
+            self._run.append(("k", "B"))
+            self._flush()
+        else:
+            self._flush()
+        self._defaults(struct, target)
+        if not struct.flexible:
+            write(f"{target}.unknown_tags = ()")
+            return
+        with write.indented("if k:"):
+            if struct.tagged:
+                write(f"pos = {self._tag_readers[struct.name]}({target}, buf, pos, k)")
+            else:
+                write(f"{target}.unknown_tags, pos = read_tags(buf, pos, k)")
+        with write.indented("else:"):
+            write(f"{target}.unknown_tags = ()")
+
+    def _defaults(self, struct: Struct, target: str) -> None:
+        """Give the fields that are not on the wire their defaults: lists one each, as they
+        change."""
+        by_value: dict[str, list[str]] = {}
+        missing = self._absent.get(struct.name, [])
+        for name, default in [*missing, *((f.name, f.default) for f in struct.tagged)]:
+            if default == "[]" or default.endswith("()"):
+                self._lines(f"{target}.{name} = {default}")
+            else:
+                by_value.setdefault(default, []).append(f"{target}.{name}")
+        for default, targets in by_value.items():
+            self._lines(" = ".join([*targets, default]))
+
+    def _field(self, owner: Struct, field: Field, target: str) -> None:
+        label = f"{owner.name}.{field.name}"
+        place = f"{target}.{field.name}"
+        if field.array:
+            self._array(owner, field, place, label)
+        elif field.kind in CODES:
+            self._run.append((place, CODES[field.kind]))
+        elif field.struct is not None:
+            self._nested(field, field.struct, place)
+        else:
+            self._sized(owner.flexible, field, place, label)
+
+    def _nested(self, field: Field, struct: Struct, place: str) -> None:
+        inner = self._name(struct.name)
+        if not field.nullable:
+            self._flush()
+            self._struct(struct, inner)
+            self._lines(f"{place} = {inner}")
+            return
+        self._run.append(("n", "b"))  # KIP-893: one byte says whether the struct is there
+        self._flush()
+        with self._lines.indented("if n == 1:"):
+            self._struct(struct, inner)
+            self._lines(f"{place} = {inner}")
+        with self._lines.indented("elif n == -1:"):
+            self._lines(f"{place} = None")
+        with self._lines.indented("else:"):
+            self._lines(f'bad_length("{place.split(".")[-1]}", n)')
+
+    def _length(self, flexible: bool, prefix: str) -> None:
+        """Read a length or count into ``n``: compact ones are one more than what they count."""
+        self._run.append(("n", "B" if flexible else prefix))
+        self._flush()
+        if flexible:
+            with self._lines.indented("if n > 127:"):
+                self._lines("n, pos = read_varint(buf, pos, n)")
+
+    def _check_null(self, flexible: bool, nullable: bool, label: str) -> None:
+        if flexible and nullable:
+            return
+        test = "n == 0" if flexible else "n < -1" if nullable else "n < 0"
+        with self._lines.indented(f"if {test}:"):
+            self._lines(f'bad_length("{label}", n)')
+
+    def _sized(self, flexible: bool, field: Field, place: str, label: str) -> None:
+        self._length(flexible, "h" if field.kind == "string" else "i")
+        self._check_null(flexible, field.nullable, label)
+        value = _slice(field.kind, flexible)
+        if field.nullable:
+            value += " if n else None" if flexible else " if n >= 0 else None"
+        self._lines(f"{place} = {value}")
+
+    def _array(self, owner: Struct, field: Field, place: str, label: str) -> None:
+        write = self._lines
+        flexible = owner.flexible
+        self._length(flexible, "i")
+        self._check_null(flexible, field.nullable, label)
+        if not field.nullable:
+            self._elements(flexible, field, place, label)
+            return
+        with write.indented("if n == 0:" if flexible else "if n < 0:"):
+            write(f"{place} = None")
+        with write.indented("else:"):
+            self._elements(flexible, field, place, label)
+
+    def _elements(self, flexible: bool, field: Field, place: str, label: str) -> None:
+        write = self._lines
+        count = "n - 1" if flexible else "n"
+        if field.kind in CODES:
+            code = CODES[field.kind]
+            call = f"({count}, buf, pos)" if code == "16s" else f'("{code}", {count}, buf, pos)'
+            reader = "read_uuids" if code == "16s" else "read_array"
+            write(f"{place}, pos = {reader}{call}")
+            return
+        with write.indented(f"if n > size - pos{' + 1' if flexible else ''}:"):
+            write(f'bad_count("{label}", n)')
+        items = self._name(field.name)
+        kind = field.struct.name if field.struct else "str" if field.kind == "string" else "bytes"
+        write(f"{items}: list[{kind}] = []")
+        write(f"{place} = {items}")
+        with write.indented(f"for _ in range({'1, n' if flexible else 'n'}):"):
+            if field.struct is not None:
+                item = self._name(field.struct.name)
+                self._struct(field.struct, item)
+                write(f"{items}.append({item})")
+            else:
+                self._length(flexible, "h" if field.kind == "string" else "i")
+                self._check_null(flexible, False, label)
+                write(f"{items}.append({_slice(field.kind, flexible)})")
+
+    def _flush(self) -> None:
+        if not self._run:
+            return
+        targets = [target for target, _ in self._run]
+        codes = "".join(code for _, code in self._run)
+        self._run = []
+        if codes == "B":
+            self._lines(f"{targets[0]} = buf[pos]")
+        elif len(targets) == 1:
+            self._lines(f"{targets[0]} = {self._formats.reader(codes)}(buf, pos)[0]")
+        else:
+            self._lines(f"{', '.join(targets)} = {self._formats.reader(codes)}(buf, pos)")
+        self._lines(f"pos += {width_of(codes)}")
+
+    def _name(self, wanted: str) -> str:
+        """A local name of its own for every struct and array of the function."""
+        name = "".join("_" + letter.lower() if letter.isupper() else letter for letter in wanted)
+        name = name.lstrip("_")
+        number = self._names.get(name, 0)
+        self._names[name] = number + 1
+        return f"{name}_{number + 1}" if number or name in RESERVED else name
+
+
+#: Names that the generated functions use for something else.
+RESERVED = frozenset({"message", "target", "buf", "pos", "size", "view", "n", "k", "tag", "end",
+                      "count", "unknown", "new", "put", "out", "raw", "section"})
+
+
+def _slice(kind: str, flexible: bool) -> str:
+    source = "view" if kind == "records" else "buf"
+    text = f"{source}[pos : (pos := pos + n{' - 1' if flexible else ''})]"
+    if kind == "string":
+        return text + ".decode()"
+    return f"bytes({text})" if kind == "bytes" else text
+
+
+def _has_records(struct: Struct) -> bool:
+    return any(
+        field.kind == "records" or (field.struct is not None and _has_records(field.struct))
+        for field in struct.fields
+    )

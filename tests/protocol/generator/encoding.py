@@ -1,0 +1,238 @@
+"""Encoders: one function per distinct layout of a message, appending chunks to a list.
+
+A run of fixed-size fields is one ``Struct``, with the length prefix that follows it; the tag count
+of a struct without tags is a pad byte of the run before it.
+"""
+
+from __future__ import annotations
+
+from .decoding import RESERVED
+from .lines import WIDTH, Formats, Lines
+from .schema import CODES, Field, Struct
+
+
+class Encoder:
+    """Writes the encoder of one message at one version.
+
+    Args:
+        forbidden: for each struct name, the fields that this version lacks and that may not
+            vanish, with their defaults.
+        strict: whether unknown tags may not vanish either where the version has no tags.
+        sometimes_null: struct and field names of what is nullable in some version.
+        tag_writers: for each struct name, the function that writes its tag section.
+    """
+
+    def __init__(
+        self,
+        formats: Formats,
+        forbidden: dict[str, list[tuple[str, str]]],
+        strict: bool,
+        sometimes_null: set[tuple[str, str]],
+        tag_writers: dict[str, str],
+    ) -> None:
+        self._formats = formats
+        self._forbidden = forbidden
+        self._strict = strict
+        self._sometimes_null = sometimes_null
+        self._tag_writers = tag_writers
+        self._lines = Lines(depth=1)
+        self._run: list[tuple[str, str]] = []
+        self._names: dict[str, int] = {}
+
+    def message(self, struct: Struct) -> str:
+        """The body of ``def encode(message, out) -> None``."""
+        write = self._lines
+        write("put = out.append")
+        with write.indented("try:"):
+            self._struct(struct, "message", "out")
+        with write.indented("except UNENCODABLE as error:"):
+            write(f'raise unencodable("{struct.name}", error) from error')
+        return write.text()
+
+    def tag_section(self, struct: Struct) -> str:
+        """The body of ``def tags(target, out) -> None`` for a struct with known tags."""
+        write = self._lines
+        write("tags = list(target.unknown_tags)")
+        write("section: list[Sized]")
+        for field in struct.tagged:
+            with write.indented(f"if {_is_set(field, f'target.{field.name}')}:"):
+                write("section = []")
+                write("put = section.append")
+                self._field(struct, field, "target", "section")
+                self._flush()
+                write(f"tags.append(({field.tag}, join_section(section)))")
+        write("write_tags(out, tags)")
+        return write.text()
+
+    def _struct(self, struct: Struct, source: str, out: str) -> None:
+        write = self._lines
+        for name, default in self._forbidden.get(struct.name, []):
+            with write.indented(f"if {_differs(f'{source}.{name}', default)}:"):
+                write(f'missing_field("{struct.name}.{name}")')
+        for field in struct.untagged:
+            self._field(struct, field, source, out)
+        if not struct.flexible:
+            self._flush()
+            if self._strict:
+                with write.indented(f"if {source}.unknown_tags:"):
+                    write(f'missing_field("{struct.name}.unknown_tags")')
+            return
+        if self._run:
+            self._run.append(("", "x"))
+            self._flush()
+        else:
+            write('put(b"\\0")')
+        if struct.tagged:
+            tests = [_is_set(field, f"{source}.{field.name}") for field in struct.tagged]
+            self._condition([*tests, f"{source}.unknown_tags"])
+            write(f"    {self._tag_writers[struct.name]}({source}, {out})")
+        else:
+            with write.indented(f"if {source}.unknown_tags:"):
+                write(f"write_tags({out}, {source}.unknown_tags)")
+
+    def _condition(self, tests: list[str]) -> None:
+        if sum(map(len, tests)) < WIDTH // 2:
+            self._lines(f"if {' or '.join(tests)}:")
+            return
+        self._lines("if (")
+        for index, test in enumerate(tests):
+            self._lines(f"    {'or ' if index else ''}{test}")
+        self._lines("):")
+
+    def _field(self, owner: Struct, field: Field, source: str, out: str) -> None:
+        value = f"{source}.{field.name}"
+        if (owner.name, field.name) in self._sometimes_null and not field.nullable:
+            value = self._local(field.name, value)
+            with self._lines.indented(f"if {value} is None:"):
+                self._lines(f'null_field("{owner.name}.{field.name}")')
+        if field.array:
+            self._array(owner.flexible, field, value, out)
+        elif field.kind == "uuid":
+            with self._lines.indented(f"if len({value}) != 16:"):
+                self._lines(f'bad_uuid("{field.name}")')
+            self._run.append((value, "16s"))
+        elif field.kind in CODES:
+            self._run.append((value, CODES[field.kind]))
+        elif field.struct is not None:
+            self._nested(field, field.struct, value, out)
+        else:
+            self._sized(owner.flexible, field, value)
+
+    def _nested(self, field: Field, struct: Struct, value: str, out: str) -> None:
+        if field.tag is not None or not field.nullable:
+            self._flush()
+            self._struct(struct, self._local(struct.name, value), out)
+            return
+        inner = self._local(struct.name, value)
+        self._run.append((f"-1 if {inner} is None else 1", "b"))
+        self._flush()
+        with self._lines.indented(f"if {inner} is not None:"):
+            self._struct(struct, inner, out)
+
+    def _local(self, wanted: str, value: str) -> str:
+        name = self._name(wanted)
+        self._lines(f"{name} = {value}")
+        return name
+
+    def _length(self, flexible: bool, prefix: str) -> None:
+        """Put the pending run and ``n``, a length or count."""
+        if not flexible:
+            self._run.append(("n", prefix))
+            self._flush()
+            return
+        values = [value for value, _ in self._run]
+        codes = "".join(code for _, code in self._run)
+        self._run = []
+        if not codes:
+            self._lines("put(BYTES[n] if n < 128 else varint(n))")
+            return
+        short = f"{self._formats.writer(codes + 'B')}({', '.join([*values, 'n'])})"
+        long = f"{self._formats.writer(codes)}({', '.join(values)}) + varint(n)"
+        if len(short) + len(long) < WIDTH - 44:
+            self._lines(f"put({short} if n < 128 else {long})")
+            return
+        with self._lines.indented("if n < 128:"):
+            self._lines(f"put({short})")
+        with self._lines.indented("else:"):
+            self._lines(f"put({self._formats.writer(codes)}({', '.join(values)}))")
+            self._lines("put(varint(n))")
+
+    def _sized(self, flexible: bool, field: Field, value: str) -> None:
+        write = self._lines
+        length = "len(raw) + 1" if flexible else "len(raw)"
+        encode = ".encode()" if field.kind == "string" else ""
+        raw = "records" if field.kind == "records" else "raw"
+        length = length.replace("raw", raw)
+        if field.nullable:
+            local = "text" if field.kind == "string" else "data"
+            if field.kind == "records":
+                write(f"records = {value}")
+                write(f"n = {0 if flexible else -1} if records is None else {length}")
+            else:
+                write(f"{local} = {value}")
+                write(f'raw = b"" if {local} is None else {local}{encode}')
+                write(f"n = {0 if flexible else -1} if {local} is None else {length}")
+        else:
+            write(f"{raw} = {value}{encode}")
+            write(f"n = {length}")
+        self._length(flexible, "h" if field.kind == "string" else "i")
+        if field.kind == "records" and field.nullable:
+            with write.indented("if records is not None:"):
+                write("put(records)")
+        else:
+            write(f"put({raw})")
+
+    def _array(self, flexible: bool, field: Field, value: str, out: str) -> None:
+        write = self._lines
+        items = self._local(field.name, value) if "." in value else value
+        length = f"len({items}) + 1" if flexible else f"len({items})"
+        if field.nullable:
+            length = f"{0 if flexible else -1} if {items} is None else {length}"
+        write(f"n = {length}")
+        self._length(flexible, "i")
+        every = f"{items} or ()" if field.nullable else items
+        if field.kind == "uuid":
+            write(f"put(join_uuids({every}))")
+        elif field.kind in CODES:
+            write(f'put(join_array("{CODES[field.kind]}", {every}))')
+        elif field.struct is not None:
+            item = self._name(field.struct.name)
+            with write.indented(f"for {item} in {every}:"):
+                self._struct(field.struct, item, out)
+        else:
+            with write.indented(f"for item in {every}:"):
+                write("raw = item.encode()" if field.kind == "string" else "raw = item")
+                write("n = len(raw) + 1" if flexible else "n = len(raw)")
+                self._length(flexible, "h" if field.kind == "string" else "i")
+                write("put(raw)")
+
+    def _flush(self) -> None:
+        if not self._run:
+            return
+        values = [value for value, code in self._run if code != "x"]
+        codes = "".join(code for _, code in self._run)
+        self._run = []
+        self._lines(f"put({self._formats.writer(codes)}({', '.join(values)}))")
+
+    def _name(self, wanted: str) -> str:
+        name = "".join("_" + letter.lower() if letter.isupper() else letter for letter in wanted)
+        name = name.lstrip("_")
+        number = self._names.get(name, 0)
+        self._names[name] = number + 1
+        taken = name in RESERVED or name in {"item", "text", "data", "records", "tags"}
+        return f"{name}_{number + 1}" if number or taken else name
+
+
+def _is_set(field: Field, value: str) -> str:
+    """Whether a tagged field differs from its default, so that it goes on the wire."""
+    if field.struct is not None and not field.array:
+        return f"({value} is not None and {value} != {field.struct.name}())"
+    return _differs(value, field.default)
+
+
+def _differs(value: str, default: str) -> str:
+    if default == "None":
+        return f"{value} is not None"
+    if default in {"[]", "False", '""', 'b""'}:
+        return value
+    return f"{value} != {default}"

@@ -1,0 +1,114 @@
+"""Source text: indentation, long lines, and the ``struct`` formats a module needs."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+WIDTH = 100
+
+
+class Formats:
+    """The ``struct`` formats used by one module, named after their characters."""
+
+    def __init__(self) -> None:
+        self._readers: set[str] = set()
+        self._writers: set[str] = set()
+
+    def reader(self, codes: str) -> str:
+        self._readers.add(codes)
+        return _format_name("U", codes)
+
+    def writer(self, codes: str) -> str:
+        self._writers.add(codes)
+        return _format_name("P", codes)
+
+    def definitions(self) -> list[str]:
+        reads = [f'{_format_name("U", codes)} = Struct(">{codes}").unpack_from'
+                 for codes in sorted(self._readers)]
+        writes = [f'{_format_name("P", codes)} = Struct(">{codes}").pack'
+                  for codes in sorted(self._writers)]
+        return reads + writes
+
+
+def _format_name(prefix: str, codes: str) -> str:
+    return f"{prefix}_{codes.replace('?', 'o')}"
+
+
+def width_of(codes: str) -> int:
+    """How many bytes a format takes on the wire."""
+    return struct.calcsize(">" + codes)
+
+
+class Lines:
+    """A growing block of source text."""
+
+    def __init__(self, depth: int = 0) -> None:
+        self._lines: list[str] = []
+        self._depth = depth
+
+    def __call__(self, text: str) -> None:
+        self._lines.extend(wrap("    " * self._depth + text))
+
+    @contextmanager
+    def indented(self, header: str) -> Iterator[None]:
+        self(header)
+        self._depth += 1
+        yield
+        self._depth -= 1
+
+    def text(self) -> str:
+        return "\n".join(self._lines)
+
+
+def wrap(line: str) -> list[str]:
+    """Break a line that is too long inside its last call, assignment target or signature."""
+    if len(line) <= WIDTH:
+        return [line]
+    indent = line[: len(line) - len(line.lstrip())]
+    if " = U_" in line and "(" not in line.split(" = U_")[0]:
+        targets, call = line.split(" = U_")
+        names = targets.strip().split(", ")
+        return [f"{indent}(", *_fill(names, indent + "    "), f"{indent}) = U_{call}"]
+    for opening in (" = new(", "("):
+        head, _, rest = line.partition(opening)
+        if rest.endswith((")", "):", ") -> None:")) and opening == "(":
+            body, closing = rest[: rest.rindex(")")], rest[rest.rindex(")") :]
+            if not _balanced(body):
+                continue
+            inner = _split(body)
+            return [f"{head}(", *_fill(inner, indent + "    "), f"{indent}{closing}"]
+    return [line]
+
+
+def _balanced(text: str) -> bool:
+    depth = 0
+    for letter in text:
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def _split(text: str) -> list[str]:
+    """The parts of a comma-separated list, ignoring commas inside brackets."""
+    parts, depth, start = [], 0, 0
+    for index, letter in enumerate(text):
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0:
+            parts.append(text[start:index].strip())
+            start = index + 1
+    parts.append(text[start:].strip())
+    return [part for part in parts if part]
+
+
+def _fill(parts: list[str], indent: str) -> list[str]:
+    lines, line = [], indent
+    for part in parts:
+        if len(line) + len(part) + 2 > WIDTH and line != indent:
+            lines.append(line.rstrip())
+            line = indent
+        line += part + ", "
+    lines.append(line.rstrip())
+    return lines

@@ -1,0 +1,251 @@
+"""What the generated codecs share: the message base class, varints, tags, arrays and errors.
+
+The generated functions inline the common cases (one-byte varints, empty tag sections) and come
+here for the rest. Positions are absolute and only grow, and reading past the end raises
+``IndexError`` or ``struct.error``, so the loops here and there are bounded by the frame's length.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence, Sized
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar, cast
+
+from trionet.errors import LocalProtocolError, WireFormatError
+
+#: One piece of an encoded message: bytes, or something with a length that is sent by other means
+#: (a range of a file).
+Chunk: TypeAlias = Sized
+
+#: The records of a request: a view into the frame once decoded.
+Records: TypeAlias = bytes | bytearray | memoryview | None
+
+#: The records of a response: a view into the frame once decoded, any chunk when encoded.
+RecordsChunk: TypeAlias = Chunk | None
+
+_M = TypeVar("_M")
+
+#: For each version, the function that decodes a message and the one that encodes it.
+Codecs: TypeAlias = dict[
+    int,
+    tuple[Callable[[bytes | bytearray, int], _M], Callable[[_M, list[Sized]], None]],
+]
+
+#: Kafka's "no UUID".
+NO_UUID: Final = bytes(16)
+
+#: The default of parameters whose value is a fresh list or struct each time.
+UNSET: Any = type("UNSET", (), {"__repr__": lambda self: "UNSET", "__slots__": ()})()
+
+#: What malformed bytes make the generated decoders raise.
+MALFORMED: Final = (IndexError, struct.error, UnicodeDecodeError)
+
+#: What wrong values make the generated encoders raise.
+UNENCODABLE: Final = (struct.error, TypeError, AttributeError, UnicodeEncodeError)
+
+#: The one-byte varints.
+BYTES: Final = tuple(bytes((value,)) for value in range(128))
+
+new = object.__new__
+
+
+class Message:
+    """Base of all generated structs: compared and shown by their fields."""
+
+    __slots__: tuple[str, ...] = ()
+    _uuids: tuple[str, ...] = ()
+
+    unknown_tags: tuple[tuple[int, bytes], ...]
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]  # mutable, as lists are
+
+    def __repr__(self) -> str:
+        parts = [
+            f"{name}={self._shown(name)}"
+            for name in self.__slots__
+            if name != "unknown_tags" or self.unknown_tags
+        ]
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    def _shown(self, name: str) -> str:
+        """Bytes are shown by their length: they may be megabytes of records, or a password."""
+        value = getattr(self, name)
+        if name in self._uuids and isinstance(value, bytes):
+            return value.hex()
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return f"<{len(value)} bytes>"
+        return repr(value)
+
+
+def read_varint(buf: bytes | bytearray, pos: int, first: int) -> tuple[int, int]:
+    """Read the rest of an unsigned varint whose first byte was read; (value, next position)."""
+    value = first & 127
+    shift = 7
+    while first > 127:
+        if shift > 28:
+            raise WireFormatError("a varint is longer than five bytes")
+        first = buf[pos]
+        pos += 1
+        value |= (first & 127) << shift
+        shift += 7
+    if value > 0x7FFFFFFF:
+        raise WireFormatError("a varint is above 2147483647")
+    return value, pos
+
+
+def varint(value: int) -> bytes:
+    """An unsigned varint."""
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def tag_count(buf: bytes | bytearray, pos: int, first: int) -> tuple[int, int]:
+    """Read the rest of a tag section's count."""
+    count, pos = read_varint(buf, pos, first)
+    if count > len(buf) - pos:
+        bad_count("tag section", count)
+    return count, pos
+
+
+def tag_head(buf: bytes | bytearray, pos: int, last: int) -> tuple[int, int, int]:
+    """Read a tag's number and size: (number, end of its data, start of its data).
+
+    KIP-482: the numbers of a section are ascending, each at most once.
+    """
+    tag, pos = read_varint(buf, pos + 1, buf[pos])
+    length, pos = read_varint(buf, pos + 1, buf[pos])
+    if tag <= last:
+        raise WireFormatError(f"tag {tag} comes after tag {last}: tags must ascend")
+    end = pos + length
+    if end > len(buf):
+        raise WireFormatError(f"tag {tag} is longer than the frame")
+    return tag, end, pos
+
+
+def read_tags(
+    buf: bytes | bytearray, pos: int, first: int
+) -> tuple[tuple[tuple[int, bytes], ...], int]:
+    """Read a section of tags that are all unknown: ((number, data), ...), next position."""
+    count, pos = tag_count(buf, pos, first)
+    tags = []
+    tag = -1
+    for _ in range(count):
+        tag, end, pos = tag_head(buf, pos, tag)
+        tags.append((tag, bytes(buf[pos:end])))
+        pos = end
+    return tuple(tags), pos
+
+
+def write_tags(out: list[Sized], tags: Iterable[tuple[int, bytes]]) -> None:
+    """Put a section of tags in place of the empty one that the last chunk ends with."""
+    section = sorted(tags, key=_number)
+    parts = [cast(bytes, out[-1])[:-1], varint(len(section))]
+    last = -1
+    for tag, data in section:
+        if tag == last:
+            raise LocalProtocolError(f"tag {tag} is both a field of this version and unknown")
+        last = tag
+        parts += varint(tag), varint(len(data)), data
+    out[-1] = b"".join(parts)
+
+
+def _number(tag: tuple[int, bytes]) -> int:
+    return tag[0]
+
+
+def join_section(section: list[Sized]) -> bytes:
+    """The data of one tag, from its chunks."""
+    return b"".join(cast(list[bytes], section))
+
+
+_WIDTHS: Final = {"?": 1, "b": 1, "h": 2, "H": 2, "i": 4, "q": 8, "d": 8}
+
+
+def read_array(
+    code: str, count: int, buf: bytes | bytearray, pos: int
+) -> tuple[list[Any], int]:
+    """Read ``count`` numbers of the ``struct`` format ``code``; (numbers, next position)."""
+    length = count * _WIDTHS[code]
+    if length > len(buf) - pos:
+        bad_count("array of numbers", count)
+    return list(struct.unpack_from(f">{count}{code}", buf, pos)), pos + length
+
+
+def read_uuids(count: int, buf: bytes | bytearray, pos: int) -> tuple[list[bytes], int]:
+    """Read ``count`` UUIDs; (UUIDs, next position)."""
+    end = pos + 16 * count
+    if end > len(buf):
+        bad_count("array of UUIDs", count)
+    return [bytes(buf[start : start + 16]) for start in range(pos, end, 16)], end
+
+
+def join_array(code: str, values: Sequence[int] | Sequence[float]) -> bytes:
+    """Numbers as the ``struct`` format ``code`` writes them."""
+    return struct.pack(f">{len(values)}{code}", *values)
+
+
+def join_uuids(values: Iterable[bytes]) -> bytes:
+    """UUIDs one after the other."""
+    uuids = list(values)
+    for uuid in uuids:
+        if len(uuid) != 16:
+            bad_uuid("array of UUIDs")
+    return b"".join(uuids)
+
+
+def malformed(message: str, error: Exception) -> WireFormatError:
+    """The error for bytes that a decoder stumbled over."""
+    if isinstance(error, UnicodeDecodeError):
+        return WireFormatError(f"{message}: a string is not UTF-8")
+    return WireFormatError(f"{message}: the frame ends too early")
+
+
+def bad_end(message: str, pos: int, size: int) -> WireFormatError:
+    """The error for a message that did not end where its frame does."""
+    if pos > size:
+        return WireFormatError(f"{message}: the frame ends {pos - size} bytes too early")
+    return WireFormatError(f"{message}: {size - pos} bytes are left over")
+
+
+def bad_length(field: str, length: int) -> NoReturn:
+    """Refuse a null or negative length where the schema has none."""
+    raise WireFormatError(f"{field}: null or negative length (prefix {length})")
+
+
+def bad_count(field: str, count: int) -> NoReturn:
+    """Refuse an array that cannot fit: every element takes at least one byte."""
+    raise WireFormatError(f"{field}: {count} elements cannot fit into the frame")
+
+
+def bad_tag(field: str) -> WireFormatError:
+    """The error for a tag whose size is not that of its field."""
+    return WireFormatError(f"{field}: the tag's size is not its field's")
+
+
+def unencodable(message: str, error: Exception) -> LocalProtocolError:
+    """The error for a message holding a value that its field cannot carry."""
+    return LocalProtocolError(f"{message} holds a value that its field cannot carry: {error}")
+
+
+def missing_field(field: str) -> NoReturn:
+    """Refuse to drop a value that this version has no field for."""
+    raise LocalProtocolError(f"{field} is set, but this version of the API has no such field")
+
+
+def null_field(field: str) -> NoReturn:
+    """Refuse null where this version has no way to write it."""
+    raise LocalProtocolError(f"{field} is None, which this version of the API cannot carry")
+
+
+def bad_uuid(field: str) -> NoReturn:
+    """Refuse a UUID that is not 16 bytes."""
+    raise LocalProtocolError(f"{field}: a UUID is 16 bytes")
