@@ -1,0 +1,92 @@
+"""Child processes that never outlive the block that started them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def pinned_to(core: int | None) -> Iterator[None]:
+    """Children started in this block run on this core only (None: wherever the system likes)."""
+    if core is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core % (os.cpu_count() or 1)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@contextlib.contextmanager
+def running(
+    command: Sequence[str | Path],
+    *,
+    core: int | None = None,
+    env: Mapping[str, str] | None = None,
+    stop_seconds: float = 10,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A child process, asked to end (SIGTERM) and reaped when the block is left, however it is left.
+
+    It is killed if it has not ended `stop_seconds` later. Its stdin and stdout are pipes; what it wrote to
+    stderr is added to an exception that leaves the block. `env` adds to the environment.
+    """
+    with tempfile.TemporaryFile() as stderr:
+        with pinned_to(core):
+            process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env={**os.environ, **(env or {})},
+                start_new_session=True,  # Ctrl-C reaches the tests, which then stop the child in order
+            )
+        try:
+            yield process
+        except BaseException as error:
+            error.add_note(f"{Path(command[0]).name} wrote to stderr:\n{_tail(stderr)}")
+            raise
+        finally:
+            stop(process, stop_seconds)
+
+
+def stop(process: subprocess.Popen[bytes], seconds: float = 10) -> int:
+    """End a child by SIGTERM, after `seconds` by SIGKILL; its exit status."""
+    process.terminate()
+    try:
+        process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+    finally:
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+    return process.wait()
+
+
+def _tail(file: tempfile._TemporaryFileWrapper[bytes], size: int = 4000) -> str:  # type: ignore[name-defined]
+    end = file.seek(0, os.SEEK_END)
+    file.seek(max(0, end - size))
+    return file.read().decode(errors="replace").strip() or "(nothing)"
+
+
+def first_line(process: subprocess.Popen[bytes]) -> str:
+    """The next line of a child's stdout; raises when it ends without one."""
+    assert process.stdout is not None
+    line = process.stdout.readline().decode()
+    if not line.endswith("\n"):
+        raise RuntimeError(f"ended with {process.wait()} before it said that it is ready: {line!r}")
+    return line.rstrip("\n")
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident set size of a process (Linux)."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
