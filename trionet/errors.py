@@ -1,0 +1,56 @@
+"""Every error of trionet's own, each saying which neighbour it is not.
+
+Misuse stays ``ValueError``/``TypeError``; cancellation is never mapped to any of these.
+"""
+
+from __future__ import annotations
+
+
+class TrionetError(Exception):
+    """The root of everything that trionet raises by itself."""
+
+
+class InvalidReceiveError(TrionetError):
+    """The peer announced an impossible or oversized frame (Kafka: InvalidReceiveException).
+
+    Not a :class:`WireFormatError`: the frame's content was never looked at.
+    """
+
+
+class WireFormatError(TrionetError):
+    """The peer's bytes do not decode; the frame that carried them was well-formed."""
+
+
+class LocalProtocolError(TrionetError):
+    """We were asked to do something the protocol forbids, such as a second Send on a channel.
+
+    A bug on this side, never the peer's fault (Kafka: IllegalStateException).
+    """
+
+
+class UnsupportedVersionError(TrionetError):
+    """Both sides are right, but share no version of the API."""
+
+
+class ConfigError(TrionetError, ValueError):
+    """A setting has an unknown name or a value that is not allowed; says which are."""
+
+
+class ApiError(TrionetError):
+    """A request, or one partition of it, is to be answered with a Kafka error code.
+
+    Raised inside the broker and turned into the error field of the response; it never closes
+    the connection.
+
+    Args:
+        error_code: Kafka's number, see :mod:`trionet.protocol.error_codes`.
+        message: what was wrong, what is allowed, what to do.
+    """
+
+    def __init__(self, error_code: int, message: str = "") -> None:
+        super().__init__(error_code, message)
+        self.error_code = error_code
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message or f"error code {self.error_code}"

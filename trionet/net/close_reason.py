@@ -1,0 +1,24 @@
+"""Why a channel was closed: one value per cause, counted by metrics and printed in the log."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class CloseReason(Enum):
+    """The cause of a channel's end (Kafka spreads this over ChannelState and log lines)."""
+
+    PEER_CLOSED = "the peer closed the connection"
+    PEER_CLOSED_IN_FRAME = "the peer closed the connection in the middle of a frame"
+    PEER_RESET = "the peer reset the connection"
+    INVALID_RECEIVE = "the peer announced an impossible or oversized frame"
+    INVALID_REQUEST = "the peer's request does not decode or is not allowed"
+    UNSUPPORTED_VERSION = "the peer asked for an API or a version that is not served"
+    SEND_FAILED = "a response could not be written"
+    SECOND_SEND = "a second Send was set while one was in progress"
+    IDLE = "nothing was received or sent for connections.max.idle.ms"
+    CLOSE_RESPONSE = "the handler asked for the connection to be closed"
+    REGISTER_FAILED = "the accepted socket could not be set up"
+    ERROR = "an unexpected error in this channel's step"
+    LOCAL_CLOSE = "closed by its owner"
+    SERVER_SHUTDOWN = "the server is stopping"

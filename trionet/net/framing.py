@@ -1,0 +1,136 @@
+"""Bytes to frames, without I/O: feed what was read, take the whole frames that came of it.
+
+A size is checked as soon as its four bytes are known (Kafka: NetworkReceive): negative or above
+``socket.request.max.bytes`` ends the stream, zero is legal. Frames that were whole before the bad
+size are still handed out; only then does the error show, as it would had they come one by one.
+
+Small frames become ``bytes`` cut from what was read. A frame larger than what has arrived gets a
+buffer of its own, and :meth:`FrameDecoder.fill` reads the rest of it straight from the socket into
+place, so that record bytes are never copied again in Python.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from struct import Struct
+
+from ..errors import InvalidReceiveError, LocalProtocolError
+
+SIZE_BYTES = 4
+_unpack_size = Struct(">i").unpack_from
+
+Frame = bytes | bytearray
+
+# The first buffer of a large frame; it doubles as bytes arrive, so that announcing 100 MB without
+# sending them costs a peer's channel this much memory and no more.
+BUFFER_BYTES_FIRST = 1024 * 1024 + 64 * 1024
+
+
+class FrameDecoder:
+    """Cuts a byte stream into frames.
+
+    Args:
+        frame_bytes_max: largest payload that is accepted, in bytes.
+    """
+
+    __slots__ = ("_filled", "_head", "_payload", "_size", "error", "frame_bytes_max", "frames")
+
+    def __init__(self, frame_bytes_max: int) -> None:
+        self.frame_bytes_max = frame_bytes_max
+        self.frames: deque[Frame] = deque()
+        self.error: InvalidReceiveError | None = None
+        self._head = b""  # fewer than the four bytes of a size
+        self._payload: bytearray | None = None
+        self._size = 0
+        self._filled = 0
+
+    @property
+    def is_inside_frame(self) -> bool:
+        """Whether the stream would end in the middle of a frame if it ended now."""
+        return bool(self._head) or self._payload is not None
+
+    @property
+    def wants_fill(self) -> bool:
+        """Whether a large frame is in progress, to be continued by :meth:`fill`."""
+        return self._payload is not None
+
+    def fill(self, read_into: Callable[[memoryview], int]) -> int:
+        """Read once, straight into the frame in progress.
+
+        Args:
+            read_into: fills the start of a buffer and returns the count of bytes; 0 at the end of
+                the stream.
+
+        Returns:
+            What ``read_into`` returned.
+
+        Raises:
+            LocalProtocolError: no large frame is in progress.
+        """
+        payload = self._payload
+        if payload is None:
+            raise LocalProtocolError("this Receive is complete; it takes no more bytes")
+        if self._filled == len(payload):
+            payload.extend(bytes(min(len(payload), self._size - len(payload))))
+        with memoryview(payload) as whole, whole[self._filled :] as rest:
+            count = read_into(rest)
+        self._filled += count
+        self._finish_if_full()
+        return count
+
+    def receive_data(self, data: bytes) -> None:
+        """Take the next bytes of the stream; whole frames in them are added to ``frames``.
+
+        A size that is not allowed sets :attr:`error`; what follows it is dropped.
+        """
+        while data and self._payload is not None:
+            data = self._receive_payload(data)
+        if self._head:
+            data = self._head + data
+            self._head = b""
+        available = len(data)
+        position = 0
+        while self.error is None and available - position >= SIZE_BYTES:
+            (size,) = _unpack_size(data, position)
+            start = position + SIZE_BYTES
+            end = start + size
+            if size < 0 or size > self.frame_bytes_max:
+                self.error = _invalid_size(size, self.frame_bytes_max)
+            elif end <= available:
+                self.frames.append(data[start:end])
+                position = end
+            else:
+                self._begin_payload(data, start, size)
+                return
+        if self.error is None and position < available:
+            self._head = data[position:]
+
+    def _begin_payload(self, data: bytes, start: int, size: int) -> None:
+        self._size = size
+        self._filled = len(data) - start
+        self._payload = bytearray(min(size, max(BUFFER_BYTES_FIRST, self._filled)))
+        self._payload[: self._filled] = data[start:]
+
+    def _receive_payload(self, data: bytes) -> bytes:
+        def copy(rest: memoryview) -> int:
+            count = min(len(rest), len(data))
+            rest[:count] = data[:count]
+            return count
+
+        return data[self.fill(copy) :]
+
+    def _finish_if_full(self) -> None:
+        if self._filled == self._size:
+            assert self._payload is not None
+            self.frames.append(self._payload)
+            self._payload = None
+
+
+def _invalid_size(size: int, frame_bytes_max: int) -> InvalidReceiveError:
+    if size < 0:
+        return InvalidReceiveError(f"frame size {size} is negative")
+    return InvalidReceiveError(
+        f"frame size {size} is larger than {frame_bytes_max}, the limit that "
+        "socket.request.max.bytes sets"
+    )

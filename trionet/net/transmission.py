@@ -1,0 +1,134 @@
+"""What travels over a channel: a Send in progress, and ranges of files inside it.
+
+A frame is a signed 32-bit big-endian size and that many bytes (Kafka: NetworkSend, ByteBufferSend,
+RecordsSend). A Send keeps its own progress, so that a partial write continues where it stopped.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ..errors import LocalProtocolError
+
+Buffer = bytes | bytearray | memoryview
+
+# One gathering write takes at most this many buffers (IOV_MAX is 1024 on Linux and macOS).
+GATHER_BUFFERS_MAX = 512
+
+
+class HasFileno(Protocol):
+    """A file that closes its descriptor when the last reference to it is gone."""
+
+    def fileno(self) -> int: ...
+
+
+class FileRange:
+    """Bytes ``offset`` to ``offset + count`` of a file, sent without passing through Python.
+
+    It keeps its file alive, so a log segment that was removed meanwhile can still be read.
+    """
+
+    __slots__ = ("count", "file", "offset")
+
+    def __init__(self, file: HasFileno, offset: int, count: int) -> None:
+        self.file = file
+        self.offset = offset
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __repr__(self) -> str:
+        return f"FileRange(fd={self.file.fileno()}, offset={self.offset}, count={self.count})"
+
+
+Chunk = Buffer | FileRange
+
+
+class WritableTransport(Protocol):
+    """What a Send needs of a transport; BlockingIOError says that the socket takes nothing now."""
+
+    def write(self, data: Buffer, /) -> int: ...
+
+    def write_gathered(self, buffers: list[Buffer], /) -> int: ...
+
+    def send_file(self, file_range: FileRange, /) -> int: ...
+
+
+class Send:
+    """One outgoing frame: its chunks, in order, and how much of them is still to be written.
+
+    Args:
+        chunks: bytes-like objects and :class:`FileRange`; together one whole frame, its size
+            prefix included. The list and what is in it belong to the Send from here on.
+    """
+
+    __slots__ = ("_chunks", "remaining", "size")
+
+    def __init__(self, chunks: list[Chunk]) -> None:
+        self._chunks = chunks
+        self.size = self.remaining = len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
+
+    @property
+    def is_complete(self) -> bool:
+        return self.remaining == 0
+
+    def write_to(self, transport: WritableTransport) -> int:
+        """Write as much as the transport takes now.
+
+        Returns:
+            The number of bytes written; less than what remained means "register for writing".
+
+        Raises:
+            LocalProtocolError: the Send was already complete.
+            OSError: the connection failed.
+        """
+        before = self.remaining
+        if not before:
+            raise LocalProtocolError("this Send is complete; it cannot be written again")
+        try:
+            while self.remaining:
+                chunk = self._chunks[0]
+                if isinstance(chunk, FileRange):
+                    offered, written = len(chunk), transport.send_file(chunk)
+                elif len(self._chunks) == 1:
+                    # Nearly every response: one small bytes object that the socket takes whole.
+                    offered, written = len(chunk), transport.write(chunk)
+                else:
+                    buffers = self._leading_buffers()
+                    offered, written = sum(map(len, buffers)), transport.write_gathered(buffers)
+                self._advance(written)
+                if written < offered:
+                    break
+        except BlockingIOError:
+            pass  # the socket is full; the rest waits for it to become writable
+        return before - self.remaining
+
+    def _leading_buffers(self) -> list[Buffer]:
+        buffers: list[Buffer] = []
+        for chunk in self._chunks[:GATHER_BUFFERS_MAX]:
+            if isinstance(chunk, FileRange):
+                break
+            buffers.append(chunk)
+        return buffers
+
+    def _advance(self, written: int) -> None:
+        self.remaining -= written
+        if not self.remaining:
+            self._chunks.clear()
+            return
+        chunks = self._chunks
+        done = 0
+        while written and written >= len(chunks[done]):
+            written -= len(chunks[done])
+            done += 1
+        del chunks[:done]
+        if written:
+            head = chunks[0]
+            if isinstance(head, FileRange):
+                chunks[0] = FileRange(head.file, head.offset + written, head.count - written)
+            else:
+                chunks[0] = memoryview(head)[written:]
+
+    def __repr__(self) -> str:
+        return f"Send({self.size - self.remaining}/{self.size} bytes written)"

@@ -1,0 +1,76 @@
+"""The byte layer under a channel (Kafka: TransportLayer, PlaintextTransportLayer).
+
+Every call returns at once, and raises ``BlockingIOError`` when the socket has, or takes, nothing
+now. That is how the socket module says it; a value in its place would cost a Python call for
+each read and write of every request.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Protocol
+
+from .transmission import Buffer, FileRange
+
+_HAS_SENDFILE = hasattr(os, "sendfile")
+_HAS_SENDMSG = hasattr(socket.socket, "sendmsg")
+# Where sendfile is missing (Windows), a file range goes out in copies of this many bytes.
+_FILE_COPY_BYTES = 64 * 1024
+
+
+class TransportLayer(Protocol):
+    """What a channel needs of its connection."""
+
+    def fileno(self) -> int: ...
+
+    def read(self, bytes_max: int, /) -> bytes:
+        """Up to ``bytes_max`` bytes; ``b""`` at the end of the stream."""
+        ...
+
+    def read_into(self, buffer: memoryview, /) -> int:
+        """As :meth:`read`, into ``buffer``; 0 at the end of the stream."""
+        ...
+
+    def write(self, data: Buffer, /) -> int: ...
+
+    def write_gathered(self, buffers: list[Buffer], /) -> int: ...
+
+    def send_file(self, file_range: FileRange, /) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class PlaintextTransport:
+    """A connected, non-blocking TCP socket as it is."""
+
+    __slots__ = ("_socket", "fileno", "read", "read_into", "write")
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self._socket = sock
+        self.fileno = sock.fileno
+        self.read = sock.recv
+        self.read_into = sock.recv_into
+        self.write = sock.send
+
+    def write_gathered(self, buffers: list[Buffer], /) -> int:
+        if _HAS_SENDMSG:
+            return self._socket.sendmsg(buffers)
+        return self._socket.send(b"".join(buffers))
+
+    def send_file(self, file_range: FileRange, /) -> int:
+        fd = file_range.file.fileno()
+        if _HAS_SENDFILE:
+            written = os.sendfile(self.fileno(), fd, file_range.offset, file_range.count)
+        else:
+            os.lseek(fd, file_range.offset, os.SEEK_SET)
+            data = os.read(fd, min(file_range.count, _FILE_COPY_BYTES))
+            written = self._socket.send(data) if data else 0
+        if not written and file_range.count:
+            # The file ends before the range does: the promised frame can never be completed.
+            raise OSError(f"{file_range!r} reaches beyond the end of its file")
+        return written
+
+    def close(self) -> None:
+        self._socket.close()

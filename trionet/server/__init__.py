@@ -1,0 +1,21 @@
+"""The SocketServer: acceptors, processors, the request channel and its handlers.
+
+It serves any length-prefixed request/response protocol and does not know which one.
+"""
+
+from __future__ import annotations
+
+from .request_channel import NO_OP, CloseConnection, NoOp, Request, RequestChannel, Response
+from .socket_server import ServerConfig, ServerStatistics, SocketServer
+
+__all__ = [
+    "NO_OP",
+    "CloseConnection",
+    "NoOp",
+    "Request",
+    "RequestChannel",
+    "Response",
+    "ServerConfig",
+    "ServerStatistics",
+    "SocketServer",
+]
