@@ -1,4 +1,4 @@
-"""Things that are downloaded or built once, outside the source tree, and shared by all test runs."""
+"""Things that are downloaded or built once, outside the source tree, for all test runs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 
 
 class Unavailable(Exception):
-    """Something foreign (a JVM, a registry, a compiler …) is missing; the text says what and why."""
+    """Something foreign (a JVM, a registry, a compiler …) is missing; the text says what."""
 
 
 def cache_folder() -> Path:
-    """The folder that survives test runs: `$XDG_CACHE_HOME/trionet`, by default `~/.cache/trionet`."""
+    """The folder that outlives test runs: `$XDG_CACHE_HOME/trionet` or `~/.cache/trionet`."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "trionet"
 
@@ -39,8 +39,8 @@ def _locked(path: Path) -> Iterator[None]:
 def made_once(target: Path, make: Callable[[Path], None]) -> Path:
     """`target` (a file or folder), made by `make(scratch)` if it is not there yet.
 
-    Safe between processes: one makes it, the others wait for the file lock beside it. `target` appears
-    whole or not at all, because the scratch path is renamed to it only after `make` has returned.
+    Safe between processes: one makes it, the others wait for the file lock beside it. `target`
+    appears whole or not at all: the scratch path is renamed to it only after `make` has returned.
     """
     if target.exists():
         return target

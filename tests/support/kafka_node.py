@@ -17,7 +17,7 @@ from support.processes import running
 
 
 def memory_folder() -> Path | None:
-    """A folder that lives in memory, where the system has one (None: the default temporary folder)."""
+    """A folder in memory where the system has one; None is the default temporary folder."""
     shm = Path("/dev/shm")
     return shm if shm.is_dir() else None
 
@@ -57,7 +57,7 @@ class KafkaFolder:
     def broker(self) -> Iterator[subprocess.Popen[bytes]]:
         """The running broker, from the moment it answers an ApiVersions request."""
         heap = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC")
-        command = [java(), *heap, "-cp", class_path(), "kafka.Kafka", self._properties]
+        command = [java(), *heap, "-cp", class_path(), "kafka.Kafka", str(self._properties)]
         with running(command, stop_seconds=30) as process:
             wait_for_api_versions(self.port, process)
             yield process

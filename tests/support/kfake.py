@@ -10,7 +10,8 @@ from pathlib import Path
 from support.cache import Unavailable, cache_folder, made_once, require_program
 from support.processes import first_line, running
 
-_MODULES = (  # kfake has no releases: a commit of it, and the franz-go release that it compiles against
+# kfake has no releases: a commit of it, and the franz-go release that it compiles against.
+_MODULES = (
     "github.com/twmb/franz-go/pkg/kfake@v0.0.0-20260918054303-01f206a7e32c",
     "github.com/twmb/franz-go@v1.22.2",
 )
@@ -47,18 +48,20 @@ def _build(binary: Path) -> None:
         ["get", *_MODULES],
         ["build", "-ldflags=-s -w", "-o", str(binary), "."],
     ):
-        done = subprocess.run([go, *arguments], cwd=folder, capture_output=True, text=True)
+        done = subprocess.run(
+            [go, *arguments], check=False, cwd=folder, capture_output=True, text=True
+        )
         if done.returncode != 0:
             raise Unavailable(f"kfake could not be built: {done.stderr.strip()[-300:]}")
 
 
 def kfake_binary() -> Path:
-    """The built broker; raises `Unavailable` when there is neither a cached one nor a Go to build it."""
+    """The built broker; raises `Unavailable` without a cached one and a Go to build it."""
     return made_once(cache_folder() / "kfake" / "kfake", _build)
 
 
 @contextlib.contextmanager
 def kfake() -> Iterator[tuple[str, int]]:
-    """One running kfake broker on a free port of 127.0.0.1: its bootstrap server and its process id."""
+    """One running broker on a free port of 127.0.0.1: its bootstrap server and process id."""
     with running([kfake_binary()]) as process:
         yield first_line(process), process.pid

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 
 @contextlib.contextmanager
@@ -32,10 +33,10 @@ def running(
     env: Mapping[str, str] | None = None,
     stop_seconds: float = 10,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A child process, asked to end (SIGTERM) and reaped when the block is left, however it is left.
+    """A child process, asked to end (SIGTERM) and reaped when the block is left, however that is.
 
-    It is killed if it has not ended `stop_seconds` later. Its stdin and stdout are pipes; what it wrote to
-    stderr is added to an exception that leaves the block. `env` adds to the environment.
+    It is killed if it has not ended `stop_seconds` later. Its stdin and stdout are pipes; what it
+    wrote to stderr is added to an exception that leaves the block. `env` adds to the environment.
     """
     with tempfile.TemporaryFile() as stderr:
         with pinned_to(core):
@@ -45,7 +46,7 @@ def running(
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 env={**os.environ, **(env or {})},
-                start_new_session=True,  # Ctrl-C reaches the tests, which then stop the child in order
+                start_new_session=True,  # Ctrl-C reaches the tests, which then end the child
             )
         try:
             yield process
@@ -71,7 +72,7 @@ def stop(process: subprocess.Popen[bytes], seconds: float = 10) -> int:
     return process.wait()
 
 
-def _tail(file: tempfile._TemporaryFileWrapper[bytes], size: int = 4000) -> str:  # type: ignore[name-defined]
+def _tail(file: IO[bytes], size: int = 4000) -> str:
     end = file.seek(0, os.SEEK_END)
     file.seek(max(0, end - size))
     return file.read().decode(errors="replace").strip() or "(nothing)"
