@@ -27,8 +27,11 @@ _COUNTS = (0, 1, 1, 2, 3)
 def entity_class(module: str, version: int, side: str) -> type:
     """kio's class of one message at one version."""
     inner = importlib.import_module(f"kio.schema.{module}.v{version}.{side}")
-    return [value for value in vars(inner).values()
-            if isinstance(value, type) and value.__module__ == inner.__name__][-1]
+    return [
+        value
+        for value in vars(inner).values()
+        if isinstance(value, type) and value.__module__ == inner.__name__
+    ][-1]
 
 
 def random_entity(cls: Any, rng: random.Random) -> Any:
@@ -109,9 +112,9 @@ def to_message(entity: Any, struct: Struct, module: types.ModuleType) -> Any:
     values: dict[str, object] = {}
     for theirs, ours in zip(fields(entity), struct.fields, strict=True):
         value = getattr(entity, theirs.name)
-        if ours.struct is not None and ours.tag is not None and not ours.array:
-            if value == theirs.default:
-                value = None  # ours says so for a tagged struct that is all defaults
+        tagged_struct = ours.struct is not None and ours.tag is not None and not ours.array
+        if tagged_struct and value == theirs.default:
+            value = None  # ours says so for a tagged struct that is all defaults
         values[ours.name] = _to_value(value, theirs, ours.struct, module)
     return getattr(module, struct.name)(**values)
 

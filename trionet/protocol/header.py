@@ -30,6 +30,8 @@ JOINED_BYTES_MAX: Final = 16 * 1024
 
 _FRAME_BYTES_MAX: Final = 2**31 - 1
 
+_BYTES_LIKE: Final = (bytes, memoryview, bytearray)
+
 
 def decode_request_header(
     buf: bytes | bytearray, pos: int = 0
@@ -58,14 +60,16 @@ def decode_request_header(
             raise WireFormatError(f"the client id has a negative length ({length})")
         return key, version, correlation_id, None, pos
     end = pos + length
-    raw = bytes(buf[pos:end])
+    raw = buf[pos:end]
+    if raw.__class__ is not bytes:
+        raw = bytes(raw)
     client_id = _client_ids.get(raw)
     if client_id is None or len(raw) != length:
         client_id = _read_client_id(raw, length)
     return key, version, correlation_id, client_id, end
 
 
-def _read_client_id(raw: bytes, length: int) -> str:
+def _read_client_id(raw: bytes | bytearray, length: int) -> str:
     if len(raw) != length:
         raise WireFormatError("the client id is longer than the frame")
     try:
@@ -75,7 +79,7 @@ def _read_client_id(raw: bytes, length: int) -> str:
     if length <= _CLIENT_ID_BYTES_MAX:
         if len(_client_ids) >= _CLIENT_IDS_MAX:
             _client_ids.clear()
-        _client_ids[raw] = client_id
+        _client_ids[bytes(raw)] = client_id
     return client_id
 
 
@@ -164,16 +168,14 @@ def _group(prefix: bytes, chunks: list[Chunk]) -> list[Chunk]:
     framed: list[Chunk] = []
     run = [prefix]
     for chunk in chunks:
-        if isinstance(chunk, (bytes, memoryview, bytearray)):
-            if len(chunk) <= JOINED_BYTES_MAX:
-                run.append(cast(bytes, chunk))
-                continue
-        elif not len(chunk):
-            continue
-        if run:
-            framed.append(b"".join(run))
-            run = []
-        framed.append(chunk)
+        size = len(chunk)
+        if size <= JOINED_BYTES_MAX and isinstance(chunk, _BYTES_LIKE):
+            run.append(cast(bytes, chunk))
+        elif size:
+            if run:
+                framed.append(b"".join(run))
+                run = []
+            framed.append(chunk)
     if run:
         framed.append(b"".join(run))
     return framed

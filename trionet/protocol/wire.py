@@ -34,8 +34,14 @@ Codecs: TypeAlias = dict[
 #: Kafka's "no UUID".
 NO_UUID: Final = bytes(16)
 
+
+class _Unset:
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
 #: The default of parameters whose value is a fresh list or struct each time.
-UNSET: Any = type("UNSET", (), {"__repr__": lambda self: "UNSET", "__slots__": ()})()
+UNSET: Any = _Unset()
 
 #: What malformed bytes make the generated decoders raise.
 MALFORMED: Final = (IndexError, struct.error, UnicodeDecodeError)
@@ -170,9 +176,7 @@ def join_section(section: list[Sized]) -> bytes:
 _WIDTHS: Final = {"?": 1, "b": 1, "h": 2, "H": 2, "i": 4, "q": 8, "d": 8}
 
 
-def read_array(
-    code: str, count: int, buf: bytes | bytearray, pos: int
-) -> tuple[list[Any], int]:
+def read_array(code: str, count: int, buf: bytes | bytearray, pos: int) -> tuple[list[Any], int]:
     """Read ``count`` numbers of the ``struct`` format ``code``; (numbers, next position)."""
     length = count * _WIDTHS[code]
     if length > len(buf) - pos:

@@ -41,7 +41,8 @@ def differences(files: dict[Path, str], root: Path = PROTOCOL) -> list[str]:
     ]
     known = {root / name for name in files}
     left = [
-        str(path.relative_to(root)) for path in (root / "messages").glob("*.py")
+        str(path.relative_to(root))
+        for path in (root / "messages").glob("*.py")
         if path not in known
     ]
     return sorted(stale + left)
@@ -58,8 +59,8 @@ def main(argv: list[str]) -> int:
         for name in changed:
             print(f"{name}: differs from what the generator writes")
         return 1 if changed else 0
-    for name, text in files.items():
-        target = PROTOCOL / name
+    for path, text in files.items():
+        target = PROTOCOL / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, "utf-8")
     print(f"{len(files)} files written, {len(changed)} of them changed")

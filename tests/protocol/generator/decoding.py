@@ -105,7 +105,9 @@ class Decoder:
             else:
                 by_value.setdefault(default, []).append(f"{target}.{name}")
         for default, targets in by_value.items():
-            self._lines(" = ".join([*targets, default]))
+            step = 2 if len(max(targets, key=len)) < 32 else 1
+            for start in range(0, len(targets), step):
+                self._lines(" = ".join([*targets[start : start + step], default]))
 
     def _field(self, owner: Struct, field: Field, target: str) -> None:
         label = f"{owner.name}.{field.name}"
@@ -115,11 +117,11 @@ class Decoder:
         elif field.kind in CODES:
             self._run.append((place, CODES[field.kind]))
         elif field.struct is not None:
-            self._nested(field, field.struct, place)
+            self._nested(field, field.struct, place, label)
         else:
             self._sized(owner.flexible, field, place, label)
 
-    def _nested(self, field: Field, struct: Struct, place: str) -> None:
+    def _nested(self, field: Field, struct: Struct, place: str, label: str) -> None:
         inner = self._name(struct.name)
         if not field.nullable:
             self._flush()
@@ -134,7 +136,7 @@ class Decoder:
         with self._lines.indented("elif n == -1:"):
             self._lines(f"{place} = None")
         with self._lines.indented("else:"):
-            self._lines(f'bad_length("{place.split(".")[-1]}", n)')
+            self._lines(f'bad_length("{label}", n)')
 
     def _length(self, flexible: bool, prefix: str) -> None:
         """Read a length or count into ``n``: compact ones are one more than what they count."""
@@ -221,8 +223,27 @@ class Decoder:
 
 
 #: Names that the generated functions use for something else.
-RESERVED = frozenset({"message", "target", "buf", "pos", "size", "view", "n", "k", "tag", "end",
-                      "count", "unknown", "new", "put", "out", "raw", "section"})
+RESERVED = frozenset(
+    {
+        "message",
+        "target",
+        "buf",
+        "pos",
+        "size",
+        "view",
+        "n",
+        "k",
+        "tag",
+        "end",
+        "count",
+        "unknown",
+        "new",
+        "put",
+        "out",
+        "raw",
+        "section",
+    }
+)
 
 
 def _slice(kind: str, flexible: bool) -> str:

@@ -83,7 +83,7 @@ class Encoder:
         else:
             write('put(b"\\0")')
         if struct.tagged:
-            tests = [_is_set(field, f"{source}.{field.name}") for field in struct.tagged]
+            tests = [_differs(f"{source}.{field.name}", field.default) for field in struct.tagged]
             self._condition([*tests, f"{source}.unknown_tags"])
             write(f"    {self._tag_writers[struct.name]}({source}, {out})")
         else:
@@ -226,7 +226,7 @@ class Encoder:
 def _is_set(field: Field, value: str) -> str:
     """Whether a tagged field differs from its default, so that it goes on the wire."""
     if field.struct is not None and not field.array:
-        return f"({value} is not None and {value} != {field.struct.name}())"
+        return f"{value} is not None and {value} != {field.struct.name}()"
     return _differs(value, field.default)
 
 

@@ -25,10 +25,14 @@ class Formats:
         return _format_name("P", codes)
 
     def definitions(self) -> list[str]:
-        reads = [f'{_format_name("U", codes)} = Struct(">{codes}").unpack_from'
-                 for codes in sorted(self._readers)]
-        writes = [f'{_format_name("P", codes)} = Struct(">{codes}").pack'
-                  for codes in sorted(self._writers)]
+        reads = [
+            f'{_format_name("U", codes)} = Struct(">{codes}").unpack_from'
+            for codes in sorted(self._readers)
+        ]
+        writes = [
+            f'{_format_name("P", codes)} = Struct(">{codes}").pack'
+            for codes in sorted(self._writers)
+        ]
         return reads + writes
 
 
@@ -63,22 +67,22 @@ class Lines:
 
 
 def wrap(line: str) -> list[str]:
-    """Break a line that is too long inside its last call, assignment target or signature."""
+    """Break a line that is too long: at a read's targets, inside a call, or behind ``=``."""
     if len(line) <= WIDTH:
         return [line]
     indent = line[: len(line) - len(line.lstrip())]
-    if " = U_" in line and "(" not in line.split(" = U_")[0]:
-        targets, call = line.split(" = U_")
-        names = targets.strip().split(", ")
-        return [f"{indent}(", *_fill(names, indent + "    "), f"{indent}) = U_{call}"]
-    for opening in (" = new(", "("):
-        head, _, rest = line.partition(opening)
-        if rest.endswith((")", "):", ") -> None:")) and opening == "(":
-            body, closing = rest[: rest.rindex(")")], rest[rest.rindex(")") :]
-            if not _balanced(body):
-                continue
-            inner = _split(body)
-            return [f"{head}(", *_fill(inner, indent + "    "), f"{indent}{closing}"]
+    inner = indent + "    "
+    targets, _, call = line.strip().partition(" = U_")
+    if call:
+        return [f"{indent}(", *_fill(targets.split(", "), inner), f"{indent}) = U_{call}"]
+    target, _, value = line.partition(" = ")
+    if value and " = " not in value:
+        return [f"{target} = (", inner + value, f"{indent})"]
+    head, _, rest = line.partition("(")
+    body, closed, tail = rest.rpartition(")")
+    if closed and head[-1].isidentifier() and _balanced(body):
+        parts = [each for text in _fill(_split(body), inner) for each in wrap(text)]
+        return [f"{head}(", *parts, f"{indent}){tail}"]
     return [line]
 
 

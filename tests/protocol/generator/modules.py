@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map
@@ -11,7 +14,7 @@ from .apis import REMOVED_API_KEYS
 from .classes import Merged, class_text, merge, missing_fields, span
 from .decoding import Decoder
 from .encoding import Encoder
-from .lines import Formats, Lines
+from .lines import Formats, Lines, wrap
 from .schema import Api, Message, load_api
 
 HEADER = '''\
@@ -25,13 +28,7 @@ HEADER = '''\
 from __future__ import annotations
 '''
 
-#: Everything a generated module may take from the hand-written one.
-WIRE_NAMES = (
-    "BYTES", "MALFORMED", "NO_UUID", "UNENCODABLE", "UNSET", "Message", "Records", "RecordsChunk", "Struct",
-    "bad_count", "bad_end", "bad_length", "bad_tag", "bad_uuid", "join_array", "join_section",
-    "join_uuids", "malformed", "missing_field", "new", "null_field", "read_array", "read_tags", "read_uuids",
-    "read_varint", "tag_count", "tag_head", "unencodable", "varint", "write_tags",
-)
+WIRE = Path(__file__).parents[3] / "trionet" / "protocol" / "wire.py"
 
 
 @dataclass
@@ -48,7 +45,8 @@ class Functions:
             return known
         name = f"{base}_{version}"
         self.by_body[base, body] = name
-        self.order.append((name, f"def {name}{signature}:\n{body}"))
+        head = "\n".join(wrap(f"def {name}{signature}:"))
+        self.order.append((name, f"{head}\n{body}"))
         return name
 
 
@@ -61,8 +59,10 @@ def api_module(api: Api) -> str:
     for message in api.messages.values():
         merged = merge(message)
         classes.extend(_classes(api, message, merged))
-        rows = [_version(message, version, merged, formats, functions)
-                for version in sorted(message.versions)]
+        rows = [
+            _version(message, version, merged, formats, functions)
+            for version in sorted(message.versions)
+        ]
         table = {"request": "REQUESTS", "response": "RESPONSES", "data": "MESSAGES"}[message.side]
         tables("")
         with tables.indented(f"{table}: Codecs[{message.name}] = {{"):
@@ -74,30 +74,40 @@ def api_module(api: Api) -> str:
     key = "" if api.key is None else f" (API key {api.key})"
     versions = span(sorted(next(iter(api.messages.values())).versions))
     head = HEADER.format(purpose=f"{api.name}{key}, {versions}.")
-    used = [name for name in WIRE_NAMES
-            if any(_uses(text, name) for text in (body, last))] + ["Codecs"]
-    return "\n".join([
-        head,
-        "from collections.abc import Sized",
-        "from struct import Struct",
-        "",
-        "from trionet.protocol.wire import (",
-        *(f"    {name}," for name in sorted(set(used) - {"Struct"})),
-        ")",
-        "",
-        *formats.definitions(),
-        "",
-        "",
-        body,
-        "",
-        last,
-        "",
-    ])
+    words = set(re.findall(r"\w+", body + last))
+    used = sorted(words & _wire_names())
+    return "\n".join(
+        [
+            head,
+            "from collections.abc import Sized",
+            "from struct import Struct",
+            "",
+            "from trionet.protocol.wire import (",
+            *(f"    {name}," for name in used),
+            ")",
+            "",
+            *formats.definitions(),
+            "",
+            "",
+            body,
+            "",
+            last,
+            "",
+        ]
+    )
 
 
-def _uses(text: str, name: str) -> bool:
-    return any(f"{before}{name}{after}" in text
-               for before in " ([," for after in "( ):,[])." )
+def _wire_names() -> set[str]:
+    """What the hand-written module under the generated ones offers."""
+    names = set()
+    for node in ast.parse(WIRE.read_text("utf-8")).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+        elif isinstance(node, ast.Assign):
+            names.update(target.id for target in node.targets if isinstance(target, ast.Name))
+    return names
 
 
 def _classes(api: Api, message: Message, merged: dict[str, list[Merged]]) -> list[str]:
@@ -121,8 +131,12 @@ def _version(
     absent = {name: missing_fields(merged, struct, None) for name, struct in structs.items()}
     forbidden = {name: missing_fields(merged, struct, False) for name, struct in structs.items()}
     strict = message.side == "request"
-    nulls = {(name, each.field.name) for name, fields in merged.items()
-             for each in fields if each.nullable}
+    nulls = {
+        (name, each.field.name)
+        for name, fields in merged.items()
+        for each in fields
+        if each.nullable
+    }
     readers: dict[str, str] = {}
     writers: dict[str, str] = {}
     for struct in structs.values():  # inner ones first
@@ -174,9 +188,9 @@ def registry_module(apis: list[Api]) -> str:
     purpose = (
         "API key to (module, Kafka's name, first version, last version, first flexible version)."
     )
-    return "\n".join([
-        HEADER.format(purpose=purpose), "from typing import Final", "", write.text(), ""
-    ])
+    return "\n".join(
+        [HEADER.format(purpose=purpose), "from typing import Final", "", write.text(), ""]
+    )
 
 
 def api_keys_module() -> str:
@@ -187,12 +201,18 @@ def api_keys_module() -> str:
     constants = dict.fromkeys(REMOVED_API_KEYS, "")
     constants.update({key: module.upper() for key, module in api_key_map.items()})
     for key, name in REMOVED_API_KEYS.items():
-        constants[key] = "".join(
-            "_" + letter if letter.isupper() else letter for letter in name
-        ).lstrip("_").upper()
+        constants[key] = (
+            "".join("_" + letter if letter.isupper() else letter for letter in name)
+            .lstrip("_")
+            .upper()
+        )
     return _catalogue(
-        "Kafka's API keys.", constants, names, "API",
-        "Kafka's name of an API key, as in ``ListOffsets``; ``UNKNOWN(<n>)`` for others.", []
+        "Kafka's API keys.",
+        constants,
+        names,
+        "API",
+        "Kafka's name of an API key, as in ``ListOffsets``; ``UNKNOWN(<n>)`` for others.",
+        [],
     )
 
 
@@ -206,10 +226,16 @@ def error_codes_module() -> str:
                 retriable(f"{code.name.upper()},")
     retriable("})")
     return _catalogue(
-        "Kafka's error codes.", constants, constants, "error",
+        "Kafka's error codes.",
+        constants,
+        constants,
+        "error",
         "Kafka's name of an error code; ``UNKNOWN(<n>)`` for codes newer than this table.",
-        ["#: Codes that Kafka's clients treat as passing: the same request may succeed later.",
-         retriable.text(), ""],
+        [
+            "#: Codes that Kafka's clients treat as passing: the same request may succeed later.",
+            retriable.text(),
+            "",
+        ],
     )
 
 
@@ -227,18 +253,20 @@ def _catalogue(
             write(f'{number}: "{names[number]}",')
     write("}")
     parameter = "key" if what == "API" else "code"
-    return "\n".join([
-        HEADER.format(purpose=purpose),
-        "from typing import Final",
-        "",
-        *(f"{constants[number]}: Final = {number}" for number in sorted(constants)),
-        "",
-        *extra,
-        write.text(),
-        "",
-        "",
-        f"def name_of({parameter}: int) -> str:",
-        f'    """{doc}"""',
-        f'    return _NAMES.get({parameter}) or f"UNKNOWN({{{parameter}}})"',
-        "",
-    ])
+    return "\n".join(
+        [
+            HEADER.format(purpose=purpose),
+            "from typing import Final",
+            "",
+            *(f"{constants[number]}: Final = {number}" for number in sorted(constants)),
+            "",
+            *extra,
+            write.text(),
+            "",
+            "",
+            f"def name_of({parameter}: int) -> str:",
+            f'    """{doc}"""',
+            f'    return _NAMES.get({parameter}) or f"UNKNOWN({{{parameter}}})"',
+            "",
+        ]
+    )

@@ -132,8 +132,9 @@ class Api:
 def load_api(module: str) -> Api:
     """Read every version of ``module`` (kio's snake-case name) from kio."""
     package = importlib.import_module(f"kio.schema.{module}")
-    versions = sorted(int(info.name[1:]) for info in pkgutil.iter_modules(package.__path__)
-                      if info.ispkg)
+    versions = sorted(
+        int(info.name[1:]) for info in pkgutil.iter_modules(package.__path__) if info.ispkg
+    )
     sides: dict[str, dict[int, type]] = {}
     for version in versions:
         inner = importlib.import_module(f"kio.schema.{module}.v{version}")
@@ -156,8 +157,11 @@ def load_api(module: str) -> Api:
 
 def _top_class(module: types.ModuleType) -> type:
     """kio writes inner structs first, so the message itself is the last dataclass."""
-    return [value for value in vars(module).values()
-            if isinstance(value, type) and value.__module__ == module.__name__][-1]
+    return [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and value.__module__ == module.__name__
+    ][-1]
 
 
 def _clashes(sides: dict[str, dict[int, type]]) -> frozenset[str]:

@@ -204,9 +204,13 @@ class AddPartitionsToTxnResponse(Message):
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
-        self.results_by_topic_v3_and_below = [] if results_by_topic_v3_and_below is UNSET else results_by_topic_v3_and_below
+        self.results_by_topic_v3_and_below = (
+            [] if results_by_topic_v3_and_below is UNSET else results_by_topic_v3_and_below
+        )
         self.error_code = error_code
-        self.results_by_transaction = [] if results_by_transaction is UNSET else results_by_transaction
+        self.results_by_transaction = (
+            [] if results_by_transaction is UNSET else results_by_transaction
+        )
         self.unknown_tags = unknown_tags
 
 
@@ -394,7 +398,9 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequ
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("AddPartitionsToTxnTransaction.transactional_id", n)
-            add_partitions_to_txn_transaction.transactional_id = buf[pos : (pos := pos + n - 1)].decode()
+            add_partitions_to_txn_transaction.transactional_id = (
+                buf[pos : (pos := pos + n - 1)].decode()
+            )
             (
                 add_partitions_to_txn_transaction.producer_id,
                 add_partitions_to_txn_transaction.producer_epoch,
@@ -443,7 +449,8 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequ
         pos += 1
         message.v3_and_below_topics = []
         message.v3_and_below_transactional_id = ""
-        message.v3_and_below_producer_id = message.v3_and_below_producer_epoch = 0
+        message.v3_and_below_producer_id = 0
+        message.v3_and_below_producer_epoch = 0
         if k:
             message.unknown_tags, pos = read_tags(buf, pos, k)
         else:
@@ -478,11 +485,19 @@ def encode_request_4(message: AddPartitionsToTxnRequest, out: list[Sized]) -> No
             n = len(topics) + 1
             if n < 128:
                 put(
-                    P_qhoB(add_partitions_to_txn_transaction.producer_id, add_partitions_to_txn_transaction.producer_epoch, add_partitions_to_txn_transaction.verify_only, n),
+                    P_qhoB(
+                        add_partitions_to_txn_transaction.producer_id,
+                        add_partitions_to_txn_transaction.producer_epoch,
+                        add_partitions_to_txn_transaction.verify_only, n,
+                    ),
                 )
             else:
                 put(
-                    P_qho(add_partitions_to_txn_transaction.producer_id, add_partitions_to_txn_transaction.producer_epoch, add_partitions_to_txn_transaction.verify_only),
+                    P_qho(
+                        add_partitions_to_txn_transaction.producer_id,
+                        add_partitions_to_txn_transaction.producer_epoch,
+                        add_partitions_to_txn_transaction.verify_only,
+                    ),
                 )
                 put(varint(n))
             for add_partitions_to_txn_topic in topics:
@@ -571,7 +586,10 @@ def encode_response_0(message: AddPartitionsToTxnResponse, out: list[Sized]) -> 
             put(P_i(n))
             for add_partitions_to_txn_partition_result in results_by_partition:
                 put(
-                    P_ih(add_partitions_to_txn_partition_result.partition_index, add_partitions_to_txn_partition_result.partition_error_code),
+                    P_ih(
+                        add_partitions_to_txn_partition_result.partition_index,
+                        add_partitions_to_txn_partition_result.partition_error_code,
+                    ),
                 )
     except UNENCODABLE as error:
         raise unencodable("AddPartitionsToTxnResponse", error) from error
@@ -618,8 +636,8 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRes
                 ) = U_ihB(buf, pos)
                 pos += 7
                 if k:
-                    add_partitions_to_txn_partition_result.unknown_tags, pos = read_tags(
-                        buf, pos, k,
+                    add_partitions_to_txn_partition_result.unknown_tags, pos = (
+                        read_tags(buf, pos, k)
                     )
                 else:
                     add_partitions_to_txn_partition_result.unknown_tags = ()
@@ -666,7 +684,10 @@ def encode_response_3(message: AddPartitionsToTxnResponse, out: list[Sized]) -> 
             put(BYTES[n] if n < 128 else varint(n))
             for add_partitions_to_txn_partition_result in results_by_partition:
                 put(
-                    P_ihx(add_partitions_to_txn_partition_result.partition_index, add_partitions_to_txn_partition_result.partition_error_code),
+                    P_ihx(
+                        add_partitions_to_txn_partition_result.partition_index,
+                        add_partitions_to_txn_partition_result.partition_error_code,
+                    ),
                 )
                 if add_partitions_to_txn_partition_result.unknown_tags:
                     write_tags(out, add_partitions_to_txn_partition_result.unknown_tags)
@@ -740,8 +761,8 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRes
                     ) = U_ihB(buf, pos)
                     pos += 7
                     if k:
-                        add_partitions_to_txn_partition_result.unknown_tags, pos = read_tags(
-                            buf, pos, k,
+                        add_partitions_to_txn_partition_result.unknown_tags, pos = (
+                            read_tags(buf, pos, k)
                         )
                     else:
                         add_partitions_to_txn_partition_result.unknown_tags = ()
@@ -802,7 +823,10 @@ def encode_response_4(message: AddPartitionsToTxnResponse, out: list[Sized]) -> 
                 put(BYTES[n] if n < 128 else varint(n))
                 for add_partitions_to_txn_partition_result in results_by_partition:
                     put(
-                        P_ihx(add_partitions_to_txn_partition_result.partition_index, add_partitions_to_txn_partition_result.partition_error_code),
+                        P_ihx(
+                            add_partitions_to_txn_partition_result.partition_index,
+                            add_partitions_to_txn_partition_result.partition_error_code,
+                        ),
                     )
                     if add_partitions_to_txn_partition_result.unknown_tags:
                         write_tags(out, add_partitions_to_txn_partition_result.unknown_tags)

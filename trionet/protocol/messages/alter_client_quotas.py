@@ -208,7 +208,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterClientQuotasReque
                 pos += 2
                 if n < -1:
                     bad_length("RequestEntityData.entity_name", n)
-                request_entity_data.entity_name = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                request_entity_data.entity_name = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
                 request_entity_data.unknown_tags = ()
                 entity.append(request_entity_data)
             n = U_i(buf, pos)[0]
@@ -323,7 +325,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> AlterClientQuotasReque
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                request_entity_data.entity_name = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                request_entity_data.entity_name = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -439,7 +443,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterClientQuotasResp
             pos += 4
             if n < -1:
                 bad_length("ResponseEntryData.error_message", n)
-            response_entry_data.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            response_entry_data.error_message = (
+                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            )
             n = U_i(buf, pos)[0]
             pos += 4
             if n < 0:
@@ -459,7 +465,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterClientQuotasResp
                 pos += 2
                 if n < -1:
                     bad_length("ResponseEntityData.entity_name", n)
-                response_entity_data.entity_name = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                response_entity_data.entity_name = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
                 response_entity_data.unknown_tags = ()
                 entity.append(response_entity_data)
             response_entry_data.unknown_tags = ()
@@ -521,7 +529,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> AlterClientQuotasResp
             pos += 3
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            response_entry_data.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            response_entry_data.error_message = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             n = buf[pos]
             pos += 1
             if n > 127:
@@ -545,7 +555,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> AlterClientQuotasResp
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                response_entity_data.entity_name = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                response_entity_data.entity_name = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 k = buf[pos]
                 pos += 1
                 if k:

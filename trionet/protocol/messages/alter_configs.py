@@ -365,7 +365,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterConfigsResponse:
             pos += 4
             if n < -1:
                 bad_length("AlterConfigsResourceResponse.error_message", n)
-            alter_configs_resource_response.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            alter_configs_resource_response.error_message = (
+                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            )
             alter_configs_resource_response.resource_type, n = U_bh(buf, pos)
             pos += 3
             if n < 0:
@@ -421,7 +423,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> AlterConfigsResponse:
             pos += 3
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            alter_configs_resource_response.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            alter_configs_resource_response.error_message = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             alter_configs_resource_response.resource_type, n = U_bB(buf, pos)
             pos += 2
             if n > 127:

@@ -435,7 +435,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterPartitionReassig
                 pos += 7
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                reassignable_partition_response.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                reassignable_partition_response.error_message = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -493,11 +495,17 @@ def encode_response_0(message: AlterPartitionReassignmentsResponse, out: list[Si
                 n = 0 if text is None else len(raw) + 1
                 if n < 128:
                     put(
-                        P_ihB(reassignable_partition_response.partition_index, reassignable_partition_response.error_code, n),
+                        P_ihB(
+                            reassignable_partition_response.partition_index,
+                            reassignable_partition_response.error_code, n,
+                        ),
                     )
                 else:
                     put(
-                        P_ih(reassignable_partition_response.partition_index, reassignable_partition_response.error_code),
+                        P_ih(
+                            reassignable_partition_response.partition_index,
+                            reassignable_partition_response.error_code,
+                        ),
                     )
                     put(varint(n))
                 put(raw)
@@ -564,7 +572,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> AlterPartitionReassig
                 pos += 7
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                reassignable_partition_response.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                reassignable_partition_response.error_message = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -600,11 +610,17 @@ def encode_response_1(message: AlterPartitionReassignmentsResponse, out: list[Si
         n = 0 if text is None else len(raw) + 1
         if n < 128:
             put(
-                P_iohB(message.throttle_time_ms, message.allow_replication_factor_change, message.error_code, n),
+                P_iohB(
+                    message.throttle_time_ms, message.allow_replication_factor_change,
+                    message.error_code, n,
+                ),
             )
         else:
             put(
-                P_ioh(message.throttle_time_ms, message.allow_replication_factor_change, message.error_code),
+                P_ioh(
+                    message.throttle_time_ms, message.allow_replication_factor_change,
+                    message.error_code,
+                ),
             )
             put(varint(n))
         put(raw)
@@ -625,11 +641,17 @@ def encode_response_1(message: AlterPartitionReassignmentsResponse, out: list[Si
                 n = 0 if text is None else len(raw) + 1
                 if n < 128:
                     put(
-                        P_ihB(reassignable_partition_response.partition_index, reassignable_partition_response.error_code, n),
+                        P_ihB(
+                            reassignable_partition_response.partition_index,
+                            reassignable_partition_response.error_code, n,
+                        ),
                     )
                 else:
                     put(
-                        P_ih(reassignable_partition_response.partition_index, reassignable_partition_response.error_code),
+                        P_ih(
+                            reassignable_partition_response.partition_index,
+                            reassignable_partition_response.error_code,
+                        ),
                     )
                     put(varint(n))
                 put(raw)

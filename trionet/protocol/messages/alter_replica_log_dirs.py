@@ -404,7 +404,10 @@ def encode_response_1(message: AlterReplicaLogDirsResponse, out: list[Sized]) ->
             put(P_i(n))
             for alter_replica_log_dir_partition_result in partitions:
                 put(
-                    P_ih(alter_replica_log_dir_partition_result.partition_index, alter_replica_log_dir_partition_result.error_code),
+                    P_ih(
+                        alter_replica_log_dir_partition_result.partition_index,
+                        alter_replica_log_dir_partition_result.error_code,
+                    ),
                 )
     except UNENCODABLE as error:
         raise unencodable("AlterReplicaLogDirsResponse", error) from error
@@ -451,8 +454,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsRe
                 ) = U_ihB(buf, pos)
                 pos += 7
                 if k:
-                    alter_replica_log_dir_partition_result.unknown_tags, pos = read_tags(
-                        buf, pos, k,
+                    alter_replica_log_dir_partition_result.unknown_tags, pos = (
+                        read_tags(buf, pos, k)
                     )
                 else:
                     alter_replica_log_dir_partition_result.unknown_tags = ()
@@ -497,7 +500,10 @@ def encode_response_2(message: AlterReplicaLogDirsResponse, out: list[Sized]) ->
             put(BYTES[n] if n < 128 else varint(n))
             for alter_replica_log_dir_partition_result in partitions:
                 put(
-                    P_ihx(alter_replica_log_dir_partition_result.partition_index, alter_replica_log_dir_partition_result.error_code),
+                    P_ihx(
+                        alter_replica_log_dir_partition_result.partition_index,
+                        alter_replica_log_dir_partition_result.error_code,
+                    ),
                 )
                 if alter_replica_log_dir_partition_result.unknown_tags:
                     write_tags(out, alter_replica_log_dir_partition_result.unknown_tags)

@@ -246,11 +246,17 @@ def encode_request_0(message: AlterUserScramCredentialsRequest, out: list[Sized]
             n = len(raw) + 1
             if n < 128:
                 put(
-                    P_biB(scram_credential_upsertion.mechanism, scram_credential_upsertion.iterations, n),
+                    P_biB(
+                        scram_credential_upsertion.mechanism,
+                        scram_credential_upsertion.iterations, n,
+                    ),
                 )
             else:
                 put(
-                    P_bi(scram_credential_upsertion.mechanism, scram_credential_upsertion.iterations),
+                    P_bi(
+                        scram_credential_upsertion.mechanism,
+                        scram_credential_upsertion.iterations,
+                    ),
                 )
                 put(varint(n))
             put(raw)
@@ -295,7 +301,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterUserScramCredent
             pos += 3
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            alter_user_scram_credentials_result.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            alter_user_scram_credentials_result.error_message = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             k = buf[pos]
             pos += 1
             if k:

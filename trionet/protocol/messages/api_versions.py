@@ -446,7 +446,10 @@ def write_tags_ApiVersionsResponse_3(target: ApiVersionsResponse, out: list[Size
             put(BYTES[n] if n < 128 else varint(n))
             put(raw)
             put(
-                P_hhx(finalized_feature_key.max_version_level, finalized_feature_key.min_version_level),
+                P_hhx(
+                    finalized_feature_key.max_version_level,
+                    finalized_feature_key.min_version_level,
+                ),
             )
             if finalized_feature_key.unknown_tags:
                 write_tags(section, finalized_feature_key.unknown_tags)

@@ -144,7 +144,9 @@ class Member(Message):
         self.member_epoch = member_epoch
         self.client_id = client_id
         self.client_host = client_host
-        self.subscribed_topic_names = [] if subscribed_topic_names is UNSET else subscribed_topic_names
+        self.subscribed_topic_names = (
+            [] if subscribed_topic_names is UNSET else subscribed_topic_names
+        )
         self.subscribed_topic_regex = subscribed_topic_regex
         self.assignment = Assignment() if assignment is UNSET else assignment
         self.target_assignment = Assignment() if target_assignment is UNSET else target_assignment
@@ -371,7 +373,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ConsumerGroupDescribe
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                member.subscribed_topic_regex = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                member.subscribed_topic_regex = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 assignment = new(Assignment)
                 n = buf[pos]
                 pos += 1
@@ -731,7 +735,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ConsumerGroupDescribe
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                member.subscribed_topic_regex = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                member.subscribed_topic_regex = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 assignment = new(Assignment)
                 n = buf[pos]
                 pos += 1

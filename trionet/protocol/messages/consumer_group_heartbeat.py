@@ -562,7 +562,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ConsumerGroupHeartbea
         elif n == -1:
             message.assignment = None
         else:
-            bad_length("assignment", n)
+            bad_length("ConsumerGroupHeartbeatResponse.assignment", n)
         k = buf[pos]
         pos += 1
         if k:
@@ -595,7 +595,10 @@ def encode_response_0(message: ConsumerGroupHeartbeatResponse, out: list[Sized])
         put(raw)
         assignment = message.assignment
         put(
-            P_iib(message.member_epoch, message.heartbeat_interval_ms, -1 if assignment is None else 1),
+            P_iib(
+                message.member_epoch, message.heartbeat_interval_ms,
+                -1 if assignment is None else 1,
+            ),
         )
         if assignment is not None:
             topic_partitions = assignment.topic_partitions

@@ -319,7 +319,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> CreateAclsResponse:
             pos += 4
             if n < -1:
                 bad_length("AclCreationResult.error_message", n)
-            acl_creation_result.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            acl_creation_result.error_message = (
+                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            )
             acl_creation_result.unknown_tags = ()
             results.append(acl_creation_result)
         message.unknown_tags = ()
@@ -366,7 +368,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> CreateAclsResponse:
             pos += 3
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            acl_creation_result.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            acl_creation_result.error_message = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             k = buf[pos]
             pos += 1
             if k:

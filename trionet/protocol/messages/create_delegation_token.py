@@ -411,7 +411,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> CreateDelegationToken
         message.hmac = bytes(buf[pos : (pos := pos + n)])
         message.throttle_time_ms = U_i(buf, pos)[0]
         pos += 4
-        message.token_requester_principal_type = message.token_requester_principal_name = ""
+        message.token_requester_principal_type = ""
+        message.token_requester_principal_name = ""
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("CreateDelegationTokenResponse", error) from error
@@ -434,7 +435,10 @@ def encode_response_1(message: CreateDelegationTokenResponse, out: list[Sized]) 
         raw = message.token_id.encode()
         n = len(raw)
         put(
-            P_qqqh(message.issue_timestamp_ms, message.expiry_timestamp_ms, message.max_timestamp_ms, n),
+            P_qqqh(
+                message.issue_timestamp_ms, message.expiry_timestamp_ms, message.max_timestamp_ms,
+                n,
+            ),
         )
         put(raw)
         raw = message.hmac
@@ -482,7 +486,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> CreateDelegationToken
         message.hmac = bytes(buf[pos : (pos := pos + n - 1)])
         message.throttle_time_ms, k = U_iB(buf, pos)
         pos += 5
-        message.token_requester_principal_type = message.token_requester_principal_name = ""
+        message.token_requester_principal_type = ""
+        message.token_requester_principal_name = ""
         if k:
             message.unknown_tags, pos = read_tags(buf, pos, k)
         else:
@@ -513,11 +518,17 @@ def encode_response_2(message: CreateDelegationTokenResponse, out: list[Sized]) 
         n = len(raw) + 1
         if n < 128:
             put(
-                P_qqqB(message.issue_timestamp_ms, message.expiry_timestamp_ms, message.max_timestamp_ms, n),
+                P_qqqB(
+                    message.issue_timestamp_ms, message.expiry_timestamp_ms,
+                    message.max_timestamp_ms, n,
+                ),
             )
         else:
             put(
-                P_qqq(message.issue_timestamp_ms, message.expiry_timestamp_ms, message.max_timestamp_ms),
+                P_qqq(
+                    message.issue_timestamp_ms, message.expiry_timestamp_ms,
+                    message.max_timestamp_ms,
+                ),
             )
             put(varint(n))
         put(raw)
@@ -620,11 +631,17 @@ def encode_response_3(message: CreateDelegationTokenResponse, out: list[Sized]) 
         n = len(raw) + 1
         if n < 128:
             put(
-                P_qqqB(message.issue_timestamp_ms, message.expiry_timestamp_ms, message.max_timestamp_ms, n),
+                P_qqqB(
+                    message.issue_timestamp_ms, message.expiry_timestamp_ms,
+                    message.max_timestamp_ms, n,
+                ),
             )
         else:
             put(
-                P_qqq(message.issue_timestamp_ms, message.expiry_timestamp_ms, message.max_timestamp_ms),
+                P_qqq(
+                    message.issue_timestamp_ms, message.expiry_timestamp_ms,
+                    message.max_timestamp_ms,
+                ),
             )
             put(varint(n))
         put(raw)

@@ -349,7 +349,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> CreatePartitionsRespo
             pos += 4
             if n < -1:
                 bad_length("CreatePartitionsTopicResult.error_message", n)
-            create_partitions_topic_result.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            create_partitions_topic_result.error_message = (
+                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            )
             create_partitions_topic_result.unknown_tags = ()
             results.append(create_partitions_topic_result)
         message.unknown_tags = ()
@@ -407,7 +409,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> CreatePartitionsRespo
             pos += 3
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            create_partitions_topic_result.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            create_partitions_topic_result.error_message = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             k = buf[pos]
             pos += 1
             if k:

@@ -284,7 +284,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
                 pos += 2
                 if n < -1:
                     bad_length("CreatableTopicConfig.value", n)
-                creatable_topic_config.value = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                creatable_topic_config.value = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
                 creatable_topic_config.unknown_tags = ()
                 configs.append(creatable_topic_config)
             creatable_topic.unknown_tags = ()
@@ -416,7 +418,9 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                creatable_topic_config.value = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                creatable_topic_config.value = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -523,11 +527,14 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
             pos += 4
             if n < -1:
                 bad_length("CreatableTopicResult.error_message", n)
-            creatable_topic_result.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            creatable_topic_result.error_message = (
+                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            )
             creatable_topic_result.configs = []
             creatable_topic_result.topic_id = NO_UUID
             creatable_topic_result.topic_config_error_code = 0
-            creatable_topic_result.num_partitions = creatable_topic_result.replication_factor = -1
+            creatable_topic_result.num_partitions = -1
+            creatable_topic_result.replication_factor = -1
             creatable_topic_result.unknown_tags = ()
             topics.append(creatable_topic_result)
         message.unknown_tags = ()
@@ -615,7 +622,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
             pos += 3
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            creatable_topic_result.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            creatable_topic_result.error_message = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             (
                 creatable_topic_result.num_partitions, creatable_topic_result.replication_factor,
                 n,
@@ -643,7 +652,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
                     pos += 1
                     if n > 127:
                         n, pos = read_varint(buf, pos, n)
-                    creatable_topic_configs.value = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                    creatable_topic_configs.value = (
+                        buf[pos : (pos := pos + n - 1)].decode() if n else None
+                    )
                     (
                         creatable_topic_configs.read_only, creatable_topic_configs.config_source,
                         creatable_topic_configs.is_sensitive, k,
@@ -704,11 +715,17 @@ def encode_response_5(message: CreateTopicsResponse, out: list[Sized]) -> None:
             n = 0 if configs is None else len(configs) + 1
             if n < 128:
                 put(
-                    P_ihB(creatable_topic_result.num_partitions, creatable_topic_result.replication_factor, n),
+                    P_ihB(
+                        creatable_topic_result.num_partitions,
+                        creatable_topic_result.replication_factor, n,
+                    ),
                 )
             else:
                 put(
-                    P_ih(creatable_topic_result.num_partitions, creatable_topic_result.replication_factor),
+                    P_ih(
+                        creatable_topic_result.num_partitions,
+                        creatable_topic_result.replication_factor,
+                    ),
                 )
                 put(varint(n))
             for creatable_topic_configs in configs or ():
@@ -722,7 +739,10 @@ def encode_response_5(message: CreateTopicsResponse, out: list[Sized]) -> None:
                 put(BYTES[n] if n < 128 else varint(n))
                 put(raw)
                 put(
-                    P_obox(creatable_topic_configs.read_only, creatable_topic_configs.config_source, creatable_topic_configs.is_sensitive),
+                    P_obox(
+                        creatable_topic_configs.read_only, creatable_topic_configs.config_source,
+                        creatable_topic_configs.is_sensitive,
+                    ),
                 )
                 if creatable_topic_configs.unknown_tags:
                     write_tags(out, creatable_topic_configs.unknown_tags)
@@ -768,7 +788,9 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
             pos += 19
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            creatable_topic_result.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            creatable_topic_result.error_message = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             (
                 creatable_topic_result.num_partitions, creatable_topic_result.replication_factor,
                 n,
@@ -796,7 +818,9 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
                     pos += 1
                     if n > 127:
                         n, pos = read_varint(buf, pos, n)
-                    creatable_topic_configs.value = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                    creatable_topic_configs.value = (
+                        buf[pos : (pos := pos + n - 1)].decode() if n else None
+                    )
                     (
                         creatable_topic_configs.read_only, creatable_topic_configs.config_source,
                         creatable_topic_configs.is_sensitive, k,
@@ -858,11 +882,17 @@ def encode_response_7(message: CreateTopicsResponse, out: list[Sized]) -> None:
             n = 0 if configs is None else len(configs) + 1
             if n < 128:
                 put(
-                    P_ihB(creatable_topic_result.num_partitions, creatable_topic_result.replication_factor, n),
+                    P_ihB(
+                        creatable_topic_result.num_partitions,
+                        creatable_topic_result.replication_factor, n,
+                    ),
                 )
             else:
                 put(
-                    P_ih(creatable_topic_result.num_partitions, creatable_topic_result.replication_factor),
+                    P_ih(
+                        creatable_topic_result.num_partitions,
+                        creatable_topic_result.replication_factor,
+                    ),
                 )
                 put(varint(n))
             for creatable_topic_configs in configs or ():
@@ -876,7 +906,10 @@ def encode_response_7(message: CreateTopicsResponse, out: list[Sized]) -> None:
                 put(BYTES[n] if n < 128 else varint(n))
                 put(raw)
                 put(
-                    P_obox(creatable_topic_configs.read_only, creatable_topic_configs.config_source, creatable_topic_configs.is_sensitive),
+                    P_obox(
+                        creatable_topic_configs.read_only, creatable_topic_configs.config_source,
+                        creatable_topic_configs.is_sensitive,
+                    ),
                 )
                 if creatable_topic_configs.unknown_tags:
                     write_tags(out, creatable_topic_configs.unknown_tags)

@@ -200,17 +200,23 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> DeleteAclsRequest:
             pos += 3
             if n < -1:
                 bad_length("DeleteAclsFilter.resource_name_filter", n)
-            delete_acls_filter.resource_name_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            delete_acls_filter.resource_name_filter = (
+                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            )
             delete_acls_filter.pattern_type_filter, n = U_bh(buf, pos)
             pos += 3
             if n < -1:
                 bad_length("DeleteAclsFilter.principal_filter", n)
-            delete_acls_filter.principal_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            delete_acls_filter.principal_filter = (
+                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            )
             n = U_h(buf, pos)[0]
             pos += 2
             if n < -1:
                 bad_length("DeleteAclsFilter.host_filter", n)
-            delete_acls_filter.host_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            delete_acls_filter.host_filter = (
+                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            )
             delete_acls_filter.operation, delete_acls_filter.permission_type = U_bb(buf, pos)
             pos += 2
             delete_acls_filter.unknown_tags = ()
@@ -274,12 +280,16 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DeleteAclsRequest:
             pos += 2
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            delete_acls_filter.resource_name_filter = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            delete_acls_filter.resource_name_filter = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             delete_acls_filter.pattern_type_filter, n = U_bB(buf, pos)
             pos += 2
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            delete_acls_filter.principal_filter = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            delete_acls_filter.principal_filter = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             n = buf[pos]
             pos += 1
             if n > 127:
@@ -363,7 +373,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DeleteAclsResponse:
             pos += 4
             if n < -1:
                 bad_length("DeleteAclsFilterResult.error_message", n)
-            delete_acls_filter_result.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            delete_acls_filter_result.error_message = (
+                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            )
             n = U_i(buf, pos)[0]
             pos += 4
             if n < 0:
@@ -378,7 +390,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DeleteAclsResponse:
                 pos += 4
                 if n < -1:
                     bad_length("DeleteAclsMatchingAcl.error_message", n)
-                delete_acls_matching_acl.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                delete_acls_matching_acl.error_message = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
                 delete_acls_matching_acl.resource_type, n = U_bh(buf, pos)
                 pos += 3
                 if n < 0:
@@ -444,7 +458,10 @@ def encode_response_1(message: DeleteAclsResponse, out: list[Sized]) -> None:
                 put(P_h(n))
                 put(raw)
                 put(
-                    P_bb(delete_acls_matching_acl.operation, delete_acls_matching_acl.permission_type),
+                    P_bb(
+                        delete_acls_matching_acl.operation,
+                        delete_acls_matching_acl.permission_type,
+                    ),
                 )
     except UNENCODABLE as error:
         raise unencodable("DeleteAclsResponse", error) from error
@@ -470,7 +487,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DeleteAclsResponse:
             pos += 3
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            delete_acls_filter_result.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            delete_acls_filter_result.error_message = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             n = buf[pos]
             pos += 1
             if n > 127:
@@ -487,7 +506,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DeleteAclsResponse:
                 pos += 3
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                delete_acls_matching_acl.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                delete_acls_matching_acl.error_message = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 delete_acls_matching_acl.resource_type, n = U_bB(buf, pos)
                 pos += 2
                 if n > 127:
@@ -593,7 +614,10 @@ def encode_response_2(message: DeleteAclsResponse, out: list[Sized]) -> None:
                 put(BYTES[n] if n < 128 else varint(n))
                 put(raw)
                 put(
-                    P_bbx(delete_acls_matching_acl.operation, delete_acls_matching_acl.permission_type),
+                    P_bbx(
+                        delete_acls_matching_acl.operation,
+                        delete_acls_matching_acl.permission_type,
+                    ),
                 )
                 if delete_acls_matching_acl.unknown_tags:
                     write_tags(out, delete_acls_matching_acl.unknown_tags)

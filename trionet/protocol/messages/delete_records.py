@@ -307,7 +307,9 @@ def encode_request_2(message: DeleteRecordsRequest, out: list[Sized]) -> None:
             put(BYTES[n] if n < 128 else varint(n))
             for delete_records_partition in partitions:
                 put(
-                    P_iqx(delete_records_partition.partition_index, delete_records_partition.offset),
+                    P_iqx(
+                        delete_records_partition.partition_index, delete_records_partition.offset,
+                    ),
                 )
                 if delete_records_partition.unknown_tags:
                     write_tags(out, delete_records_partition.unknown_tags)
@@ -384,7 +386,11 @@ def encode_response_0(message: DeleteRecordsResponse, out: list[Sized]) -> None:
             put(P_i(n))
             for delete_records_partition_result in partitions:
                 put(
-                    P_iqh(delete_records_partition_result.partition_index, delete_records_partition_result.low_watermark, delete_records_partition_result.error_code),
+                    P_iqh(
+                        delete_records_partition_result.partition_index,
+                        delete_records_partition_result.low_watermark,
+                        delete_records_partition_result.error_code,
+                    ),
                 )
     except UNENCODABLE as error:
         raise unencodable("DeleteRecordsResponse", error) from error
@@ -476,7 +482,11 @@ def encode_response_2(message: DeleteRecordsResponse, out: list[Sized]) -> None:
             put(BYTES[n] if n < 128 else varint(n))
             for delete_records_partition_result in partitions:
                 put(
-                    P_iqhx(delete_records_partition_result.partition_index, delete_records_partition_result.low_watermark, delete_records_partition_result.error_code),
+                    P_iqhx(
+                        delete_records_partition_result.partition_index,
+                        delete_records_partition_result.low_watermark,
+                        delete_records_partition_result.error_code,
+                    ),
                 )
                 if delete_records_partition_result.unknown_tags:
                     write_tags(out, delete_records_partition_result.unknown_tags)

@@ -451,7 +451,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> DeleteTopicsResponse:
             pos += 3
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            deletable_topic_result.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            deletable_topic_result.error_message = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             k = buf[pos]
             pos += 1
             deletable_topic_result.topic_id = NO_UUID
@@ -537,7 +539,9 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> DeleteTopicsResponse:
             pos += 19
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            deletable_topic_result.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            deletable_topic_result.error_message = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             k = buf[pos]
             pos += 1
             if k:

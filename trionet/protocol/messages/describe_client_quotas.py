@@ -342,7 +342,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeClientQuotasR
                     pos += 2
                     if n < -1:
                         bad_length("EntityData.entity_name", n)
-                    entity_data.entity_name = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                    entity_data.entity_name = (
+                        buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                    )
                     entity_data.unknown_tags = ()
                     entity.append(entity_data)
                 n = U_i(buf, pos)[0]
@@ -457,7 +459,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeClientQuotasR
                     pos += 1
                     if n > 127:
                         n, pos = read_varint(buf, pos, n)
-                    entity_data.entity_name = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                    entity_data.entity_name = (
+                        buf[pos : (pos := pos + n - 1)].decode() if n else None
+                    )
                     k = buf[pos]
                     pos += 1
                     if k:

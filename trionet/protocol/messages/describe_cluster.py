@@ -221,7 +221,10 @@ def encode_request_2(message: DescribeClusterRequest, out: list[Sized]) -> None:
     put = out.append
     try:
         put(
-            P_obox(message.include_cluster_authorized_operations, message.endpoint_type, message.include_fenced_brokers),
+            P_obox(
+                message.include_cluster_authorized_operations, message.endpoint_type,
+                message.include_fenced_brokers,
+            ),
         )
         if message.unknown_tags:
             write_tags(out, message.unknown_tags)

@@ -473,7 +473,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
             pos += 4
             if n < -1:
                 bad_length("DescribeConfigsResult.error_message", n)
-            describe_configs_result.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            describe_configs_result.error_message = (
+                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            )
             describe_configs_result.resource_type, n = U_bh(buf, pos)
             pos += 3
             if n < 0:
@@ -498,7 +500,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
                 pos += 2
                 if n < -1:
                     bad_length("DescribeConfigsResourceResult.value", n)
-                describe_configs_resource_result.value = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                describe_configs_resource_result.value = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
                 (
                     describe_configs_resource_result.read_only,
                     describe_configs_resource_result.config_source,
@@ -522,7 +526,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
                     pos += 2
                     if n < -1:
                         bad_length("DescribeConfigsSynonym.value", n)
-                    describe_configs_synonym.value = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                    describe_configs_synonym.value = (
+                        buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                    )
                     describe_configs_synonym.source = U_b(buf, pos)[0]
                     pos += 1
                     describe_configs_synonym.unknown_tags = ()
@@ -573,7 +579,11 @@ def encode_response_1(message: DescribeConfigsResponse, out: list[Sized]) -> Non
                 synonyms = describe_configs_resource_result.synonyms
                 n = len(synonyms)
                 put(
-                    P_oboi(describe_configs_resource_result.read_only, describe_configs_resource_result.config_source, describe_configs_resource_result.is_sensitive, n),
+                    P_oboi(
+                        describe_configs_resource_result.read_only,
+                        describe_configs_resource_result.config_source,
+                        describe_configs_resource_result.is_sensitive, n,
+                    ),
                 )
                 for describe_configs_synonym in synonyms:
                     raw = describe_configs_synonym.name.encode()
@@ -608,7 +618,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
             pos += 4
             if n < -1:
                 bad_length("DescribeConfigsResult.error_message", n)
-            describe_configs_result.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            describe_configs_result.error_message = (
+                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            )
             describe_configs_result.resource_type, n = U_bh(buf, pos)
             pos += 3
             if n < 0:
@@ -633,7 +645,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
                 pos += 2
                 if n < -1:
                     bad_length("DescribeConfigsResourceResult.value", n)
-                describe_configs_resource_result.value = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                describe_configs_resource_result.value = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
                 (
                     describe_configs_resource_result.read_only,
                     describe_configs_resource_result.config_source,
@@ -657,7 +671,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
                     pos += 2
                     if n < -1:
                         bad_length("DescribeConfigsSynonym.value", n)
-                    describe_configs_synonym.value = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                    describe_configs_synonym.value = (
+                        buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                    )
                     describe_configs_synonym.source = U_b(buf, pos)[0]
                     pos += 1
                     describe_configs_synonym.unknown_tags = ()
@@ -666,7 +682,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
                 pos += 3
                 if n < -1:
                     bad_length("DescribeConfigsResourceResult.documentation", n)
-                describe_configs_resource_result.documentation = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                describe_configs_resource_result.documentation = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
                 describe_configs_resource_result.unknown_tags = ()
                 configs.append(describe_configs_resource_result)
             describe_configs_result.unknown_tags = ()
@@ -711,7 +729,11 @@ def encode_response_3(message: DescribeConfigsResponse, out: list[Sized]) -> Non
                 synonyms = describe_configs_resource_result.synonyms
                 n = len(synonyms)
                 put(
-                    P_oboi(describe_configs_resource_result.read_only, describe_configs_resource_result.config_source, describe_configs_resource_result.is_sensitive, n),
+                    P_oboi(
+                        describe_configs_resource_result.read_only,
+                        describe_configs_resource_result.config_source,
+                        describe_configs_resource_result.is_sensitive, n,
+                    ),
                 )
                 for describe_configs_synonym in synonyms:
                     raw = describe_configs_synonym.name.encode()
@@ -753,7 +775,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
             pos += 3
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            describe_configs_result.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            describe_configs_result.error_message = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             describe_configs_result.resource_type, n = U_bB(buf, pos)
             pos += 2
             if n > 127:
@@ -784,7 +808,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                describe_configs_resource_result.value = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                describe_configs_resource_result.value = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 (
                     describe_configs_resource_result.read_only,
                     describe_configs_resource_result.config_source,
@@ -812,7 +838,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
                     pos += 1
                     if n > 127:
                         n, pos = read_varint(buf, pos, n)
-                    describe_configs_synonym.value = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                    describe_configs_synonym.value = (
+                        buf[pos : (pos := pos + n - 1)].decode() if n else None
+                    )
                     describe_configs_synonym.source, k = U_bB(buf, pos)
                     pos += 2
                     if k:
@@ -824,7 +852,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
                 pos += 2
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                describe_configs_resource_result.documentation = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                describe_configs_resource_result.documentation = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -897,11 +927,19 @@ def encode_response_4(message: DescribeConfigsResponse, out: list[Sized]) -> Non
                 n = len(synonyms) + 1
                 if n < 128:
                     put(
-                        P_oboB(describe_configs_resource_result.read_only, describe_configs_resource_result.config_source, describe_configs_resource_result.is_sensitive, n),
+                        P_oboB(
+                            describe_configs_resource_result.read_only,
+                            describe_configs_resource_result.config_source,
+                            describe_configs_resource_result.is_sensitive, n,
+                        ),
                     )
                 else:
                     put(
-                        P_obo(describe_configs_resource_result.read_only, describe_configs_resource_result.config_source, describe_configs_resource_result.is_sensitive),
+                        P_obo(
+                            describe_configs_resource_result.read_only,
+                            describe_configs_resource_result.config_source,
+                            describe_configs_resource_result.is_sensitive,
+                        ),
                     )
                     put(varint(n))
                 for describe_configs_synonym in synonyms:

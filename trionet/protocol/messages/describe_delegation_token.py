@@ -181,12 +181,16 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> DescribeDelegationToke
                 pos += 2
                 if n < 0:
                     bad_length("DescribeDelegationTokenOwner.principal_type", n)
-                describe_delegation_token_owner.principal_type = buf[pos : (pos := pos + n)].decode()
+                describe_delegation_token_owner.principal_type = (
+                    buf[pos : (pos := pos + n)].decode()
+                )
                 n = U_h(buf, pos)[0]
                 pos += 2
                 if n < 0:
                     bad_length("DescribeDelegationTokenOwner.principal_name", n)
-                describe_delegation_token_owner.principal_name = buf[pos : (pos := pos + n)].decode()
+                describe_delegation_token_owner.principal_name = (
+                    buf[pos : (pos := pos + n)].decode()
+                )
                 describe_delegation_token_owner.unknown_tags = ()
                 owners.append(describe_delegation_token_owner)
         message.unknown_tags = ()
@@ -243,14 +247,18 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DescribeDelegationToke
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribeDelegationTokenOwner.principal_type", n)
-                describe_delegation_token_owner.principal_type = buf[pos : (pos := pos + n - 1)].decode()
+                describe_delegation_token_owner.principal_type = (
+                    buf[pos : (pos := pos + n - 1)].decode()
+                )
                 n = buf[pos]
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribeDelegationTokenOwner.principal_name", n)
-                describe_delegation_token_owner.principal_name = buf[pos : (pos := pos + n - 1)].decode()
+                describe_delegation_token_owner.principal_name = (
+                    buf[pos : (pos := pos + n - 1)].decode()
+                )
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -348,15 +356,20 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
                 pos += 2
                 if n < 0:
                     bad_length("DescribedDelegationTokenRenewer.principal_type", n)
-                described_delegation_token_renewer.principal_type = buf[pos : (pos := pos + n)].decode()
+                described_delegation_token_renewer.principal_type = (
+                    buf[pos : (pos := pos + n)].decode()
+                )
                 n = U_h(buf, pos)[0]
                 pos += 2
                 if n < 0:
                     bad_length("DescribedDelegationTokenRenewer.principal_name", n)
-                described_delegation_token_renewer.principal_name = buf[pos : (pos := pos + n)].decode()
+                described_delegation_token_renewer.principal_name = (
+                    buf[pos : (pos := pos + n)].decode()
+                )
                 described_delegation_token_renewer.unknown_tags = ()
                 renewers.append(described_delegation_token_renewer)
-            described_delegation_token.token_requester_principal_type = described_delegation_token.token_requester_principal_name = ""
+            described_delegation_token.token_requester_principal_type = ""
+            described_delegation_token.token_requester_principal_name = ""
             described_delegation_token.unknown_tags = ()
             tokens.append(described_delegation_token)
         message.throttle_time_ms = U_i(buf, pos)[0]
@@ -387,7 +400,11 @@ def encode_response_1(message: DescribeDelegationTokenResponse, out: list[Sized]
             raw = described_delegation_token.token_id.encode()
             n = len(raw)
             put(
-                P_qqqh(described_delegation_token.issue_timestamp, described_delegation_token.expiry_timestamp, described_delegation_token.max_timestamp, n),
+                P_qqqh(
+                    described_delegation_token.issue_timestamp,
+                    described_delegation_token.expiry_timestamp,
+                    described_delegation_token.max_timestamp, n,
+                ),
             )
             put(raw)
             raw = described_delegation_token.hmac
@@ -477,14 +494,18 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribedDelegationTokenRenewer.principal_type", n)
-                described_delegation_token_renewer.principal_type = buf[pos : (pos := pos + n - 1)].decode()
+                described_delegation_token_renewer.principal_type = (
+                    buf[pos : (pos := pos + n - 1)].decode()
+                )
                 n = buf[pos]
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribedDelegationTokenRenewer.principal_name", n)
-                described_delegation_token_renewer.principal_name = buf[pos : (pos := pos + n - 1)].decode()
+                described_delegation_token_renewer.principal_name = (
+                    buf[pos : (pos := pos + n - 1)].decode()
+                )
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -494,7 +515,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
                 renewers.append(described_delegation_token_renewer)
             k = buf[pos]
             pos += 1
-            described_delegation_token.token_requester_principal_type = described_delegation_token.token_requester_principal_name = ""
+            described_delegation_token.token_requester_principal_type = ""
+            described_delegation_token.token_requester_principal_name = ""
             if k:
                 described_delegation_token.unknown_tags, pos = read_tags(buf, pos, k)
             else:
@@ -536,11 +558,19 @@ def encode_response_2(message: DescribeDelegationTokenResponse, out: list[Sized]
             n = len(raw) + 1
             if n < 128:
                 put(
-                    P_qqqB(described_delegation_token.issue_timestamp, described_delegation_token.expiry_timestamp, described_delegation_token.max_timestamp, n),
+                    P_qqqB(
+                        described_delegation_token.issue_timestamp,
+                        described_delegation_token.expiry_timestamp,
+                        described_delegation_token.max_timestamp, n,
+                    ),
                 )
             else:
                 put(
-                    P_qqq(described_delegation_token.issue_timestamp, described_delegation_token.expiry_timestamp, described_delegation_token.max_timestamp),
+                    P_qqq(
+                        described_delegation_token.issue_timestamp,
+                        described_delegation_token.expiry_timestamp,
+                        described_delegation_token.max_timestamp,
+                    ),
                 )
                 put(varint(n))
             put(raw)
@@ -609,14 +639,18 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("DescribedDelegationToken.token_requester_principal_type", n)
-            described_delegation_token.token_requester_principal_type = buf[pos : (pos := pos + n - 1)].decode()
+            described_delegation_token.token_requester_principal_type = (
+                buf[pos : (pos := pos + n - 1)].decode()
+            )
             n = buf[pos]
             pos += 1
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("DescribedDelegationToken.token_requester_principal_name", n)
-            described_delegation_token.token_requester_principal_name = buf[pos : (pos := pos + n - 1)].decode()
+            described_delegation_token.token_requester_principal_name = (
+                buf[pos : (pos := pos + n - 1)].decode()
+            )
             (
                 described_delegation_token.issue_timestamp,
                 described_delegation_token.expiry_timestamp,
@@ -653,14 +687,18 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribedDelegationTokenRenewer.principal_type", n)
-                described_delegation_token_renewer.principal_type = buf[pos : (pos := pos + n - 1)].decode()
+                described_delegation_token_renewer.principal_type = (
+                    buf[pos : (pos := pos + n - 1)].decode()
+                )
                 n = buf[pos]
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribedDelegationTokenRenewer.principal_name", n)
-                described_delegation_token_renewer.principal_name = buf[pos : (pos := pos + n - 1)].decode()
+                described_delegation_token_renewer.principal_name = (
+                    buf[pos : (pos := pos + n - 1)].decode()
+                )
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -719,11 +757,19 @@ def encode_response_3(message: DescribeDelegationTokenResponse, out: list[Sized]
             n = len(raw) + 1
             if n < 128:
                 put(
-                    P_qqqB(described_delegation_token.issue_timestamp, described_delegation_token.expiry_timestamp, described_delegation_token.max_timestamp, n),
+                    P_qqqB(
+                        described_delegation_token.issue_timestamp,
+                        described_delegation_token.expiry_timestamp,
+                        described_delegation_token.max_timestamp, n,
+                    ),
                 )
             else:
                 put(
-                    P_qqq(described_delegation_token.issue_timestamp, described_delegation_token.expiry_timestamp, described_delegation_token.max_timestamp),
+                    P_qqq(
+                        described_delegation_token.issue_timestamp,
+                        described_delegation_token.expiry_timestamp,
+                        described_delegation_token.max_timestamp,
+                    ),
                 )
                 put(varint(n))
             put(raw)

@@ -761,7 +761,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
                 pos += 2
                 if n < -1:
                     bad_length("DescribedGroupMember.group_instance_id", n)
-                described_group_member.group_instance_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                described_group_member.group_instance_id = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
                 n = U_h(buf, pos)[0]
                 pos += 2
                 if n < 0:
@@ -921,7 +923,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                described_group_member.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                described_group_member.group_instance_id = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 n = buf[pos]
                 pos += 1
                 if n > 127:
@@ -1123,7 +1127,9 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                described_group_member.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                described_group_member.group_instance_id = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 n = buf[pos]
                 pos += 1
                 if n > 127:

@@ -370,7 +370,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
                     partitions.append(describe_log_dirs_partition)
                 describe_log_dirs_topic.unknown_tags = ()
                 topics.append(describe_log_dirs_topic)
-            describe_log_dirs_result.total_bytes = describe_log_dirs_result.usable_bytes = -1
+            describe_log_dirs_result.total_bytes = -1
+            describe_log_dirs_result.usable_bytes = -1
             describe_log_dirs_result.is_cordoned = False
             describe_log_dirs_result.unknown_tags = ()
             results.append(describe_log_dirs_result)
@@ -407,7 +408,12 @@ def encode_response_1(message: DescribeLogDirsResponse, out: list[Sized]) -> Non
                 put(P_i(n))
                 for describe_log_dirs_partition in partitions:
                     put(
-                        P_iqqo(describe_log_dirs_partition.partition_index, describe_log_dirs_partition.partition_size, describe_log_dirs_partition.offset_lag, describe_log_dirs_partition.is_future_key),
+                        P_iqqo(
+                            describe_log_dirs_partition.partition_index,
+                            describe_log_dirs_partition.partition_size,
+                            describe_log_dirs_partition.offset_lag,
+                            describe_log_dirs_partition.is_future_key,
+                        ),
                     )
     except UNENCODABLE as error:
         raise unencodable("DescribeLogDirsResponse", error) from error
@@ -488,7 +494,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
                 topics.append(describe_log_dirs_topic)
             k = buf[pos]
             pos += 1
-            describe_log_dirs_result.total_bytes = describe_log_dirs_result.usable_bytes = -1
+            describe_log_dirs_result.total_bytes = -1
+            describe_log_dirs_result.usable_bytes = -1
             describe_log_dirs_result.is_cordoned = False
             if k:
                 describe_log_dirs_result.unknown_tags, pos = read_tags(buf, pos, k)
@@ -541,7 +548,12 @@ def encode_response_2(message: DescribeLogDirsResponse, out: list[Sized]) -> Non
                 put(BYTES[n] if n < 128 else varint(n))
                 for describe_log_dirs_partition in partitions:
                     put(
-                        P_iqqox(describe_log_dirs_partition.partition_index, describe_log_dirs_partition.partition_size, describe_log_dirs_partition.offset_lag, describe_log_dirs_partition.is_future_key),
+                        P_iqqox(
+                            describe_log_dirs_partition.partition_index,
+                            describe_log_dirs_partition.partition_size,
+                            describe_log_dirs_partition.offset_lag,
+                            describe_log_dirs_partition.is_future_key,
+                        ),
                     )
                     if describe_log_dirs_partition.unknown_tags:
                         write_tags(out, describe_log_dirs_partition.unknown_tags)
@@ -633,7 +645,8 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
                 topics.append(describe_log_dirs_topic)
             k = buf[pos]
             pos += 1
-            describe_log_dirs_result.total_bytes = describe_log_dirs_result.usable_bytes = -1
+            describe_log_dirs_result.total_bytes = -1
+            describe_log_dirs_result.usable_bytes = -1
             describe_log_dirs_result.is_cordoned = False
             if k:
                 describe_log_dirs_result.unknown_tags, pos = read_tags(buf, pos, k)
@@ -685,7 +698,12 @@ def encode_response_3(message: DescribeLogDirsResponse, out: list[Sized]) -> Non
                 put(BYTES[n] if n < 128 else varint(n))
                 for describe_log_dirs_partition in partitions:
                     put(
-                        P_iqqox(describe_log_dirs_partition.partition_index, describe_log_dirs_partition.partition_size, describe_log_dirs_partition.offset_lag, describe_log_dirs_partition.is_future_key),
+                        P_iqqox(
+                            describe_log_dirs_partition.partition_index,
+                            describe_log_dirs_partition.partition_size,
+                            describe_log_dirs_partition.offset_lag,
+                            describe_log_dirs_partition.is_future_key,
+                        ),
                     )
                     if describe_log_dirs_partition.unknown_tags:
                         write_tags(out, describe_log_dirs_partition.unknown_tags)
@@ -830,7 +848,12 @@ def encode_response_4(message: DescribeLogDirsResponse, out: list[Sized]) -> Non
                 put(BYTES[n] if n < 128 else varint(n))
                 for describe_log_dirs_partition in partitions:
                     put(
-                        P_iqqox(describe_log_dirs_partition.partition_index, describe_log_dirs_partition.partition_size, describe_log_dirs_partition.offset_lag, describe_log_dirs_partition.is_future_key),
+                        P_iqqox(
+                            describe_log_dirs_partition.partition_index,
+                            describe_log_dirs_partition.partition_size,
+                            describe_log_dirs_partition.offset_lag,
+                            describe_log_dirs_partition.is_future_key,
+                        ),
                     )
                     if describe_log_dirs_partition.unknown_tags:
                         write_tags(out, describe_log_dirs_partition.unknown_tags)
@@ -975,7 +998,12 @@ def encode_response_5(message: DescribeLogDirsResponse, out: list[Sized]) -> Non
                 put(BYTES[n] if n < 128 else varint(n))
                 for describe_log_dirs_partition in partitions:
                     put(
-                        P_iqqox(describe_log_dirs_partition.partition_index, describe_log_dirs_partition.partition_size, describe_log_dirs_partition.offset_lag, describe_log_dirs_partition.is_future_key),
+                        P_iqqox(
+                            describe_log_dirs_partition.partition_index,
+                            describe_log_dirs_partition.partition_size,
+                            describe_log_dirs_partition.offset_lag,
+                            describe_log_dirs_partition.is_future_key,
+                        ),
                     )
                     if describe_log_dirs_partition.unknown_tags:
                         write_tags(out, describe_log_dirs_partition.unknown_tags)
@@ -983,7 +1011,10 @@ def encode_response_5(message: DescribeLogDirsResponse, out: list[Sized]) -> Non
                 if describe_log_dirs_topic.unknown_tags:
                     write_tags(out, describe_log_dirs_topic.unknown_tags)
             put(
-                P_qqox(describe_log_dirs_result.total_bytes, describe_log_dirs_result.usable_bytes, describe_log_dirs_result.is_cordoned),
+                P_qqox(
+                    describe_log_dirs_result.total_bytes, describe_log_dirs_result.usable_bytes,
+                    describe_log_dirs_result.is_cordoned,
+                ),
             )
             if describe_log_dirs_result.unknown_tags:
                 write_tags(out, describe_log_dirs_result.unknown_tags)

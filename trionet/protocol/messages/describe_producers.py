@@ -283,7 +283,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeProducersResp
                 pos += 7
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                partition_response.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                partition_response.error_message = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 n = buf[pos]
                 pos += 1
                 if n > 127:
@@ -368,7 +370,12 @@ def encode_response_0(message: DescribeProducersResponse, out: list[Sized]) -> N
                 put(BYTES[n] if n < 128 else varint(n))
                 for producer_state in active_producers:
                     put(
-                        P_qiiqiqx(producer_state.producer_id, producer_state.producer_epoch, producer_state.last_sequence, producer_state.last_timestamp, producer_state.coordinator_epoch, producer_state.current_txn_start_offset),
+                        P_qiiqiqx(
+                            producer_state.producer_id, producer_state.producer_epoch,
+                            producer_state.last_sequence, producer_state.last_timestamp,
+                            producer_state.coordinator_epoch,
+                            producer_state.current_txn_start_offset,
+                        ),
                     )
                     if producer_state.unknown_tags:
                         write_tags(out, producer_state.unknown_tags)

@@ -392,7 +392,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                     replica_state.replica_id, replica_state.log_end_offset, k = U_iqB(buf, pos)
                     pos += 13
                     replica_state.replica_directory_id = NO_UUID
-                    replica_state.last_fetch_timestamp = replica_state.last_caught_up_timestamp = -1
+                    replica_state.last_fetch_timestamp = -1
+                    replica_state.last_caught_up_timestamp = -1
                     if k:
                         replica_state.unknown_tags, pos = read_tags(buf, pos, k)
                     else:
@@ -413,7 +414,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                     replica_state_2.replica_id, replica_state_2.log_end_offset, k = U_iqB(buf, pos)
                     pos += 13
                     replica_state_2.replica_directory_id = NO_UUID
-                    replica_state_2.last_fetch_timestamp = replica_state_2.last_caught_up_timestamp = -1
+                    replica_state_2.last_fetch_timestamp = -1
+                    replica_state_2.last_caught_up_timestamp = -1
                     if k:
                         replica_state_2.unknown_tags, pos = read_tags(buf, pos, k)
                     else:
@@ -472,11 +474,21 @@ def encode_response_0(message: DescribeQuorumResponse, out: list[Sized]) -> None
                 n = len(current_voters) + 1
                 if n < 128:
                     put(
-                        P_ihiiqB(response_partition_data.partition_index, response_partition_data.error_code, response_partition_data.leader_id, response_partition_data.leader_epoch, response_partition_data.high_watermark, n),
+                        P_ihiiqB(
+                            response_partition_data.partition_index,
+                            response_partition_data.error_code, response_partition_data.leader_id,
+                            response_partition_data.leader_epoch,
+                            response_partition_data.high_watermark, n,
+                        ),
                     )
                 else:
                     put(
-                        P_ihiiq(response_partition_data.partition_index, response_partition_data.error_code, response_partition_data.leader_id, response_partition_data.leader_epoch, response_partition_data.high_watermark),
+                        P_ihiiq(
+                            response_partition_data.partition_index,
+                            response_partition_data.error_code, response_partition_data.leader_id,
+                            response_partition_data.leader_epoch,
+                            response_partition_data.high_watermark,
+                        ),
                     )
                     put(varint(n))
                 for replica_state in current_voters:
@@ -643,16 +655,30 @@ def encode_response_1(message: DescribeQuorumResponse, out: list[Sized]) -> None
                 n = len(current_voters) + 1
                 if n < 128:
                     put(
-                        P_ihiiqB(response_partition_data.partition_index, response_partition_data.error_code, response_partition_data.leader_id, response_partition_data.leader_epoch, response_partition_data.high_watermark, n),
+                        P_ihiiqB(
+                            response_partition_data.partition_index,
+                            response_partition_data.error_code, response_partition_data.leader_id,
+                            response_partition_data.leader_epoch,
+                            response_partition_data.high_watermark, n,
+                        ),
                     )
                 else:
                     put(
-                        P_ihiiq(response_partition_data.partition_index, response_partition_data.error_code, response_partition_data.leader_id, response_partition_data.leader_epoch, response_partition_data.high_watermark),
+                        P_ihiiq(
+                            response_partition_data.partition_index,
+                            response_partition_data.error_code, response_partition_data.leader_id,
+                            response_partition_data.leader_epoch,
+                            response_partition_data.high_watermark,
+                        ),
                     )
                     put(varint(n))
                 for replica_state in current_voters:
                     put(
-                        P_iqqqx(replica_state.replica_id, replica_state.log_end_offset, replica_state.last_fetch_timestamp, replica_state.last_caught_up_timestamp),
+                        P_iqqqx(
+                            replica_state.replica_id, replica_state.log_end_offset,
+                            replica_state.last_fetch_timestamp,
+                            replica_state.last_caught_up_timestamp,
+                        ),
                     )
                     if replica_state.unknown_tags:
                         write_tags(out, replica_state.unknown_tags)
@@ -661,7 +687,11 @@ def encode_response_1(message: DescribeQuorumResponse, out: list[Sized]) -> None
                 put(BYTES[n] if n < 128 else varint(n))
                 for replica_state_2 in observers:
                     put(
-                        P_iqqqx(replica_state_2.replica_id, replica_state_2.log_end_offset, replica_state_2.last_fetch_timestamp, replica_state_2.last_caught_up_timestamp),
+                        P_iqqqx(
+                            replica_state_2.replica_id, replica_state_2.log_end_offset,
+                            replica_state_2.last_fetch_timestamp,
+                            replica_state_2.last_caught_up_timestamp,
+                        ),
                     )
                     if replica_state_2.unknown_tags:
                         write_tags(out, replica_state_2.unknown_tags)
@@ -724,7 +754,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                 pos += 7
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                response_partition_data.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                response_partition_data.error_message = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 (
                     response_partition_data.leader_id, response_partition_data.leader_epoch,
                     response_partition_data.high_watermark, n,
@@ -882,11 +914,17 @@ def encode_response_2(message: DescribeQuorumResponse, out: list[Sized]) -> None
                 n = 0 if text is None else len(raw) + 1
                 if n < 128:
                     put(
-                        P_ihB(response_partition_data.partition_index, response_partition_data.error_code, n),
+                        P_ihB(
+                            response_partition_data.partition_index,
+                            response_partition_data.error_code, n,
+                        ),
                     )
                 else:
                     put(
-                        P_ih(response_partition_data.partition_index, response_partition_data.error_code),
+                        P_ih(
+                            response_partition_data.partition_index,
+                            response_partition_data.error_code,
+                        ),
                     )
                     put(varint(n))
                 put(raw)
@@ -894,18 +932,30 @@ def encode_response_2(message: DescribeQuorumResponse, out: list[Sized]) -> None
                 n = len(current_voters) + 1
                 if n < 128:
                     put(
-                        P_iiqB(response_partition_data.leader_id, response_partition_data.leader_epoch, response_partition_data.high_watermark, n),
+                        P_iiqB(
+                            response_partition_data.leader_id,
+                            response_partition_data.leader_epoch,
+                            response_partition_data.high_watermark, n,
+                        ),
                     )
                 else:
                     put(
-                        P_iiq(response_partition_data.leader_id, response_partition_data.leader_epoch, response_partition_data.high_watermark),
+                        P_iiq(
+                            response_partition_data.leader_id,
+                            response_partition_data.leader_epoch,
+                            response_partition_data.high_watermark,
+                        ),
                     )
                     put(varint(n))
                 for replica_state in current_voters:
                     if len(replica_state.replica_directory_id) != 16:
                         bad_uuid("replica_directory_id")
                     put(
-                        P_i16sqqqx(replica_state.replica_id, replica_state.replica_directory_id, replica_state.log_end_offset, replica_state.last_fetch_timestamp, replica_state.last_caught_up_timestamp),
+                        P_i16sqqqx(
+                            replica_state.replica_id, replica_state.replica_directory_id,
+                            replica_state.log_end_offset, replica_state.last_fetch_timestamp,
+                            replica_state.last_caught_up_timestamp,
+                        ),
                     )
                     if replica_state.unknown_tags:
                         write_tags(out, replica_state.unknown_tags)
@@ -916,7 +966,11 @@ def encode_response_2(message: DescribeQuorumResponse, out: list[Sized]) -> None
                     if len(replica_state_2.replica_directory_id) != 16:
                         bad_uuid("replica_directory_id")
                     put(
-                        P_i16sqqqx(replica_state_2.replica_id, replica_state_2.replica_directory_id, replica_state_2.log_end_offset, replica_state_2.last_fetch_timestamp, replica_state_2.last_caught_up_timestamp),
+                        P_i16sqqqx(
+                            replica_state_2.replica_id, replica_state_2.replica_directory_id,
+                            replica_state_2.log_end_offset, replica_state_2.last_fetch_timestamp,
+                            replica_state_2.last_caught_up_timestamp,
+                        ),
                     )
                     if replica_state_2.unknown_tags:
                         write_tags(out, replica_state_2.unknown_tags)

@@ -266,7 +266,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartition
         elif n == -1:
             message.cursor = None
         else:
-            bad_length("cursor", n)
+            bad_length("DescribeTopicPartitionsRequest.cursor", n)
         k = buf[pos]
         pos += 1
         if k:
@@ -331,7 +331,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
             pos += 3
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            describe_topic_partitions_response_topic.name = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            describe_topic_partitions_response_topic.name = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             (
                 describe_topic_partitions_response_topic.topic_id,
                 describe_topic_partitions_response_topic.is_internal, n,
@@ -346,8 +348,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
             partitions: list[DescribeTopicPartitionsResponsePartition] = []
             describe_topic_partitions_response_topic.partitions = partitions
             for _ in range(1, n):
-                describe_topic_partitions_response_partition = new(
-                    DescribeTopicPartitionsResponsePartition,
+                describe_topic_partitions_response_partition = (
+                    new(DescribeTopicPartitionsResponsePartition)
                 )
                 (
                     describe_topic_partitions_response_partition.error_code,
@@ -360,8 +362,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribeTopicPartitionsResponsePartition.replica_nodes", n)
-                describe_topic_partitions_response_partition.replica_nodes, pos = read_array(
-                    "i", n - 1, buf, pos,
+                describe_topic_partitions_response_partition.replica_nodes, pos = (
+                    read_array("i", n - 1, buf, pos)
                 )
                 n = buf[pos]
                 pos += 1
@@ -369,8 +371,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribeTopicPartitionsResponsePartition.isr_nodes", n)
-                describe_topic_partitions_response_partition.isr_nodes, pos = read_array(
-                    "i", n - 1, buf, pos,
+                describe_topic_partitions_response_partition.isr_nodes, pos = (
+                    read_array("i", n - 1, buf, pos)
                 )
                 n = buf[pos]
                 pos += 1
@@ -379,8 +381,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
                 if n == 0:
                     describe_topic_partitions_response_partition.eligible_leader_replicas = None
                 else:
-                    describe_topic_partitions_response_partition.eligible_leader_replicas, pos = read_array(
-                        "i", n - 1, buf, pos,
+                    describe_topic_partitions_response_partition.eligible_leader_replicas, pos = (
+                        read_array("i", n - 1, buf, pos)
                     )
                 n = buf[pos]
                 pos += 1
@@ -389,8 +391,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
                 if n == 0:
                     describe_topic_partitions_response_partition.last_known_elr = None
                 else:
-                    describe_topic_partitions_response_partition.last_known_elr, pos = read_array(
-                        "i", n - 1, buf, pos,
+                    describe_topic_partitions_response_partition.last_known_elr, pos = (
+                        read_array("i", n - 1, buf, pos)
                     )
                 n = buf[pos]
                 pos += 1
@@ -398,14 +400,14 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribeTopicPartitionsResponsePartition.offline_replicas", n)
-                describe_topic_partitions_response_partition.offline_replicas, pos = read_array(
-                    "i", n - 1, buf, pos,
+                describe_topic_partitions_response_partition.offline_replicas, pos = (
+                    read_array("i", n - 1, buf, pos)
                 )
                 k = buf[pos]
                 pos += 1
                 if k:
-                    describe_topic_partitions_response_partition.unknown_tags, pos = read_tags(
-                        buf, pos, k,
+                    describe_topic_partitions_response_partition.unknown_tags, pos = (
+                        read_tags(buf, pos, k)
                     )
                 else:
                     describe_topic_partitions_response_partition.unknown_tags = ()
@@ -438,7 +440,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
         elif n == -1:
             message.next_cursor = None
         else:
-            bad_length("next_cursor", n)
+            bad_length("DescribeTopicPartitionsResponse.next_cursor", n)
         k = buf[pos]
         pos += 1
         if k:
@@ -478,11 +480,17 @@ def encode_response_0(message: DescribeTopicPartitionsResponse, out: list[Sized]
             n = len(partitions) + 1
             if n < 128:
                 put(
-                    P_16soB(describe_topic_partitions_response_topic.topic_id, describe_topic_partitions_response_topic.is_internal, n),
+                    P_16soB(
+                        describe_topic_partitions_response_topic.topic_id,
+                        describe_topic_partitions_response_topic.is_internal, n,
+                    ),
                 )
             else:
                 put(
-                    P_16so(describe_topic_partitions_response_topic.topic_id, describe_topic_partitions_response_topic.is_internal),
+                    P_16so(
+                        describe_topic_partitions_response_topic.topic_id,
+                        describe_topic_partitions_response_topic.is_internal,
+                    ),
                 )
                 put(varint(n))
             for describe_topic_partitions_response_partition in partitions:
@@ -490,11 +498,21 @@ def encode_response_0(message: DescribeTopicPartitionsResponse, out: list[Sized]
                 n = len(replica_nodes) + 1
                 if n < 128:
                     put(
-                        P_hiiiB(describe_topic_partitions_response_partition.error_code, describe_topic_partitions_response_partition.partition_index, describe_topic_partitions_response_partition.leader_id, describe_topic_partitions_response_partition.leader_epoch, n),
+                        P_hiiiB(
+                            describe_topic_partitions_response_partition.error_code,
+                            describe_topic_partitions_response_partition.partition_index,
+                            describe_topic_partitions_response_partition.leader_id,
+                            describe_topic_partitions_response_partition.leader_epoch, n,
+                        ),
                     )
                 else:
                     put(
-                        P_hiii(describe_topic_partitions_response_partition.error_code, describe_topic_partitions_response_partition.partition_index, describe_topic_partitions_response_partition.leader_id, describe_topic_partitions_response_partition.leader_epoch),
+                        P_hiii(
+                            describe_topic_partitions_response_partition.error_code,
+                            describe_topic_partitions_response_partition.partition_index,
+                            describe_topic_partitions_response_partition.leader_id,
+                            describe_topic_partitions_response_partition.leader_epoch,
+                        ),
                     )
                     put(varint(n))
                 put(join_array("i", replica_nodes))
@@ -502,7 +520,9 @@ def encode_response_0(message: DescribeTopicPartitionsResponse, out: list[Sized]
                 n = len(isr_nodes) + 1
                 put(BYTES[n] if n < 128 else varint(n))
                 put(join_array("i", isr_nodes))
-                eligible_leader_replicas = describe_topic_partitions_response_partition.eligible_leader_replicas
+                eligible_leader_replicas = (
+                    describe_topic_partitions_response_partition.eligible_leader_replicas
+                )
                 n = 0 if eligible_leader_replicas is None else len(eligible_leader_replicas) + 1
                 put(BYTES[n] if n < 128 else varint(n))
                 put(join_array("i", eligible_leader_replicas or ()))

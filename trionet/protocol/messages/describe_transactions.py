@@ -297,11 +297,19 @@ def encode_response_0(message: DescribeTransactionsResponse, out: list[Sized]) -
             n = len(topics) + 1
             if n < 128:
                 put(
-                    P_iqqhB(transaction_state.transaction_timeout_ms, transaction_state.transaction_start_time_ms, transaction_state.producer_id, transaction_state.producer_epoch, n),
+                    P_iqqhB(
+                        transaction_state.transaction_timeout_ms,
+                        transaction_state.transaction_start_time_ms, transaction_state.producer_id,
+                        transaction_state.producer_epoch, n,
+                    ),
                 )
             else:
                 put(
-                    P_iqqh(transaction_state.transaction_timeout_ms, transaction_state.transaction_start_time_ms, transaction_state.producer_id, transaction_state.producer_epoch),
+                    P_iqqh(
+                        transaction_state.transaction_timeout_ms,
+                        transaction_state.transaction_start_time_ms, transaction_state.producer_id,
+                        transaction_state.producer_epoch,
+                    ),
                 )
                 put(varint(n))
             for topic_data in topics:

@@ -225,7 +225,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeUserScramCred
             pos += 3
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            describe_user_scram_credentials_result.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            describe_user_scram_credentials_result.error_message = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             n = buf[pos]
             pos += 1
             if n > 127:

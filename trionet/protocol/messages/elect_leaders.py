@@ -141,7 +141,9 @@ class ElectLeadersResponse(Message):
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code
-        self.replica_election_results = [] if replica_election_results is UNSET else replica_election_results
+        self.replica_election_results = (
+            [] if replica_election_results is UNSET else replica_election_results
+        )
         self.unknown_tags = unknown_tags
 
 
@@ -387,7 +389,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ElectLeadersResponse:
                 pos += 8
                 if n < -1:
                     bad_length("PartitionResult.error_message", n)
-                partition_result_2.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                partition_result_2.error_message = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
                 partition_result_2.unknown_tags = ()
                 partition_result.append(partition_result_2)
             replica_election_result.unknown_tags = ()
@@ -458,7 +462,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ElectLeadersResponse:
                 pos += 8
                 if n < -1:
                     bad_length("PartitionResult.error_message", n)
-                partition_result_2.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                partition_result_2.error_message = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
                 partition_result_2.unknown_tags = ()
                 partition_result.append(partition_result_2)
             replica_election_result.unknown_tags = ()
@@ -534,7 +540,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> ElectLeadersResponse:
                 pos += 7
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                partition_result_2.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                partition_result_2.error_message = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 k = buf[pos]
                 pos += 1
                 if k:

@@ -230,7 +230,10 @@ def encode_response_5(message: EndTxnResponse, out: list[Sized]) -> None:
     put = out.append
     try:
         put(
-            P_ihqhx(message.throttle_time_ms, message.error_code, message.producer_id, message.producer_epoch),
+            P_ihqhx(
+                message.throttle_time_ms, message.error_code, message.producer_id,
+                message.producer_epoch,
+            ),
         )
         if message.unknown_tags:
             write_tags(out, message.unknown_tags)

@@ -467,7 +467,9 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> FetchRequest:
                     fetch_partition.partition_max_bytes,
                 ) = U_iqi(buf, pos)
                 pos += 16
-                fetch_partition.current_leader_epoch = fetch_partition.last_fetched_epoch = fetch_partition.log_start_offset = -1
+                fetch_partition.current_leader_epoch = -1
+                fetch_partition.last_fetched_epoch = -1
+                fetch_partition.log_start_offset = -1
                 fetch_partition.replica_directory_id = NO_UUID
                 fetch_partition.high_watermark = 9223372036854775807
                 fetch_partition.unknown_tags = ()
@@ -498,7 +500,10 @@ def encode_request_4(message: FetchRequest, out: list[Sized]) -> None:
         topics = message.topics
         n = len(topics)
         put(
-            P_iiiibi(message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes, message.isolation_level, n),
+            P_iiiibi(
+                message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes,
+                message.isolation_level, n,
+            ),
         )
         for fetch_topic in topics:
             raw = fetch_topic.topic.encode()
@@ -512,7 +517,10 @@ def encode_request_4(message: FetchRequest, out: list[Sized]) -> None:
                 if fetch_partition.last_fetched_epoch != -1:
                     missing_field("FetchPartition.last_fetched_epoch")
                 put(
-                    P_iqi(fetch_partition.partition, fetch_partition.fetch_offset, fetch_partition.partition_max_bytes),
+                    P_iqi(
+                        fetch_partition.partition, fetch_partition.fetch_offset,
+                        fetch_partition.partition_max_bytes,
+                    ),
                 )
                 if fetch_partition.unknown_tags:
                     missing_field("FetchPartition.unknown_tags")
@@ -561,7 +569,8 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> FetchRequest:
                     fetch_partition.log_start_offset, fetch_partition.partition_max_bytes,
                 ) = U_iqqi(buf, pos)
                 pos += 24
-                fetch_partition.current_leader_epoch = fetch_partition.last_fetched_epoch = -1
+                fetch_partition.current_leader_epoch = -1
+                fetch_partition.last_fetched_epoch = -1
                 fetch_partition.replica_directory_id = NO_UUID
                 fetch_partition.high_watermark = 9223372036854775807
                 fetch_partition.unknown_tags = ()
@@ -592,7 +601,10 @@ def encode_request_5(message: FetchRequest, out: list[Sized]) -> None:
         topics = message.topics
         n = len(topics)
         put(
-            P_iiiibi(message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes, message.isolation_level, n),
+            P_iiiibi(
+                message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes,
+                message.isolation_level, n,
+            ),
         )
         for fetch_topic in topics:
             raw = fetch_topic.topic.encode()
@@ -606,7 +618,10 @@ def encode_request_5(message: FetchRequest, out: list[Sized]) -> None:
                 if fetch_partition.last_fetched_epoch != -1:
                     missing_field("FetchPartition.last_fetched_epoch")
                 put(
-                    P_iqqi(fetch_partition.partition, fetch_partition.fetch_offset, fetch_partition.log_start_offset, fetch_partition.partition_max_bytes),
+                    P_iqqi(
+                        fetch_partition.partition, fetch_partition.fetch_offset,
+                        fetch_partition.log_start_offset, fetch_partition.partition_max_bytes,
+                    ),
                 )
                 if fetch_partition.unknown_tags:
                     missing_field("FetchPartition.unknown_tags")
@@ -655,7 +670,8 @@ def decode_request_7(buf: bytes | bytearray, pos: int) -> FetchRequest:
                     fetch_partition.log_start_offset, fetch_partition.partition_max_bytes,
                 ) = U_iqqi(buf, pos)
                 pos += 24
-                fetch_partition.current_leader_epoch = fetch_partition.last_fetched_epoch = -1
+                fetch_partition.current_leader_epoch = -1
+                fetch_partition.last_fetched_epoch = -1
                 fetch_partition.replica_directory_id = NO_UUID
                 fetch_partition.high_watermark = 9223372036854775807
                 fetch_partition.unknown_tags = ()
@@ -704,7 +720,10 @@ def encode_request_7(message: FetchRequest, out: list[Sized]) -> None:
         topics = message.topics
         n = len(topics)
         put(
-            P_iiiibiii(message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes, message.isolation_level, message.session_id, message.session_epoch, n),
+            P_iiiibiii(
+                message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes,
+                message.isolation_level, message.session_id, message.session_epoch, n,
+            ),
         )
         for fetch_topic in topics:
             raw = fetch_topic.topic.encode()
@@ -718,7 +737,10 @@ def encode_request_7(message: FetchRequest, out: list[Sized]) -> None:
                 if fetch_partition.last_fetched_epoch != -1:
                     missing_field("FetchPartition.last_fetched_epoch")
                 put(
-                    P_iqqi(fetch_partition.partition, fetch_partition.fetch_offset, fetch_partition.log_start_offset, fetch_partition.partition_max_bytes),
+                    P_iqqi(
+                        fetch_partition.partition, fetch_partition.fetch_offset,
+                        fetch_partition.log_start_offset, fetch_partition.partition_max_bytes,
+                    ),
                 )
                 if fetch_partition.unknown_tags:
                     missing_field("FetchPartition.unknown_tags")
@@ -831,7 +853,10 @@ def encode_request_9(message: FetchRequest, out: list[Sized]) -> None:
         topics = message.topics
         n = len(topics)
         put(
-            P_iiiibiii(message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes, message.isolation_level, message.session_id, message.session_epoch, n),
+            P_iiiibiii(
+                message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes,
+                message.isolation_level, message.session_id, message.session_epoch, n,
+            ),
         )
         for fetch_topic in topics:
             raw = fetch_topic.topic.encode()
@@ -845,7 +870,11 @@ def encode_request_9(message: FetchRequest, out: list[Sized]) -> None:
                 if fetch_partition.last_fetched_epoch != -1:
                     missing_field("FetchPartition.last_fetched_epoch")
                 put(
-                    P_iiqqi(fetch_partition.partition, fetch_partition.current_leader_epoch, fetch_partition.fetch_offset, fetch_partition.log_start_offset, fetch_partition.partition_max_bytes),
+                    P_iiqqi(
+                        fetch_partition.partition, fetch_partition.current_leader_epoch,
+                        fetch_partition.fetch_offset, fetch_partition.log_start_offset,
+                        fetch_partition.partition_max_bytes,
+                    ),
                 )
                 if fetch_partition.unknown_tags:
                     missing_field("FetchPartition.unknown_tags")
@@ -962,7 +991,10 @@ def encode_request_11(message: FetchRequest, out: list[Sized]) -> None:
         topics = message.topics
         n = len(topics)
         put(
-            P_iiiibiii(message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes, message.isolation_level, message.session_id, message.session_epoch, n),
+            P_iiiibiii(
+                message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes,
+                message.isolation_level, message.session_id, message.session_epoch, n,
+            ),
         )
         for fetch_topic in topics:
             raw = fetch_topic.topic.encode()
@@ -976,7 +1008,11 @@ def encode_request_11(message: FetchRequest, out: list[Sized]) -> None:
                 if fetch_partition.last_fetched_epoch != -1:
                     missing_field("FetchPartition.last_fetched_epoch")
                 put(
-                    P_iiqqi(fetch_partition.partition, fetch_partition.current_leader_epoch, fetch_partition.fetch_offset, fetch_partition.log_start_offset, fetch_partition.partition_max_bytes),
+                    P_iiqqi(
+                        fetch_partition.partition, fetch_partition.current_leader_epoch,
+                        fetch_partition.fetch_offset, fetch_partition.log_start_offset,
+                        fetch_partition.partition_max_bytes,
+                    ),
                 )
                 if fetch_partition.unknown_tags:
                     missing_field("FetchPartition.unknown_tags")
@@ -1166,11 +1202,17 @@ def encode_request_12(message: FetchRequest, out: list[Sized]) -> None:
         n = len(topics) + 1
         if n < 128:
             put(
-                P_iiiibiiB(message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes, message.isolation_level, message.session_id, message.session_epoch, n),
+                P_iiiibiiB(
+                    message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes,
+                    message.isolation_level, message.session_id, message.session_epoch, n,
+                ),
             )
         else:
             put(
-                P_iiiibii(message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes, message.isolation_level, message.session_id, message.session_epoch),
+                P_iiiibii(
+                    message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes,
+                    message.isolation_level, message.session_id, message.session_epoch,
+                ),
             )
             put(varint(n))
         for fetch_topic in topics:
@@ -1183,7 +1225,11 @@ def encode_request_12(message: FetchRequest, out: list[Sized]) -> None:
             put(BYTES[n] if n < 128 else varint(n))
             for fetch_partition in partitions:
                 put(
-                    P_iiqiqix(fetch_partition.partition, fetch_partition.current_leader_epoch, fetch_partition.fetch_offset, fetch_partition.last_fetched_epoch, fetch_partition.log_start_offset, fetch_partition.partition_max_bytes),
+                    P_iiqiqix(
+                        fetch_partition.partition, fetch_partition.current_leader_epoch,
+                        fetch_partition.fetch_offset, fetch_partition.last_fetched_epoch,
+                        fetch_partition.log_start_offset, fetch_partition.partition_max_bytes,
+                    ),
                 )
                 if fetch_partition.unknown_tags:
                     write_tags(out, fetch_partition.unknown_tags)
@@ -1328,11 +1374,17 @@ def encode_request_13(message: FetchRequest, out: list[Sized]) -> None:
         n = len(topics) + 1
         if n < 128:
             put(
-                P_iiiibiiB(message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes, message.isolation_level, message.session_id, message.session_epoch, n),
+                P_iiiibiiB(
+                    message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes,
+                    message.isolation_level, message.session_id, message.session_epoch, n,
+                ),
             )
         else:
             put(
-                P_iiiibii(message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes, message.isolation_level, message.session_id, message.session_epoch),
+                P_iiiibii(
+                    message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes,
+                    message.isolation_level, message.session_id, message.session_epoch,
+                ),
             )
             put(varint(n))
         for fetch_topic in topics:
@@ -1347,7 +1399,11 @@ def encode_request_13(message: FetchRequest, out: list[Sized]) -> None:
                 put(varint(n))
             for fetch_partition in partitions:
                 put(
-                    P_iiqiqix(fetch_partition.partition, fetch_partition.current_leader_epoch, fetch_partition.fetch_offset, fetch_partition.last_fetched_epoch, fetch_partition.log_start_offset, fetch_partition.partition_max_bytes),
+                    P_iiqiqix(
+                        fetch_partition.partition, fetch_partition.current_leader_epoch,
+                        fetch_partition.fetch_offset, fetch_partition.last_fetched_epoch,
+                        fetch_partition.log_start_offset, fetch_partition.partition_max_bytes,
+                    ),
                 )
                 if fetch_partition.unknown_tags:
                     write_tags(out, fetch_partition.unknown_tags)
@@ -1430,7 +1486,7 @@ def write_tags_FetchRequest_15(target: FetchRequest, out: list[Sized]) -> None:
         put(BYTES[n] if n < 128 else varint(n))
         put(raw)
         tags.append((0, join_section(section)))
-    if (target.replica_state is not None and target.replica_state != ReplicaState()):
+    if target.replica_state is not None and target.replica_state != ReplicaState():
         section = []
         put = section.append
         replica_state = target.replica_state
@@ -1551,11 +1607,17 @@ def encode_request_15(message: FetchRequest, out: list[Sized]) -> None:
         n = len(topics) + 1
         if n < 128:
             put(
-                P_iiibiiB(message.max_wait_ms, message.min_bytes, message.max_bytes, message.isolation_level, message.session_id, message.session_epoch, n),
+                P_iiibiiB(
+                    message.max_wait_ms, message.min_bytes, message.max_bytes,
+                    message.isolation_level, message.session_id, message.session_epoch, n,
+                ),
             )
         else:
             put(
-                P_iiibii(message.max_wait_ms, message.min_bytes, message.max_bytes, message.isolation_level, message.session_id, message.session_epoch),
+                P_iiibii(
+                    message.max_wait_ms, message.min_bytes, message.max_bytes,
+                    message.isolation_level, message.session_id, message.session_epoch,
+                ),
             )
             put(varint(n))
         for fetch_topic in topics:
@@ -1570,7 +1632,11 @@ def encode_request_15(message: FetchRequest, out: list[Sized]) -> None:
                 put(varint(n))
             for fetch_partition in partitions:
                 put(
-                    P_iiqiqix(fetch_partition.partition, fetch_partition.current_leader_epoch, fetch_partition.fetch_offset, fetch_partition.last_fetched_epoch, fetch_partition.log_start_offset, fetch_partition.partition_max_bytes),
+                    P_iiqiqix(
+                        fetch_partition.partition, fetch_partition.current_leader_epoch,
+                        fetch_partition.fetch_offset, fetch_partition.last_fetched_epoch,
+                        fetch_partition.log_start_offset, fetch_partition.partition_max_bytes,
+                    ),
                 )
                 if fetch_partition.unknown_tags:
                     write_tags(out, fetch_partition.unknown_tags)
@@ -1601,7 +1667,7 @@ def encode_request_15(message: FetchRequest, out: list[Sized]) -> None:
         put(b"\0")
         if (
             message.cluster_id is not None
-            or (message.replica_state is not None and message.replica_state != ReplicaState())
+            or message.replica_state is not None
             or message.unknown_tags
         ):
             write_tags_FetchRequest_15(message, out)
@@ -1751,11 +1817,17 @@ def encode_request_17(message: FetchRequest, out: list[Sized]) -> None:
         n = len(topics) + 1
         if n < 128:
             put(
-                P_iiibiiB(message.max_wait_ms, message.min_bytes, message.max_bytes, message.isolation_level, message.session_id, message.session_epoch, n),
+                P_iiibiiB(
+                    message.max_wait_ms, message.min_bytes, message.max_bytes,
+                    message.isolation_level, message.session_id, message.session_epoch, n,
+                ),
             )
         else:
             put(
-                P_iiibii(message.max_wait_ms, message.min_bytes, message.max_bytes, message.isolation_level, message.session_id, message.session_epoch),
+                P_iiibii(
+                    message.max_wait_ms, message.min_bytes, message.max_bytes,
+                    message.isolation_level, message.session_id, message.session_epoch,
+                ),
             )
             put(varint(n))
         for fetch_topic in topics:
@@ -1770,7 +1842,11 @@ def encode_request_17(message: FetchRequest, out: list[Sized]) -> None:
                 put(varint(n))
             for fetch_partition in partitions:
                 put(
-                    P_iiqiqix(fetch_partition.partition, fetch_partition.current_leader_epoch, fetch_partition.fetch_offset, fetch_partition.last_fetched_epoch, fetch_partition.log_start_offset, fetch_partition.partition_max_bytes),
+                    P_iiqiqix(
+                        fetch_partition.partition, fetch_partition.current_leader_epoch,
+                        fetch_partition.fetch_offset, fetch_partition.last_fetched_epoch,
+                        fetch_partition.log_start_offset, fetch_partition.partition_max_bytes,
+                    ),
                 )
                 if (
                     fetch_partition.replica_directory_id != NO_UUID
@@ -1804,7 +1880,7 @@ def encode_request_17(message: FetchRequest, out: list[Sized]) -> None:
         put(b"\0")
         if (
             message.cluster_id is not None
-            or (message.replica_state is not None and message.replica_state != ReplicaState())
+            or message.replica_state is not None
             or message.unknown_tags
         ):
             write_tags_FetchRequest_15(message, out)
@@ -1964,11 +2040,17 @@ def encode_request_18(message: FetchRequest, out: list[Sized]) -> None:
         n = len(topics) + 1
         if n < 128:
             put(
-                P_iiibiiB(message.max_wait_ms, message.min_bytes, message.max_bytes, message.isolation_level, message.session_id, message.session_epoch, n),
+                P_iiibiiB(
+                    message.max_wait_ms, message.min_bytes, message.max_bytes,
+                    message.isolation_level, message.session_id, message.session_epoch, n,
+                ),
             )
         else:
             put(
-                P_iiibii(message.max_wait_ms, message.min_bytes, message.max_bytes, message.isolation_level, message.session_id, message.session_epoch),
+                P_iiibii(
+                    message.max_wait_ms, message.min_bytes, message.max_bytes,
+                    message.isolation_level, message.session_id, message.session_epoch,
+                ),
             )
             put(varint(n))
         for fetch_topic in topics:
@@ -1983,7 +2065,11 @@ def encode_request_18(message: FetchRequest, out: list[Sized]) -> None:
                 put(varint(n))
             for fetch_partition in partitions:
                 put(
-                    P_iiqiqix(fetch_partition.partition, fetch_partition.current_leader_epoch, fetch_partition.fetch_offset, fetch_partition.last_fetched_epoch, fetch_partition.log_start_offset, fetch_partition.partition_max_bytes),
+                    P_iiqiqix(
+                        fetch_partition.partition, fetch_partition.current_leader_epoch,
+                        fetch_partition.fetch_offset, fetch_partition.last_fetched_epoch,
+                        fetch_partition.log_start_offset, fetch_partition.partition_max_bytes,
+                    ),
                 )
                 if (
                     fetch_partition.replica_directory_id != NO_UUID
@@ -2018,7 +2104,7 @@ def encode_request_18(message: FetchRequest, out: list[Sized]) -> None:
         put(b"\0")
         if (
             message.cluster_id is not None
-            or (message.replica_state is not None and message.replica_state != ReplicaState())
+            or message.replica_state is not None
             or message.unknown_tags
         ):
             write_tags_FetchRequest_15(message, out)
@@ -2083,8 +2169,10 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> FetchResponse:
                 if n < -1:
                     bad_length("PartitionData.records", n)
                 partition_data.records = view[pos : (pos := pos + n)] if n >= 0 else None
-                partition_data.log_start_offset = partition_data.preferred_read_replica = -1
-                partition_data.diverging_epoch = partition_data.current_leader = partition_data.snapshot_id = None
+                partition_data.log_start_offset = -1
+                partition_data.preferred_read_replica = -1
+                partition_data.diverging_epoch = partition_data.current_leader = None
+                partition_data.snapshot_id = None
                 partition_data.unknown_tags = ()
                 partitions.append(partition_data)
             fetchable_topic_response.topic_id = NO_UUID
@@ -2118,7 +2206,10 @@ def encode_response_4(message: FetchResponse, out: list[Sized]) -> None:
                 aborted_transactions = partition_data.aborted_transactions
                 n = -1 if aborted_transactions is None else len(aborted_transactions)
                 put(
-                    P_ihqqi(partition_data.partition_index, partition_data.error_code, partition_data.high_watermark, partition_data.last_stable_offset, n),
+                    P_ihqqi(
+                        partition_data.partition_index, partition_data.error_code,
+                        partition_data.high_watermark, partition_data.last_stable_offset, n,
+                    ),
                 )
                 for aborted_transaction in aborted_transactions or ():
                     put(P_qq(aborted_transaction.producer_id, aborted_transaction.first_offset))
@@ -2189,7 +2280,8 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> FetchResponse:
                 if n < -1:
                     bad_length("PartitionData.records", n)
                 partition_data.records = view[pos : (pos := pos + n)] if n >= 0 else None
-                partition_data.diverging_epoch = partition_data.current_leader = partition_data.snapshot_id = None
+                partition_data.diverging_epoch = partition_data.current_leader = None
+                partition_data.snapshot_id = None
                 partition_data.preferred_read_replica = -1
                 partition_data.unknown_tags = ()
                 partitions.append(partition_data)
@@ -2224,7 +2316,11 @@ def encode_response_5(message: FetchResponse, out: list[Sized]) -> None:
                 aborted_transactions = partition_data.aborted_transactions
                 n = -1 if aborted_transactions is None else len(aborted_transactions)
                 put(
-                    P_ihqqqi(partition_data.partition_index, partition_data.error_code, partition_data.high_watermark, partition_data.last_stable_offset, partition_data.log_start_offset, n),
+                    P_ihqqqi(
+                        partition_data.partition_index, partition_data.error_code,
+                        partition_data.high_watermark, partition_data.last_stable_offset,
+                        partition_data.log_start_offset, n,
+                    ),
                 )
                 for aborted_transaction in aborted_transactions or ():
                     put(P_qq(aborted_transaction.producer_id, aborted_transaction.first_offset))
@@ -2295,7 +2391,8 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> FetchResponse:
                 if n < -1:
                     bad_length("PartitionData.records", n)
                 partition_data.records = view[pos : (pos := pos + n)] if n >= 0 else None
-                partition_data.diverging_epoch = partition_data.current_leader = partition_data.snapshot_id = None
+                partition_data.diverging_epoch = partition_data.current_leader = None
+                partition_data.snapshot_id = None
                 partition_data.preferred_read_replica = -1
                 partition_data.unknown_tags = ()
                 partitions.append(partition_data)
@@ -2329,7 +2426,11 @@ def encode_response_7(message: FetchResponse, out: list[Sized]) -> None:
                 aborted_transactions = partition_data.aborted_transactions
                 n = -1 if aborted_transactions is None else len(aborted_transactions)
                 put(
-                    P_ihqqqi(partition_data.partition_index, partition_data.error_code, partition_data.high_watermark, partition_data.last_stable_offset, partition_data.log_start_offset, n),
+                    P_ihqqqi(
+                        partition_data.partition_index, partition_data.error_code,
+                        partition_data.high_watermark, partition_data.last_stable_offset,
+                        partition_data.log_start_offset, n,
+                    ),
                 )
                 for aborted_transaction in aborted_transactions or ():
                     put(P_qq(aborted_transaction.producer_id, aborted_transaction.first_offset))
@@ -2400,7 +2501,8 @@ def decode_response_11(buf: bytes | bytearray, pos: int) -> FetchResponse:
                 if n < -1:
                     bad_length("PartitionData.records", n)
                 partition_data.records = view[pos : (pos := pos + n)] if n >= 0 else None
-                partition_data.diverging_epoch = partition_data.current_leader = partition_data.snapshot_id = None
+                partition_data.diverging_epoch = partition_data.current_leader = None
+                partition_data.snapshot_id = None
                 partition_data.unknown_tags = ()
                 partitions.append(partition_data)
             fetchable_topic_response.topic_id = NO_UUID
@@ -2433,7 +2535,11 @@ def encode_response_11(message: FetchResponse, out: list[Sized]) -> None:
                 aborted_transactions = partition_data.aborted_transactions
                 n = -1 if aborted_transactions is None else len(aborted_transactions)
                 put(
-                    P_ihqqqi(partition_data.partition_index, partition_data.error_code, partition_data.high_watermark, partition_data.last_stable_offset, partition_data.log_start_offset, n),
+                    P_ihqqqi(
+                        partition_data.partition_index, partition_data.error_code,
+                        partition_data.high_watermark, partition_data.last_stable_offset,
+                        partition_data.log_start_offset, n,
+                    ),
                 )
                 for aborted_transaction in aborted_transactions or ():
                     put(P_qq(aborted_transaction.producer_id, aborted_transaction.first_offset))
@@ -2496,7 +2602,7 @@ def read_tags_PartitionData_12(target: PartitionData, buf: bytes | bytearray, po
 def write_tags_PartitionData_12(target: PartitionData, out: list[Sized]) -> None:
     tags = list(target.unknown_tags)
     section: list[Sized]
-    if (target.diverging_epoch is not None and target.diverging_epoch != EpochEndOffset()):
+    if target.diverging_epoch is not None and target.diverging_epoch != EpochEndOffset():
         section = []
         put = section.append
         epoch_end_offset = target.diverging_epoch
@@ -2504,7 +2610,7 @@ def write_tags_PartitionData_12(target: PartitionData, out: list[Sized]) -> None
         if epoch_end_offset.unknown_tags:
             write_tags(section, epoch_end_offset.unknown_tags)
         tags.append((0, join_section(section)))
-    if (target.current_leader is not None and target.current_leader != LeaderIdAndEpoch()):
+    if target.current_leader is not None and target.current_leader != LeaderIdAndEpoch():
         section = []
         put = section.append
         leader_id_and_epoch = target.current_leader
@@ -2512,7 +2618,7 @@ def write_tags_PartitionData_12(target: PartitionData, out: list[Sized]) -> None
         if leader_id_and_epoch.unknown_tags:
             write_tags(section, leader_id_and_epoch.unknown_tags)
         tags.append((1, join_section(section)))
-    if (target.snapshot_id is not None and target.snapshot_id != SnapshotId()):
+    if target.snapshot_id is not None and target.snapshot_id != SnapshotId():
         section = []
         put = section.append
         snapshot_id = target.snapshot_id
@@ -2592,7 +2698,8 @@ def decode_response_12(buf: bytes | bytearray, pos: int) -> FetchResponse:
                 partition_data.records = view[pos : (pos := pos + n - 1)] if n else None
                 k = buf[pos]
                 pos += 1
-                partition_data.diverging_epoch = partition_data.current_leader = partition_data.snapshot_id = None
+                partition_data.diverging_epoch = partition_data.current_leader = None
+                partition_data.snapshot_id = None
                 if k:
                     pos = read_tags_PartitionData_12(partition_data, buf, pos, k)
                 else:
@@ -2643,11 +2750,19 @@ def encode_response_12(message: FetchResponse, out: list[Sized]) -> None:
                 n = 0 if aborted_transactions is None else len(aborted_transactions) + 1
                 if n < 128:
                     put(
-                        P_ihqqqB(partition_data.partition_index, partition_data.error_code, partition_data.high_watermark, partition_data.last_stable_offset, partition_data.log_start_offset, n),
+                        P_ihqqqB(
+                            partition_data.partition_index, partition_data.error_code,
+                            partition_data.high_watermark, partition_data.last_stable_offset,
+                            partition_data.log_start_offset, n,
+                        ),
                     )
                 else:
                     put(
-                        P_ihqqq(partition_data.partition_index, partition_data.error_code, partition_data.high_watermark, partition_data.last_stable_offset, partition_data.log_start_offset),
+                        P_ihqqq(
+                            partition_data.partition_index, partition_data.error_code,
+                            partition_data.high_watermark, partition_data.last_stable_offset,
+                            partition_data.log_start_offset,
+                        ),
                     )
                     put(varint(n))
                 for aborted_transaction in aborted_transactions or ():
@@ -2665,15 +2780,9 @@ def encode_response_12(message: FetchResponse, out: list[Sized]) -> None:
                     put(records)
                 put(b"\0")
                 if (
-                    (
-                        partition_data.diverging_epoch is not None and partition_data.diverging_epoch != EpochEndOffset(),
-                    )
-                    or (
-                        partition_data.current_leader is not None and partition_data.current_leader != LeaderIdAndEpoch(),
-                    )
-                    or (
-                        partition_data.snapshot_id is not None and partition_data.snapshot_id != SnapshotId(),
-                    )
+                    partition_data.diverging_epoch is not None
+                    or partition_data.current_leader is not None
+                    or partition_data.snapshot_id is not None
                     or partition_data.unknown_tags
                 ):
                     write_tags_PartitionData_12(partition_data, out)
@@ -2749,7 +2858,8 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> FetchResponse:
                 partition_data.records = view[pos : (pos := pos + n - 1)] if n else None
                 k = buf[pos]
                 pos += 1
-                partition_data.diverging_epoch = partition_data.current_leader = partition_data.snapshot_id = None
+                partition_data.diverging_epoch = partition_data.current_leader = None
+                partition_data.snapshot_id = None
                 if k:
                     pos = read_tags_PartitionData_12(partition_data, buf, pos, k)
                 else:
@@ -2802,11 +2912,19 @@ def encode_response_13(message: FetchResponse, out: list[Sized]) -> None:
                 n = 0 if aborted_transactions is None else len(aborted_transactions) + 1
                 if n < 128:
                     put(
-                        P_ihqqqB(partition_data.partition_index, partition_data.error_code, partition_data.high_watermark, partition_data.last_stable_offset, partition_data.log_start_offset, n),
+                        P_ihqqqB(
+                            partition_data.partition_index, partition_data.error_code,
+                            partition_data.high_watermark, partition_data.last_stable_offset,
+                            partition_data.log_start_offset, n,
+                        ),
                     )
                 else:
                     put(
-                        P_ihqqq(partition_data.partition_index, partition_data.error_code, partition_data.high_watermark, partition_data.last_stable_offset, partition_data.log_start_offset),
+                        P_ihqqq(
+                            partition_data.partition_index, partition_data.error_code,
+                            partition_data.high_watermark, partition_data.last_stable_offset,
+                            partition_data.log_start_offset,
+                        ),
                     )
                     put(varint(n))
                 for aborted_transaction in aborted_transactions or ():
@@ -2824,15 +2942,9 @@ def encode_response_13(message: FetchResponse, out: list[Sized]) -> None:
                     put(records)
                 put(b"\0")
                 if (
-                    (
-                        partition_data.diverging_epoch is not None and partition_data.diverging_epoch != EpochEndOffset(),
-                    )
-                    or (
-                        partition_data.current_leader is not None and partition_data.current_leader != LeaderIdAndEpoch(),
-                    )
-                    or (
-                        partition_data.snapshot_id is not None and partition_data.snapshot_id != SnapshotId(),
-                    )
+                    partition_data.diverging_epoch is not None
+                    or partition_data.current_leader is not None
+                    or partition_data.snapshot_id is not None
                     or partition_data.unknown_tags
                 ):
                     write_tags_PartitionData_12(partition_data, out)
@@ -2990,7 +3102,8 @@ def decode_response_16(buf: bytes | bytearray, pos: int) -> FetchResponse:
                 partition_data.records = view[pos : (pos := pos + n - 1)] if n else None
                 k = buf[pos]
                 pos += 1
-                partition_data.diverging_epoch = partition_data.current_leader = partition_data.snapshot_id = None
+                partition_data.diverging_epoch = partition_data.current_leader = None
+                partition_data.snapshot_id = None
                 if k:
                     pos = read_tags_PartitionData_12(partition_data, buf, pos, k)
                 else:
@@ -3043,11 +3156,19 @@ def encode_response_16(message: FetchResponse, out: list[Sized]) -> None:
                 n = 0 if aborted_transactions is None else len(aborted_transactions) + 1
                 if n < 128:
                     put(
-                        P_ihqqqB(partition_data.partition_index, partition_data.error_code, partition_data.high_watermark, partition_data.last_stable_offset, partition_data.log_start_offset, n),
+                        P_ihqqqB(
+                            partition_data.partition_index, partition_data.error_code,
+                            partition_data.high_watermark, partition_data.last_stable_offset,
+                            partition_data.log_start_offset, n,
+                        ),
                     )
                 else:
                     put(
-                        P_ihqqq(partition_data.partition_index, partition_data.error_code, partition_data.high_watermark, partition_data.last_stable_offset, partition_data.log_start_offset),
+                        P_ihqqq(
+                            partition_data.partition_index, partition_data.error_code,
+                            partition_data.high_watermark, partition_data.last_stable_offset,
+                            partition_data.log_start_offset,
+                        ),
                     )
                     put(varint(n))
                 for aborted_transaction in aborted_transactions or ():
@@ -3065,15 +3186,9 @@ def encode_response_16(message: FetchResponse, out: list[Sized]) -> None:
                     put(records)
                 put(b"\0")
                 if (
-                    (
-                        partition_data.diverging_epoch is not None and partition_data.diverging_epoch != EpochEndOffset(),
-                    )
-                    or (
-                        partition_data.current_leader is not None and partition_data.current_leader != LeaderIdAndEpoch(),
-                    )
-                    or (
-                        partition_data.snapshot_id is not None and partition_data.snapshot_id != SnapshotId(),
-                    )
+                    partition_data.diverging_epoch is not None
+                    or partition_data.current_leader is not None
+                    or partition_data.snapshot_id is not None
                     or partition_data.unknown_tags
                 ):
                     write_tags_PartitionData_12(partition_data, out)

@@ -482,7 +482,8 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> FindCoordinatorRespon
             coordinators.append(coordinator)
         k = buf[pos]
         pos += 1
-        message.error_code = message.node_id = message.port = 0
+        message.error_code = message.node_id = 0
+        message.port = 0
         message.error_message = message.host = ""
         if k:
             message.unknown_tags, pos = read_tags(buf, pos, k)

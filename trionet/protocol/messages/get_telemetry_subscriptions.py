@@ -94,7 +94,9 @@ class GetTelemetrySubscriptionsResponse(Message):
         self.error_code = error_code
         self.client_instance_id = client_instance_id
         self.subscription_id = subscription_id
-        self.accepted_compression_types = [] if accepted_compression_types is UNSET else accepted_compression_types
+        self.accepted_compression_types = (
+            [] if accepted_compression_types is UNSET else accepted_compression_types
+        )
         self.push_interval_ms = push_interval_ms
         self.telemetry_max_bytes = telemetry_max_bytes
         self.delta_temporality = delta_temporality
@@ -187,11 +189,17 @@ def encode_response_0(message: GetTelemetrySubscriptionsResponse, out: list[Size
         n = len(accepted_compression_types) + 1
         if n < 128:
             put(
-                P_ih16siB(message.throttle_time_ms, message.error_code, message.client_instance_id, message.subscription_id, n),
+                P_ih16siB(
+                    message.throttle_time_ms, message.error_code, message.client_instance_id,
+                    message.subscription_id, n,
+                ),
             )
         else:
             put(
-                P_ih16si(message.throttle_time_ms, message.error_code, message.client_instance_id, message.subscription_id),
+                P_ih16si(
+                    message.throttle_time_ms, message.error_code, message.client_instance_id,
+                    message.subscription_id,
+                ),
             )
             put(varint(n))
         put(join_array("b", accepted_compression_types))
@@ -199,11 +207,17 @@ def encode_response_0(message: GetTelemetrySubscriptionsResponse, out: list[Size
         n = len(requested_metrics) + 1
         if n < 128:
             put(
-                P_iioB(message.push_interval_ms, message.telemetry_max_bytes, message.delta_temporality, n),
+                P_iioB(
+                    message.push_interval_ms, message.telemetry_max_bytes,
+                    message.delta_temporality, n,
+                ),
             )
         else:
             put(
-                P_iio(message.push_interval_ms, message.telemetry_max_bytes, message.delta_temporality),
+                P_iio(
+                    message.push_interval_ms, message.telemetry_max_bytes,
+                    message.delta_temporality,
+                ),
             )
             put(varint(n))
         for item in requested_metrics:

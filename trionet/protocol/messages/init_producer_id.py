@@ -281,7 +281,10 @@ def encode_request_6(message: InitProducerIdRequest, out: list[Sized]) -> None:
         put(BYTES[n] if n < 128 else varint(n))
         put(raw)
         put(
-            P_iqhoox(message.transaction_timeout_ms, message.producer_id, message.producer_epoch, message.enable2_pc, message.keep_prepared_txn),
+            P_iqhoox(
+                message.transaction_timeout_ms, message.producer_id, message.producer_epoch,
+                message.enable2_pc, message.keep_prepared_txn,
+            ),
         )
         if message.unknown_tags:
             write_tags(out, message.unknown_tags)
@@ -298,7 +301,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> InitProducerIdRespons
             message.producer_epoch,
         ) = U_ihqh(buf, pos)
         pos += 16
-        message.ongoing_txn_producer_id = message.ongoing_txn_producer_epoch = -1
+        message.ongoing_txn_producer_id = -1
+        message.ongoing_txn_producer_epoch = -1
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("InitProducerIdResponse", error) from error
@@ -311,7 +315,10 @@ def encode_response_0(message: InitProducerIdResponse, out: list[Sized]) -> None
     put = out.append
     try:
         put(
-            P_ihqh(message.throttle_time_ms, message.error_code, message.producer_id, message.producer_epoch),
+            P_ihqh(
+                message.throttle_time_ms, message.error_code, message.producer_id,
+                message.producer_epoch,
+            ),
         )
     except UNENCODABLE as error:
         raise unencodable("InitProducerIdResponse", error) from error
@@ -326,7 +333,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> InitProducerIdRespons
             message.producer_epoch, k,
         ) = U_ihqhB(buf, pos)
         pos += 17
-        message.ongoing_txn_producer_id = message.ongoing_txn_producer_epoch = -1
+        message.ongoing_txn_producer_id = -1
+        message.ongoing_txn_producer_epoch = -1
         if k:
             message.unknown_tags, pos = read_tags(buf, pos, k)
         else:
@@ -342,7 +350,10 @@ def encode_response_2(message: InitProducerIdResponse, out: list[Sized]) -> None
     put = out.append
     try:
         put(
-            P_ihqhx(message.throttle_time_ms, message.error_code, message.producer_id, message.producer_epoch),
+            P_ihqhx(
+                message.throttle_time_ms, message.error_code, message.producer_id,
+                message.producer_epoch,
+            ),
         )
         if message.unknown_tags:
             write_tags(out, message.unknown_tags)
@@ -375,7 +386,11 @@ def encode_response_6(message: InitProducerIdResponse, out: list[Sized]) -> None
     put = out.append
     try:
         put(
-            P_ihqhqhx(message.throttle_time_ms, message.error_code, message.producer_id, message.producer_epoch, message.ongoing_txn_producer_id, message.ongoing_txn_producer_epoch),
+            P_ihqhqhx(
+                message.throttle_time_ms, message.error_code, message.producer_id,
+                message.producer_epoch, message.ongoing_txn_producer_id,
+                message.ongoing_txn_producer_epoch,
+            ),
         )
         if message.unknown_tags:
             write_tags(out, message.unknown_tags)

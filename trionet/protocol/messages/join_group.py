@@ -907,7 +907,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
             pos += 2
             if n < -1:
                 bad_length("JoinGroupResponseMember.group_instance_id", n)
-            join_group_response_member.group_instance_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            join_group_response_member.group_instance_id = (
+                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            )
             n = U_i(buf, pos)[0]
             pos += 4
             if n < 0:
@@ -1012,7 +1014,9 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
             pos += 1
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            join_group_response_member.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            join_group_response_member.group_instance_id = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             n = buf[pos]
             pos += 1
             if n > 127:
@@ -1142,7 +1146,9 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
             pos += 1
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            join_group_response_member.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            join_group_response_member.group_instance_id = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             n = buf[pos]
             pos += 1
             if n > 127:
@@ -1274,7 +1280,9 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
             pos += 1
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            join_group_response_member.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            join_group_response_member.group_instance_id = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             n = buf[pos]
             pos += 1
             if n > 127:

@@ -190,7 +190,9 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> LeaveGroupRequest:
             pos += 2
             if n < -1:
                 bad_length("MemberIdentity.group_instance_id", n)
-            member_identity.group_instance_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            member_identity.group_instance_id = (
+                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            )
             member_identity.reason = None
             member_identity.unknown_tags = ()
             members.append(member_identity)
@@ -267,7 +269,9 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> LeaveGroupRequest:
             pos += 1
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            member_identity.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            member_identity.group_instance_id = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             k = buf[pos]
             pos += 1
             member_identity.reason = None
@@ -356,7 +360,9 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> LeaveGroupRequest:
             pos += 1
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            member_identity.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            member_identity.group_instance_id = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             n = buf[pos]
             pos += 1
             if n > 127:
@@ -490,7 +496,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> LeaveGroupResponse:
             pos += 2
             if n < -1:
                 bad_length("MemberResponse.group_instance_id", n)
-            member_response.group_instance_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            member_response.group_instance_id = (
+                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            )
             member_response.error_code = U_h(buf, pos)[0]
             pos += 2
             member_response.unknown_tags = ()
@@ -551,7 +559,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> LeaveGroupResponse:
             pos += 1
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            member_response.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            member_response.group_instance_id = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             member_response.error_code, k = U_hB(buf, pos)
             pos += 3
             if k:

@@ -390,7 +390,11 @@ def encode_request_4(message: ListOffsetsRequest, out: list[Sized]) -> None:
             put(P_i(n))
             for list_offsets_partition in partitions:
                 put(
-                    P_iiq(list_offsets_partition.partition_index, list_offsets_partition.current_leader_epoch, list_offsets_partition.timestamp),
+                    P_iiq(
+                        list_offsets_partition.partition_index,
+                        list_offsets_partition.current_leader_epoch,
+                        list_offsets_partition.timestamp,
+                    ),
                 )
                 if list_offsets_partition.unknown_tags:
                     missing_field("ListOffsetsPartition.unknown_tags")
@@ -489,7 +493,11 @@ def encode_request_6(message: ListOffsetsRequest, out: list[Sized]) -> None:
             put(BYTES[n] if n < 128 else varint(n))
             for list_offsets_partition in partitions:
                 put(
-                    P_iiqx(list_offsets_partition.partition_index, list_offsets_partition.current_leader_epoch, list_offsets_partition.timestamp),
+                    P_iiqx(
+                        list_offsets_partition.partition_index,
+                        list_offsets_partition.current_leader_epoch,
+                        list_offsets_partition.timestamp,
+                    ),
                 )
                 if list_offsets_partition.unknown_tags:
                     write_tags(out, list_offsets_partition.unknown_tags)
@@ -589,7 +597,11 @@ def encode_request_10(message: ListOffsetsRequest, out: list[Sized]) -> None:
             put(BYTES[n] if n < 128 else varint(n))
             for list_offsets_partition in partitions:
                 put(
-                    P_iiqx(list_offsets_partition.partition_index, list_offsets_partition.current_leader_epoch, list_offsets_partition.timestamp),
+                    P_iiqx(
+                        list_offsets_partition.partition_index,
+                        list_offsets_partition.current_leader_epoch,
+                        list_offsets_partition.timestamp,
+                    ),
                 )
                 if list_offsets_partition.unknown_tags:
                     write_tags(out, list_offsets_partition.unknown_tags)
@@ -669,7 +681,12 @@ def encode_response_1(message: ListOffsetsResponse, out: list[Sized]) -> None:
             put(P_i(n))
             for list_offsets_partition_response in partitions:
                 put(
-                    P_ihqq(list_offsets_partition_response.partition_index, list_offsets_partition_response.error_code, list_offsets_partition_response.timestamp, list_offsets_partition_response.offset),
+                    P_ihqq(
+                        list_offsets_partition_response.partition_index,
+                        list_offsets_partition_response.error_code,
+                        list_offsets_partition_response.timestamp,
+                        list_offsets_partition_response.offset,
+                    ),
                 )
     except UNENCODABLE as error:
         raise unencodable("ListOffsetsResponse", error) from error
@@ -740,7 +757,12 @@ def encode_response_2(message: ListOffsetsResponse, out: list[Sized]) -> None:
             put(P_i(n))
             for list_offsets_partition_response in partitions:
                 put(
-                    P_ihqq(list_offsets_partition_response.partition_index, list_offsets_partition_response.error_code, list_offsets_partition_response.timestamp, list_offsets_partition_response.offset),
+                    P_ihqq(
+                        list_offsets_partition_response.partition_index,
+                        list_offsets_partition_response.error_code,
+                        list_offsets_partition_response.timestamp,
+                        list_offsets_partition_response.offset,
+                    ),
                 )
     except UNENCODABLE as error:
         raise unencodable("ListOffsetsResponse", error) from error
@@ -811,7 +833,13 @@ def encode_response_4(message: ListOffsetsResponse, out: list[Sized]) -> None:
             put(P_i(n))
             for list_offsets_partition_response in partitions:
                 put(
-                    P_ihqqi(list_offsets_partition_response.partition_index, list_offsets_partition_response.error_code, list_offsets_partition_response.timestamp, list_offsets_partition_response.offset, list_offsets_partition_response.leader_epoch),
+                    P_ihqqi(
+                        list_offsets_partition_response.partition_index,
+                        list_offsets_partition_response.error_code,
+                        list_offsets_partition_response.timestamp,
+                        list_offsets_partition_response.offset,
+                        list_offsets_partition_response.leader_epoch,
+                    ),
                 )
     except UNENCODABLE as error:
         raise unencodable("ListOffsetsResponse", error) from error
@@ -905,7 +933,13 @@ def encode_response_6(message: ListOffsetsResponse, out: list[Sized]) -> None:
             put(BYTES[n] if n < 128 else varint(n))
             for list_offsets_partition_response in partitions:
                 put(
-                    P_ihqqix(list_offsets_partition_response.partition_index, list_offsets_partition_response.error_code, list_offsets_partition_response.timestamp, list_offsets_partition_response.offset, list_offsets_partition_response.leader_epoch),
+                    P_ihqqix(
+                        list_offsets_partition_response.partition_index,
+                        list_offsets_partition_response.error_code,
+                        list_offsets_partition_response.timestamp,
+                        list_offsets_partition_response.offset,
+                        list_offsets_partition_response.leader_epoch,
+                    ),
                 )
                 if list_offsets_partition_response.unknown_tags:
                     write_tags(out, list_offsets_partition_response.unknown_tags)

@@ -168,8 +168,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ListPartitionReassignm
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("ListPartitionReassignmentsTopics.partition_indexes", n)
-                list_partition_reassignments_topics.partition_indexes, pos = read_array(
-                    "i", n - 1, buf, pos,
+                list_partition_reassignments_topics.partition_indexes, pos = (
+                    read_array("i", n - 1, buf, pos)
                 )
                 k = buf[pos]
                 pos += 1
@@ -273,8 +273,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListPartitionReassign
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("OngoingPartitionReassignment.adding_replicas", n)
-                ongoing_partition_reassignment.adding_replicas, pos = read_array(
-                    "i", n - 1, buf, pos,
+                ongoing_partition_reassignment.adding_replicas, pos = (
+                    read_array("i", n - 1, buf, pos)
                 )
                 n = buf[pos]
                 pos += 1
@@ -282,8 +282,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListPartitionReassign
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("OngoingPartitionReassignment.removing_replicas", n)
-                ongoing_partition_reassignment.removing_replicas, pos = read_array(
-                    "i", n - 1, buf, pos,
+                ongoing_partition_reassignment.removing_replicas, pos = (
+                    read_array("i", n - 1, buf, pos)
                 )
                 k = buf[pos]
                 pos += 1

@@ -272,7 +272,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> MetadataRequest:
             metadata_request_topic.unknown_tags = ()
             topics.append(metadata_request_topic)
         message.allow_auto_topic_creation = True
-        message.include_cluster_authorized_operations = message.include_topic_authorized_operations = False
+        message.include_cluster_authorized_operations = False
+        message.include_topic_authorized_operations = False
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataRequest", error) from error
@@ -337,7 +338,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> MetadataRequest:
                 metadata_request_topic.unknown_tags = ()
                 topics.append(metadata_request_topic)
         message.allow_auto_topic_creation = True
-        message.include_cluster_authorized_operations = message.include_topic_authorized_operations = False
+        message.include_cluster_authorized_operations = False
+        message.include_topic_authorized_operations = False
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataRequest", error) from error
@@ -401,7 +403,8 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> MetadataRequest:
                 topics.append(metadata_request_topic)
         message.allow_auto_topic_creation = U_o(buf, pos)[0]
         pos += 1
-        message.include_cluster_authorized_operations = message.include_topic_authorized_operations = False
+        message.include_cluster_authorized_operations = False
+        message.include_topic_authorized_operations = False
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataRequest", error) from error
@@ -492,7 +495,10 @@ def encode_request_8(message: MetadataRequest, out: list[Sized]) -> None:
             if metadata_request_topic.unknown_tags:
                 missing_field("MetadataRequestTopic.unknown_tags")
         put(
-            P_ooo(message.allow_auto_topic_creation, message.include_cluster_authorized_operations, message.include_topic_authorized_operations),
+            P_ooo(
+                message.allow_auto_topic_creation, message.include_cluster_authorized_operations,
+                message.include_topic_authorized_operations,
+            ),
         )
         if message.unknown_tags:
             missing_field("MetadataRequest.unknown_tags")
@@ -566,7 +572,10 @@ def encode_request_9(message: MetadataRequest, out: list[Sized]) -> None:
             if metadata_request_topic.unknown_tags:
                 write_tags(out, metadata_request_topic.unknown_tags)
         put(
-            P_ooox(message.allow_auto_topic_creation, message.include_cluster_authorized_operations, message.include_topic_authorized_operations),
+            P_ooox(
+                message.allow_auto_topic_creation, message.include_cluster_authorized_operations,
+                message.include_topic_authorized_operations,
+            ),
         )
         if message.unknown_tags:
             write_tags(out, message.unknown_tags)
@@ -595,7 +604,9 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> MetadataRequest:
                 pos += 17
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                metadata_request_topic.name = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                metadata_request_topic.name = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -641,7 +652,10 @@ def encode_request_10(message: MetadataRequest, out: list[Sized]) -> None:
             if metadata_request_topic.unknown_tags:
                 write_tags(out, metadata_request_topic.unknown_tags)
         put(
-            P_ooox(message.allow_auto_topic_creation, message.include_cluster_authorized_operations, message.include_topic_authorized_operations),
+            P_ooox(
+                message.allow_auto_topic_creation, message.include_cluster_authorized_operations,
+                message.include_topic_authorized_operations,
+            ),
         )
         if message.unknown_tags:
             write_tags(out, message.unknown_tags)
@@ -670,7 +684,9 @@ def decode_request_11(buf: bytes | bytearray, pos: int) -> MetadataRequest:
                 pos += 17
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                metadata_request_topic.name = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                metadata_request_topic.name = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -838,7 +854,11 @@ def encode_response_0(message: MetadataResponse, out: list[Sized]) -> None:
                 replica_nodes = metadata_response_partition.replica_nodes
                 n = len(replica_nodes)
                 put(
-                    P_hiii(metadata_response_partition.error_code, metadata_response_partition.partition_index, metadata_response_partition.leader_id, n),
+                    P_hiii(
+                        metadata_response_partition.error_code,
+                        metadata_response_partition.partition_index,
+                        metadata_response_partition.leader_id, n,
+                    ),
                 )
                 put(join_array("i", replica_nodes))
                 isr_nodes = metadata_response_partition.isr_nodes
@@ -967,7 +987,11 @@ def encode_response_1(message: MetadataResponse, out: list[Sized]) -> None:
                 replica_nodes = metadata_response_partition.replica_nodes
                 n = len(replica_nodes)
                 put(
-                    P_hiii(metadata_response_partition.error_code, metadata_response_partition.partition_index, metadata_response_partition.leader_id, n),
+                    P_hiii(
+                        metadata_response_partition.error_code,
+                        metadata_response_partition.partition_index,
+                        metadata_response_partition.leader_id, n,
+                    ),
                 )
                 put(join_array("i", replica_nodes))
                 isr_nodes = metadata_response_partition.isr_nodes
@@ -1105,7 +1129,11 @@ def encode_response_2(message: MetadataResponse, out: list[Sized]) -> None:
                 replica_nodes = metadata_response_partition.replica_nodes
                 n = len(replica_nodes)
                 put(
-                    P_hiii(metadata_response_partition.error_code, metadata_response_partition.partition_index, metadata_response_partition.leader_id, n),
+                    P_hiii(
+                        metadata_response_partition.error_code,
+                        metadata_response_partition.partition_index,
+                        metadata_response_partition.leader_id, n,
+                    ),
                 )
                 put(join_array("i", replica_nodes))
                 isr_nodes = metadata_response_partition.isr_nodes
@@ -1243,7 +1271,11 @@ def encode_response_3(message: MetadataResponse, out: list[Sized]) -> None:
                 replica_nodes = metadata_response_partition.replica_nodes
                 n = len(replica_nodes)
                 put(
-                    P_hiii(metadata_response_partition.error_code, metadata_response_partition.partition_index, metadata_response_partition.leader_id, n),
+                    P_hiii(
+                        metadata_response_partition.error_code,
+                        metadata_response_partition.partition_index,
+                        metadata_response_partition.leader_id, n,
+                    ),
                 )
                 put(join_array("i", replica_nodes))
                 isr_nodes = metadata_response_partition.isr_nodes
@@ -1385,7 +1417,11 @@ def encode_response_5(message: MetadataResponse, out: list[Sized]) -> None:
                 replica_nodes = metadata_response_partition.replica_nodes
                 n = len(replica_nodes)
                 put(
-                    P_hiii(metadata_response_partition.error_code, metadata_response_partition.partition_index, metadata_response_partition.leader_id, n),
+                    P_hiii(
+                        metadata_response_partition.error_code,
+                        metadata_response_partition.partition_index,
+                        metadata_response_partition.leader_id, n,
+                    ),
                 )
                 put(join_array("i", replica_nodes))
                 isr_nodes = metadata_response_partition.isr_nodes
@@ -1531,7 +1567,12 @@ def encode_response_7(message: MetadataResponse, out: list[Sized]) -> None:
                 replica_nodes = metadata_response_partition.replica_nodes
                 n = len(replica_nodes)
                 put(
-                    P_hiiii(metadata_response_partition.error_code, metadata_response_partition.partition_index, metadata_response_partition.leader_id, metadata_response_partition.leader_epoch, n),
+                    P_hiiii(
+                        metadata_response_partition.error_code,
+                        metadata_response_partition.partition_index,
+                        metadata_response_partition.leader_id,
+                        metadata_response_partition.leader_epoch, n,
+                    ),
                 )
                 put(join_array("i", replica_nodes))
                 isr_nodes = metadata_response_partition.isr_nodes
@@ -1679,7 +1720,12 @@ def encode_response_8(message: MetadataResponse, out: list[Sized]) -> None:
                 replica_nodes = metadata_response_partition.replica_nodes
                 n = len(replica_nodes)
                 put(
-                    P_hiiii(metadata_response_partition.error_code, metadata_response_partition.partition_index, metadata_response_partition.leader_id, metadata_response_partition.leader_epoch, n),
+                    P_hiiii(
+                        metadata_response_partition.error_code,
+                        metadata_response_partition.partition_index,
+                        metadata_response_partition.leader_id,
+                        metadata_response_partition.leader_epoch, n,
+                    ),
                 )
                 put(join_array("i", replica_nodes))
                 isr_nodes = metadata_response_partition.isr_nodes
@@ -1889,11 +1935,21 @@ def encode_response_9(message: MetadataResponse, out: list[Sized]) -> None:
                 n = len(replica_nodes) + 1
                 if n < 128:
                     put(
-                        P_hiiiB(metadata_response_partition.error_code, metadata_response_partition.partition_index, metadata_response_partition.leader_id, metadata_response_partition.leader_epoch, n),
+                        P_hiiiB(
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id,
+                            metadata_response_partition.leader_epoch, n,
+                        ),
                     )
                 else:
                     put(
-                        P_hiii(metadata_response_partition.error_code, metadata_response_partition.partition_index, metadata_response_partition.leader_id, metadata_response_partition.leader_epoch),
+                        P_hiii(
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id,
+                            metadata_response_partition.leader_epoch,
+                        ),
                     )
                     put(varint(n))
                 put(join_array("i", replica_nodes))
@@ -2106,7 +2162,9 @@ def encode_response_10(message: MetadataResponse, out: list[Sized]) -> None:
             n = len(partitions) + 1
             if n < 128:
                 put(
-                    P_16soB(metadata_response_topic.topic_id, metadata_response_topic.is_internal, n),
+                    P_16soB(
+                        metadata_response_topic.topic_id, metadata_response_topic.is_internal, n,
+                    ),
                 )
             else:
                 put(P_16so(metadata_response_topic.topic_id, metadata_response_topic.is_internal))
@@ -2116,11 +2174,21 @@ def encode_response_10(message: MetadataResponse, out: list[Sized]) -> None:
                 n = len(replica_nodes) + 1
                 if n < 128:
                     put(
-                        P_hiiiB(metadata_response_partition.error_code, metadata_response_partition.partition_index, metadata_response_partition.leader_id, metadata_response_partition.leader_epoch, n),
+                        P_hiiiB(
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id,
+                            metadata_response_partition.leader_epoch, n,
+                        ),
                     )
                 else:
                     put(
-                        P_hiii(metadata_response_partition.error_code, metadata_response_partition.partition_index, metadata_response_partition.leader_id, metadata_response_partition.leader_epoch),
+                        P_hiii(
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id,
+                            metadata_response_partition.leader_epoch,
+                        ),
                     )
                     put(varint(n))
                 put(join_array("i", replica_nodes))
@@ -2334,7 +2402,9 @@ def encode_response_11(message: MetadataResponse, out: list[Sized]) -> None:
             n = len(partitions) + 1
             if n < 128:
                 put(
-                    P_16soB(metadata_response_topic.topic_id, metadata_response_topic.is_internal, n),
+                    P_16soB(
+                        metadata_response_topic.topic_id, metadata_response_topic.is_internal, n,
+                    ),
                 )
             else:
                 put(P_16so(metadata_response_topic.topic_id, metadata_response_topic.is_internal))
@@ -2344,11 +2414,21 @@ def encode_response_11(message: MetadataResponse, out: list[Sized]) -> None:
                 n = len(replica_nodes) + 1
                 if n < 128:
                     put(
-                        P_hiiiB(metadata_response_partition.error_code, metadata_response_partition.partition_index, metadata_response_partition.leader_id, metadata_response_partition.leader_epoch, n),
+                        P_hiiiB(
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id,
+                            metadata_response_partition.leader_epoch, n,
+                        ),
                     )
                 else:
                     put(
-                        P_hiii(metadata_response_partition.error_code, metadata_response_partition.partition_index, metadata_response_partition.leader_id, metadata_response_partition.leader_epoch),
+                        P_hiii(
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id,
+                            metadata_response_partition.leader_epoch,
+                        ),
                     )
                     put(varint(n))
                 put(join_array("i", replica_nodes))
@@ -2558,7 +2638,9 @@ def encode_response_12(message: MetadataResponse, out: list[Sized]) -> None:
             n = len(partitions) + 1
             if n < 128:
                 put(
-                    P_16soB(metadata_response_topic.topic_id, metadata_response_topic.is_internal, n),
+                    P_16soB(
+                        metadata_response_topic.topic_id, metadata_response_topic.is_internal, n,
+                    ),
                 )
             else:
                 put(P_16so(metadata_response_topic.topic_id, metadata_response_topic.is_internal))
@@ -2568,11 +2650,21 @@ def encode_response_12(message: MetadataResponse, out: list[Sized]) -> None:
                 n = len(replica_nodes) + 1
                 if n < 128:
                     put(
-                        P_hiiiB(metadata_response_partition.error_code, metadata_response_partition.partition_index, metadata_response_partition.leader_id, metadata_response_partition.leader_epoch, n),
+                        P_hiiiB(
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id,
+                            metadata_response_partition.leader_epoch, n,
+                        ),
                     )
                 else:
                     put(
-                        P_hiii(metadata_response_partition.error_code, metadata_response_partition.partition_index, metadata_response_partition.leader_id, metadata_response_partition.leader_epoch),
+                        P_hiii(
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id,
+                            metadata_response_partition.leader_epoch,
+                        ),
                     )
                     put(varint(n))
                 put(join_array("i", replica_nodes))
@@ -2781,7 +2873,9 @@ def encode_response_13(message: MetadataResponse, out: list[Sized]) -> None:
             n = len(partitions) + 1
             if n < 128:
                 put(
-                    P_16soB(metadata_response_topic.topic_id, metadata_response_topic.is_internal, n),
+                    P_16soB(
+                        metadata_response_topic.topic_id, metadata_response_topic.is_internal, n,
+                    ),
                 )
             else:
                 put(P_16so(metadata_response_topic.topic_id, metadata_response_topic.is_internal))
@@ -2791,11 +2885,21 @@ def encode_response_13(message: MetadataResponse, out: list[Sized]) -> None:
                 n = len(replica_nodes) + 1
                 if n < 128:
                     put(
-                        P_hiiiB(metadata_response_partition.error_code, metadata_response_partition.partition_index, metadata_response_partition.leader_id, metadata_response_partition.leader_epoch, n),
+                        P_hiiiB(
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id,
+                            metadata_response_partition.leader_epoch, n,
+                        ),
                     )
                 else:
                     put(
-                        P_hiii(metadata_response_partition.error_code, metadata_response_partition.partition_index, metadata_response_partition.leader_id, metadata_response_partition.leader_epoch),
+                        P_hiii(
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id,
+                            metadata_response_partition.leader_epoch,
+                        ),
                     )
                     put(varint(n))
                 put(join_array("i", replica_nodes))

@@ -238,7 +238,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
                 pos += 14
                 if n < -1:
                     bad_length("OffsetCommitRequestPartition.committed_metadata", n)
-                offset_commit_request_partition.committed_metadata = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                offset_commit_request_partition.committed_metadata = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
                 offset_commit_request_partition.committed_leader_epoch = -1
                 offset_commit_request_partition.unknown_tags = ()
                 partitions.append(offset_commit_request_partition)
@@ -283,7 +285,10 @@ def encode_request_2(message: OffsetCommitRequest, out: list[Sized]) -> None:
                 raw = b"" if text is None else text.encode()
                 n = -1 if text is None else len(raw)
                 put(
-                    P_iqh(offset_commit_request_partition.partition_index, offset_commit_request_partition.committed_offset, n),
+                    P_iqh(
+                        offset_commit_request_partition.partition_index,
+                        offset_commit_request_partition.committed_offset, n,
+                    ),
                 )
                 put(raw)
                 if offset_commit_request_partition.unknown_tags:
@@ -342,7 +347,9 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
                 pos += 14
                 if n < -1:
                     bad_length("OffsetCommitRequestPartition.committed_metadata", n)
-                offset_commit_request_partition.committed_metadata = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                offset_commit_request_partition.committed_metadata = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
                 offset_commit_request_partition.committed_leader_epoch = -1
                 offset_commit_request_partition.unknown_tags = ()
                 partitions.append(offset_commit_request_partition)
@@ -388,7 +395,10 @@ def encode_request_5(message: OffsetCommitRequest, out: list[Sized]) -> None:
                 raw = b"" if text is None else text.encode()
                 n = -1 if text is None else len(raw)
                 put(
-                    P_iqh(offset_commit_request_partition.partition_index, offset_commit_request_partition.committed_offset, n),
+                    P_iqh(
+                        offset_commit_request_partition.partition_index,
+                        offset_commit_request_partition.committed_offset, n,
+                    ),
                 )
                 put(raw)
                 if offset_commit_request_partition.unknown_tags:
@@ -448,7 +458,9 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
                 pos += 18
                 if n < -1:
                     bad_length("OffsetCommitRequestPartition.committed_metadata", n)
-                offset_commit_request_partition.committed_metadata = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                offset_commit_request_partition.committed_metadata = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
                 offset_commit_request_partition.unknown_tags = ()
                 partitions.append(offset_commit_request_partition)
             offset_commit_request_topic.topic_id = NO_UUID
@@ -493,7 +505,11 @@ def encode_request_6(message: OffsetCommitRequest, out: list[Sized]) -> None:
                 raw = b"" if text is None else text.encode()
                 n = -1 if text is None else len(raw)
                 put(
-                    P_iqih(offset_commit_request_partition.partition_index, offset_commit_request_partition.committed_offset, offset_commit_request_partition.committed_leader_epoch, n),
+                    P_iqih(
+                        offset_commit_request_partition.partition_index,
+                        offset_commit_request_partition.committed_offset,
+                        offset_commit_request_partition.committed_leader_epoch, n,
+                    ),
                 )
                 put(raw)
                 if offset_commit_request_partition.unknown_tags:
@@ -558,7 +574,9 @@ def decode_request_7(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
                 pos += 18
                 if n < -1:
                     bad_length("OffsetCommitRequestPartition.committed_metadata", n)
-                offset_commit_request_partition.committed_metadata = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                offset_commit_request_partition.committed_metadata = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
                 offset_commit_request_partition.unknown_tags = ()
                 partitions.append(offset_commit_request_partition)
             offset_commit_request_topic.topic_id = NO_UUID
@@ -605,7 +623,11 @@ def encode_request_7(message: OffsetCommitRequest, out: list[Sized]) -> None:
                 raw = b"" if text is None else text.encode()
                 n = -1 if text is None else len(raw)
                 put(
-                    P_iqih(offset_commit_request_partition.partition_index, offset_commit_request_partition.committed_offset, offset_commit_request_partition.committed_leader_epoch, n),
+                    P_iqih(
+                        offset_commit_request_partition.partition_index,
+                        offset_commit_request_partition.committed_offset,
+                        offset_commit_request_partition.committed_leader_epoch, n,
+                    ),
                 )
                 put(raw)
                 if offset_commit_request_partition.unknown_tags:
@@ -680,7 +702,9 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
                 pos += 17
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                offset_commit_request_partition.committed_metadata = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                offset_commit_request_partition.committed_metadata = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -747,11 +771,19 @@ def encode_request_8(message: OffsetCommitRequest, out: list[Sized]) -> None:
                 n = 0 if text is None else len(raw) + 1
                 if n < 128:
                     put(
-                        P_iqiB(offset_commit_request_partition.partition_index, offset_commit_request_partition.committed_offset, offset_commit_request_partition.committed_leader_epoch, n),
+                        P_iqiB(
+                            offset_commit_request_partition.partition_index,
+                            offset_commit_request_partition.committed_offset,
+                            offset_commit_request_partition.committed_leader_epoch, n,
+                        ),
                     )
                 else:
                     put(
-                        P_iqi(offset_commit_request_partition.partition_index, offset_commit_request_partition.committed_offset, offset_commit_request_partition.committed_leader_epoch),
+                        P_iqi(
+                            offset_commit_request_partition.partition_index,
+                            offset_commit_request_partition.committed_offset,
+                            offset_commit_request_partition.committed_leader_epoch,
+                        ),
                     )
                     put(varint(n))
                 put(raw)
@@ -823,7 +855,9 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
                 pos += 17
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                offset_commit_request_partition.committed_metadata = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                offset_commit_request_partition.committed_metadata = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -892,11 +926,19 @@ def encode_request_10(message: OffsetCommitRequest, out: list[Sized]) -> None:
                 n = 0 if text is None else len(raw) + 1
                 if n < 128:
                     put(
-                        P_iqiB(offset_commit_request_partition.partition_index, offset_commit_request_partition.committed_offset, offset_commit_request_partition.committed_leader_epoch, n),
+                        P_iqiB(
+                            offset_commit_request_partition.partition_index,
+                            offset_commit_request_partition.committed_offset,
+                            offset_commit_request_partition.committed_leader_epoch, n,
+                        ),
                     )
                 else:
                     put(
-                        P_iqi(offset_commit_request_partition.partition_index, offset_commit_request_partition.committed_offset, offset_commit_request_partition.committed_leader_epoch),
+                        P_iqi(
+                            offset_commit_request_partition.partition_index,
+                            offset_commit_request_partition.committed_offset,
+                            offset_commit_request_partition.committed_leader_epoch,
+                        ),
                     )
                     put(varint(n))
                 put(raw)
@@ -977,7 +1019,10 @@ def encode_response_2(message: OffsetCommitResponse, out: list[Sized]) -> None:
             put(P_i(n))
             for offset_commit_response_partition in partitions:
                 put(
-                    P_ih(offset_commit_response_partition.partition_index, offset_commit_response_partition.error_code),
+                    P_ih(
+                        offset_commit_response_partition.partition_index,
+                        offset_commit_response_partition.error_code,
+                    ),
                 )
     except UNENCODABLE as error:
         raise unencodable("OffsetCommitResponse", error) from error
@@ -1046,7 +1091,10 @@ def encode_response_3(message: OffsetCommitResponse, out: list[Sized]) -> None:
             put(P_i(n))
             for offset_commit_response_partition in partitions:
                 put(
-                    P_ih(offset_commit_response_partition.partition_index, offset_commit_response_partition.error_code),
+                    P_ih(
+                        offset_commit_response_partition.partition_index,
+                        offset_commit_response_partition.error_code,
+                    ),
                 )
     except UNENCODABLE as error:
         raise unencodable("OffsetCommitResponse", error) from error
@@ -1138,7 +1186,10 @@ def encode_response_8(message: OffsetCommitResponse, out: list[Sized]) -> None:
             put(BYTES[n] if n < 128 else varint(n))
             for offset_commit_response_partition in partitions:
                 put(
-                    P_ihx(offset_commit_response_partition.partition_index, offset_commit_response_partition.error_code),
+                    P_ihx(
+                        offset_commit_response_partition.partition_index,
+                        offset_commit_response_partition.error_code,
+                    ),
                 )
                 if offset_commit_response_partition.unknown_tags:
                     write_tags(out, offset_commit_response_partition.unknown_tags)
@@ -1233,7 +1284,10 @@ def encode_response_10(message: OffsetCommitResponse, out: list[Sized]) -> None:
                 put(varint(n))
             for offset_commit_response_partition in partitions:
                 put(
-                    P_ihx(offset_commit_response_partition.partition_index, offset_commit_response_partition.error_code),
+                    P_ihx(
+                        offset_commit_response_partition.partition_index,
+                        offset_commit_response_partition.error_code,
+                    ),
                 )
                 if offset_commit_response_partition.unknown_tags:
                     write_tags(out, offset_commit_response_partition.unknown_tags)

@@ -277,7 +277,10 @@ def encode_response_0(message: OffsetDeleteResponse, out: list[Sized]) -> None:
             put(P_i(n))
             for offset_delete_response_partition in partitions:
                 put(
-                    P_ih(offset_delete_response_partition.partition_index, offset_delete_response_partition.error_code),
+                    P_ih(
+                        offset_delete_response_partition.partition_index,
+                        offset_delete_response_partition.error_code,
+                    ),
                 )
     except UNENCODABLE as error:
         raise unencodable("OffsetDeleteResponse", error) from error

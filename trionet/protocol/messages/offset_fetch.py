@@ -656,8 +656,8 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("OffsetFetchRequestTopics.partition_indexes", n)
-                    offset_fetch_request_topics.partition_indexes, pos = read_array(
-                        "i", n - 1, buf, pos,
+                    offset_fetch_request_topics.partition_indexes, pos = (
+                        read_array("i", n - 1, buf, pos)
                     )
                     k = buf[pos]
                     pos += 1
@@ -758,7 +758,9 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
             pos += 1
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            offset_fetch_request_group.member_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            offset_fetch_request_group.member_id = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             offset_fetch_request_group.member_epoch, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
@@ -785,8 +787,8 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("OffsetFetchRequestTopics.partition_indexes", n)
-                    offset_fetch_request_topics.partition_indexes, pos = read_array(
-                        "i", n - 1, buf, pos,
+                    offset_fetch_request_topics.partition_indexes, pos = (
+                        read_array("i", n - 1, buf, pos)
                     )
                     k = buf[pos]
                     pos += 1
@@ -894,7 +896,9 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
             pos += 1
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            offset_fetch_request_group.member_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            offset_fetch_request_group.member_id = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             offset_fetch_request_group.member_epoch, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
@@ -914,8 +918,8 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("OffsetFetchRequestTopics.partition_indexes", n)
-                    offset_fetch_request_topics.partition_indexes, pos = read_array(
-                        "i", n - 1, buf, pos,
+                    offset_fetch_request_topics.partition_indexes, pos = (
+                        read_array("i", n - 1, buf, pos)
                     )
                     k = buf[pos]
                     pos += 1
@@ -1034,7 +1038,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
                 pos += 14
                 if n < -1:
                     bad_length("OffsetFetchResponsePartition.metadata", n)
-                offset_fetch_response_partition.metadata = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                offset_fetch_response_partition.metadata = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
                 offset_fetch_response_partition.error_code = U_h(buf, pos)[0]
                 pos += 2
                 offset_fetch_response_partition.committed_leader_epoch = -1
@@ -1071,7 +1077,10 @@ def encode_response_1(message: OffsetFetchResponse, out: list[Sized]) -> None:
                 raw = b"" if text is None else text.encode()
                 n = -1 if text is None else len(raw)
                 put(
-                    P_iqh(offset_fetch_response_partition.partition_index, offset_fetch_response_partition.committed_offset, n),
+                    P_iqh(
+                        offset_fetch_response_partition.partition_index,
+                        offset_fetch_response_partition.committed_offset, n,
+                    ),
                 )
                 put(raw)
                 put(P_h(offset_fetch_response_partition.error_code))
@@ -1115,7 +1124,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
                 pos += 14
                 if n < -1:
                     bad_length("OffsetFetchResponsePartition.metadata", n)
-                offset_fetch_response_partition.metadata = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                offset_fetch_response_partition.metadata = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
                 offset_fetch_response_partition.error_code = U_h(buf, pos)[0]
                 pos += 2
                 offset_fetch_response_partition.committed_leader_epoch = -1
@@ -1154,7 +1165,10 @@ def encode_response_2(message: OffsetFetchResponse, out: list[Sized]) -> None:
                 raw = b"" if text is None else text.encode()
                 n = -1 if text is None else len(raw)
                 put(
-                    P_iqh(offset_fetch_response_partition.partition_index, offset_fetch_response_partition.committed_offset, n),
+                    P_iqh(
+                        offset_fetch_response_partition.partition_index,
+                        offset_fetch_response_partition.committed_offset, n,
+                    ),
                 )
                 put(raw)
                 put(P_h(offset_fetch_response_partition.error_code))
@@ -1199,7 +1213,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
                 pos += 14
                 if n < -1:
                     bad_length("OffsetFetchResponsePartition.metadata", n)
-                offset_fetch_response_partition.metadata = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                offset_fetch_response_partition.metadata = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
                 offset_fetch_response_partition.error_code = U_h(buf, pos)[0]
                 pos += 2
                 offset_fetch_response_partition.committed_leader_epoch = -1
@@ -1237,7 +1253,10 @@ def encode_response_3(message: OffsetFetchResponse, out: list[Sized]) -> None:
                 raw = b"" if text is None else text.encode()
                 n = -1 if text is None else len(raw)
                 put(
-                    P_iqh(offset_fetch_response_partition.partition_index, offset_fetch_response_partition.committed_offset, n),
+                    P_iqh(
+                        offset_fetch_response_partition.partition_index,
+                        offset_fetch_response_partition.committed_offset, n,
+                    ),
                 )
                 put(raw)
                 put(P_h(offset_fetch_response_partition.error_code))
@@ -1283,7 +1302,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
                 pos += 18
                 if n < -1:
                     bad_length("OffsetFetchResponsePartition.metadata", n)
-                offset_fetch_response_partition.metadata = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                offset_fetch_response_partition.metadata = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
                 offset_fetch_response_partition.error_code = U_h(buf, pos)[0]
                 pos += 2
                 offset_fetch_response_partition.unknown_tags = ()
@@ -1320,7 +1341,11 @@ def encode_response_5(message: OffsetFetchResponse, out: list[Sized]) -> None:
                 raw = b"" if text is None else text.encode()
                 n = -1 if text is None else len(raw)
                 put(
-                    P_iqih(offset_fetch_response_partition.partition_index, offset_fetch_response_partition.committed_offset, offset_fetch_response_partition.committed_leader_epoch, n),
+                    P_iqih(
+                        offset_fetch_response_partition.partition_index,
+                        offset_fetch_response_partition.committed_offset,
+                        offset_fetch_response_partition.committed_leader_epoch, n,
+                    ),
                 )
                 put(raw)
                 put(P_h(offset_fetch_response_partition.error_code))
@@ -1372,7 +1397,9 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
                 pos += 17
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                offset_fetch_response_partition.metadata = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                offset_fetch_response_partition.metadata = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 offset_fetch_response_partition.error_code, k = U_hB(buf, pos)
                 pos += 3
                 if k:
@@ -1425,11 +1452,19 @@ def encode_response_6(message: OffsetFetchResponse, out: list[Sized]) -> None:
                 n = 0 if text is None else len(raw) + 1
                 if n < 128:
                     put(
-                        P_iqiB(offset_fetch_response_partition.partition_index, offset_fetch_response_partition.committed_offset, offset_fetch_response_partition.committed_leader_epoch, n),
+                        P_iqiB(
+                            offset_fetch_response_partition.partition_index,
+                            offset_fetch_response_partition.committed_offset,
+                            offset_fetch_response_partition.committed_leader_epoch, n,
+                        ),
                     )
                 else:
                     put(
-                        P_iqi(offset_fetch_response_partition.partition_index, offset_fetch_response_partition.committed_offset, offset_fetch_response_partition.committed_leader_epoch),
+                        P_iqi(
+                            offset_fetch_response_partition.partition_index,
+                            offset_fetch_response_partition.committed_offset,
+                            offset_fetch_response_partition.committed_leader_epoch,
+                        ),
                     )
                     put(varint(n))
                 put(raw)
@@ -1508,7 +1543,9 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
                     pos += 17
                     if n > 127:
                         n, pos = read_varint(buf, pos, n)
-                    offset_fetch_response_partitions.metadata = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                    offset_fetch_response_partitions.metadata = (
+                        buf[pos : (pos := pos + n - 1)].decode() if n else None
+                    )
                     offset_fetch_response_partitions.error_code, k = U_hB(buf, pos)
                     pos += 3
                     if k:
@@ -1578,11 +1615,19 @@ def encode_response_8(message: OffsetFetchResponse, out: list[Sized]) -> None:
                     n = 0 if text is None else len(raw) + 1
                     if n < 128:
                         put(
-                            P_iqiB(offset_fetch_response_partitions.partition_index, offset_fetch_response_partitions.committed_offset, offset_fetch_response_partitions.committed_leader_epoch, n),
+                            P_iqiB(
+                                offset_fetch_response_partitions.partition_index,
+                                offset_fetch_response_partitions.committed_offset,
+                                offset_fetch_response_partitions.committed_leader_epoch, n,
+                            ),
                         )
                     else:
                         put(
-                            P_iqi(offset_fetch_response_partitions.partition_index, offset_fetch_response_partitions.committed_offset, offset_fetch_response_partitions.committed_leader_epoch),
+                            P_iqi(
+                                offset_fetch_response_partitions.partition_index,
+                                offset_fetch_response_partitions.committed_offset,
+                                offset_fetch_response_partitions.committed_leader_epoch,
+                            ),
                         )
                         put(varint(n))
                     put(raw)
@@ -1657,7 +1702,9 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
                     pos += 17
                     if n > 127:
                         n, pos = read_varint(buf, pos, n)
-                    offset_fetch_response_partitions.metadata = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                    offset_fetch_response_partitions.metadata = (
+                        buf[pos : (pos := pos + n - 1)].decode() if n else None
+                    )
                     offset_fetch_response_partitions.error_code, k = U_hB(buf, pos)
                     pos += 3
                     if k:
@@ -1729,11 +1776,19 @@ def encode_response_10(message: OffsetFetchResponse, out: list[Sized]) -> None:
                     n = 0 if text is None else len(raw) + 1
                     if n < 128:
                         put(
-                            P_iqiB(offset_fetch_response_partitions.partition_index, offset_fetch_response_partitions.committed_offset, offset_fetch_response_partitions.committed_leader_epoch, n),
+                            P_iqiB(
+                                offset_fetch_response_partitions.partition_index,
+                                offset_fetch_response_partitions.committed_offset,
+                                offset_fetch_response_partitions.committed_leader_epoch, n,
+                            ),
                         )
                     else:
                         put(
-                            P_iqi(offset_fetch_response_partitions.partition_index, offset_fetch_response_partitions.committed_offset, offset_fetch_response_partitions.committed_leader_epoch),
+                            P_iqi(
+                                offset_fetch_response_partitions.partition_index,
+                                offset_fetch_response_partitions.committed_offset,
+                                offset_fetch_response_partitions.committed_leader_epoch,
+                            ),
                         )
                         put(varint(n))
                     put(raw)

@@ -220,7 +220,11 @@ def encode_request_2(message: OffsetForLeaderEpochRequest, out: list[Sized]) -> 
             put(P_i(n))
             for offset_for_leader_partition in partitions:
                 put(
-                    P_iii(offset_for_leader_partition.partition, offset_for_leader_partition.current_leader_epoch, offset_for_leader_partition.leader_epoch),
+                    P_iii(
+                        offset_for_leader_partition.partition,
+                        offset_for_leader_partition.current_leader_epoch,
+                        offset_for_leader_partition.leader_epoch,
+                    ),
                 )
                 if offset_for_leader_partition.unknown_tags:
                     missing_field("OffsetForLeaderPartition.unknown_tags")
@@ -295,7 +299,11 @@ def encode_request_3(message: OffsetForLeaderEpochRequest, out: list[Sized]) -> 
             put(P_i(n))
             for offset_for_leader_partition in partitions:
                 put(
-                    P_iii(offset_for_leader_partition.partition, offset_for_leader_partition.current_leader_epoch, offset_for_leader_partition.leader_epoch),
+                    P_iii(
+                        offset_for_leader_partition.partition,
+                        offset_for_leader_partition.current_leader_epoch,
+                        offset_for_leader_partition.leader_epoch,
+                    ),
                 )
                 if offset_for_leader_partition.unknown_tags:
                     missing_field("OffsetForLeaderPartition.unknown_tags")
@@ -393,7 +401,11 @@ def encode_request_4(message: OffsetForLeaderEpochRequest, out: list[Sized]) -> 
             put(BYTES[n] if n < 128 else varint(n))
             for offset_for_leader_partition in partitions:
                 put(
-                    P_iiix(offset_for_leader_partition.partition, offset_for_leader_partition.current_leader_epoch, offset_for_leader_partition.leader_epoch),
+                    P_iiix(
+                        offset_for_leader_partition.partition,
+                        offset_for_leader_partition.current_leader_epoch,
+                        offset_for_leader_partition.leader_epoch,
+                    ),
                 )
                 if offset_for_leader_partition.unknown_tags:
                     write_tags(out, offset_for_leader_partition.unknown_tags)
@@ -469,7 +481,10 @@ def encode_response_2(message: OffsetForLeaderEpochResponse, out: list[Sized]) -
             put(P_i(n))
             for epoch_end_offset in partitions:
                 put(
-                    P_hiiq(epoch_end_offset.error_code, epoch_end_offset.partition, epoch_end_offset.leader_epoch, epoch_end_offset.end_offset),
+                    P_hiiq(
+                        epoch_end_offset.error_code, epoch_end_offset.partition,
+                        epoch_end_offset.leader_epoch, epoch_end_offset.end_offset,
+                    ),
                 )
     except UNENCODABLE as error:
         raise unencodable("OffsetForLeaderEpochResponse", error) from error
@@ -560,7 +575,10 @@ def encode_response_4(message: OffsetForLeaderEpochResponse, out: list[Sized]) -
             put(BYTES[n] if n < 128 else varint(n))
             for epoch_end_offset in partitions:
                 put(
-                    P_hiiqx(epoch_end_offset.error_code, epoch_end_offset.partition, epoch_end_offset.leader_epoch, epoch_end_offset.end_offset),
+                    P_hiiqx(
+                        epoch_end_offset.error_code, epoch_end_offset.partition,
+                        epoch_end_offset.leader_epoch, epoch_end_offset.end_offset,
+                    ),
                 )
                 if epoch_end_offset.unknown_tags:
                     write_tags(out, epoch_end_offset.unknown_tags)

@@ -619,7 +619,8 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                 pos += 22
                 partition_produce_response.record_errors = []
                 partition_produce_response.log_start_offset = -1
-                partition_produce_response.error_message = partition_produce_response.current_leader = None
+                partition_produce_response.error_message = None
+                partition_produce_response.current_leader = None
                 partition_produce_response.unknown_tags = ()
                 partition_responses.append(partition_produce_response)
             topic_produce_response.topic_id = NO_UUID
@@ -652,7 +653,11 @@ def encode_response_3(message: ProduceResponse, out: list[Sized]) -> None:
             put(P_i(n))
             for partition_produce_response in partition_responses:
                 put(
-                    P_ihqq(partition_produce_response.index, partition_produce_response.error_code, partition_produce_response.base_offset, partition_produce_response.log_append_time_ms),
+                    P_ihqq(
+                        partition_produce_response.index, partition_produce_response.error_code,
+                        partition_produce_response.base_offset,
+                        partition_produce_response.log_append_time_ms,
+                    ),
                 )
         put(P_i(message.throttle_time_ms))
     except UNENCODABLE as error:
@@ -696,7 +701,8 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                 ) = U_ihqqq(buf, pos)
                 pos += 30
                 partition_produce_response.record_errors = []
-                partition_produce_response.error_message = partition_produce_response.current_leader = None
+                partition_produce_response.error_message = None
+                partition_produce_response.current_leader = None
                 partition_produce_response.unknown_tags = ()
                 partition_responses.append(partition_produce_response)
             topic_produce_response.topic_id = NO_UUID
@@ -729,7 +735,12 @@ def encode_response_5(message: ProduceResponse, out: list[Sized]) -> None:
             put(P_i(n))
             for partition_produce_response in partition_responses:
                 put(
-                    P_ihqqq(partition_produce_response.index, partition_produce_response.error_code, partition_produce_response.base_offset, partition_produce_response.log_append_time_ms, partition_produce_response.log_start_offset),
+                    P_ihqqq(
+                        partition_produce_response.index, partition_produce_response.error_code,
+                        partition_produce_response.base_offset,
+                        partition_produce_response.log_append_time_ms,
+                        partition_produce_response.log_start_offset,
+                    ),
                 )
         put(P_i(message.throttle_time_ms))
     except UNENCODABLE as error:
@@ -784,14 +795,18 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                     pos += 6
                     if n < -1:
                         bad_length("BatchIndexAndErrorMessage.batch_index_error_message", n)
-                    batch_index_and_error_message.batch_index_error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                    batch_index_and_error_message.batch_index_error_message = (
+                        buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                    )
                     batch_index_and_error_message.unknown_tags = ()
                     record_errors.append(batch_index_and_error_message)
                 n = U_h(buf, pos)[0]
                 pos += 2
                 if n < -1:
                     bad_length("PartitionProduceResponse.error_message", n)
-                partition_produce_response.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                partition_produce_response.error_message = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
                 partition_produce_response.current_leader = None
                 partition_produce_response.unknown_tags = ()
                 partition_responses.append(partition_produce_response)
@@ -827,7 +842,12 @@ def encode_response_8(message: ProduceResponse, out: list[Sized]) -> None:
                 record_errors = partition_produce_response.record_errors
                 n = len(record_errors)
                 put(
-                    P_ihqqqi(partition_produce_response.index, partition_produce_response.error_code, partition_produce_response.base_offset, partition_produce_response.log_append_time_ms, partition_produce_response.log_start_offset, n),
+                    P_ihqqqi(
+                        partition_produce_response.index, partition_produce_response.error_code,
+                        partition_produce_response.base_offset,
+                        partition_produce_response.log_append_time_ms,
+                        partition_produce_response.log_start_offset, n,
+                    ),
                 )
                 for batch_index_and_error_message in record_errors:
                     text = batch_index_and_error_message.batch_index_error_message
@@ -901,7 +921,9 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                     pos += 5
                     if n > 127:
                         n, pos = read_varint(buf, pos, n)
-                    batch_index_and_error_message.batch_index_error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                    batch_index_and_error_message.batch_index_error_message = (
+                        buf[pos : (pos := pos + n - 1)].decode() if n else None
+                    )
                     k = buf[pos]
                     pos += 1
                     if k:
@@ -913,7 +935,9 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                partition_produce_response.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                partition_produce_response.error_message = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 k = buf[pos]
                 pos += 1
                 partition_produce_response.current_leader = None
@@ -963,11 +987,23 @@ def encode_response_9(message: ProduceResponse, out: list[Sized]) -> None:
                 n = len(record_errors) + 1
                 if n < 128:
                     put(
-                        P_ihqqqB(partition_produce_response.index, partition_produce_response.error_code, partition_produce_response.base_offset, partition_produce_response.log_append_time_ms, partition_produce_response.log_start_offset, n),
+                        P_ihqqqB(
+                            partition_produce_response.index,
+                            partition_produce_response.error_code,
+                            partition_produce_response.base_offset,
+                            partition_produce_response.log_append_time_ms,
+                            partition_produce_response.log_start_offset, n,
+                        ),
                     )
                 else:
                     put(
-                        P_ihqqq(partition_produce_response.index, partition_produce_response.error_code, partition_produce_response.base_offset, partition_produce_response.log_append_time_ms, partition_produce_response.log_start_offset),
+                        P_ihqqq(
+                            partition_produce_response.index,
+                            partition_produce_response.error_code,
+                            partition_produce_response.base_offset,
+                            partition_produce_response.log_append_time_ms,
+                            partition_produce_response.log_start_offset,
+                        ),
                     )
                     put(varint(n))
                 for batch_index_and_error_message in record_errors:
@@ -1029,7 +1065,7 @@ def read_tags_PartitionProduceResponse_10(target: PartitionProduceResponse, buf:
 def write_tags_PartitionProduceResponse_10(target: PartitionProduceResponse, out: list[Sized]) -> None:
     tags = list(target.unknown_tags)
     section: list[Sized]
-    if (target.current_leader is not None and target.current_leader != LeaderIdAndEpoch()):
+    if target.current_leader is not None and target.current_leader != LeaderIdAndEpoch():
         section = []
         put = section.append
         leader_id_and_epoch = target.current_leader
@@ -1178,7 +1214,9 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                     pos += 5
                     if n > 127:
                         n, pos = read_varint(buf, pos, n)
-                    batch_index_and_error_message.batch_index_error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                    batch_index_and_error_message.batch_index_error_message = (
+                        buf[pos : (pos := pos + n - 1)].decode() if n else None
+                    )
                     k = buf[pos]
                     pos += 1
                     if k:
@@ -1190,13 +1228,15 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                partition_produce_response.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                partition_produce_response.error_message = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 k = buf[pos]
                 pos += 1
                 partition_produce_response.current_leader = None
                 if k:
-                    pos = read_tags_PartitionProduceResponse_10(
-                        partition_produce_response, buf, pos, k,
+                    pos = (
+                        read_tags_PartitionProduceResponse_10(partition_produce_response, buf, pos, k)
                     )
                 else:
                     partition_produce_response.unknown_tags = ()
@@ -1242,11 +1282,23 @@ def encode_response_10(message: ProduceResponse, out: list[Sized]) -> None:
                 n = len(record_errors) + 1
                 if n < 128:
                     put(
-                        P_ihqqqB(partition_produce_response.index, partition_produce_response.error_code, partition_produce_response.base_offset, partition_produce_response.log_append_time_ms, partition_produce_response.log_start_offset, n),
+                        P_ihqqqB(
+                            partition_produce_response.index,
+                            partition_produce_response.error_code,
+                            partition_produce_response.base_offset,
+                            partition_produce_response.log_append_time_ms,
+                            partition_produce_response.log_start_offset, n,
+                        ),
                     )
                 else:
                     put(
-                        P_ihqqq(partition_produce_response.index, partition_produce_response.error_code, partition_produce_response.base_offset, partition_produce_response.log_append_time_ms, partition_produce_response.log_start_offset),
+                        P_ihqqq(
+                            partition_produce_response.index,
+                            partition_produce_response.error_code,
+                            partition_produce_response.base_offset,
+                            partition_produce_response.log_append_time_ms,
+                            partition_produce_response.log_start_offset,
+                        ),
                     )
                     put(varint(n))
                 for batch_index_and_error_message in record_errors:
@@ -1269,9 +1321,7 @@ def encode_response_10(message: ProduceResponse, out: list[Sized]) -> None:
                 put(raw)
                 put(b"\0")
                 if (
-                    (
-                        partition_produce_response.current_leader is not None and partition_produce_response.current_leader != LeaderIdAndEpoch(),
-                    )
+                    partition_produce_response.current_leader is not None
                     or partition_produce_response.unknown_tags
                 ):
                     write_tags_PartitionProduceResponse_10(partition_produce_response, out)
@@ -1334,7 +1384,9 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                     pos += 5
                     if n > 127:
                         n, pos = read_varint(buf, pos, n)
-                    batch_index_and_error_message.batch_index_error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                    batch_index_and_error_message.batch_index_error_message = (
+                        buf[pos : (pos := pos + n - 1)].decode() if n else None
+                    )
                     k = buf[pos]
                     pos += 1
                     if k:
@@ -1346,13 +1398,15 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                partition_produce_response.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                partition_produce_response.error_message = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 k = buf[pos]
                 pos += 1
                 partition_produce_response.current_leader = None
                 if k:
-                    pos = read_tags_PartitionProduceResponse_10(
-                        partition_produce_response, buf, pos, k,
+                    pos = (
+                        read_tags_PartitionProduceResponse_10(partition_produce_response, buf, pos, k)
                     )
                 else:
                     partition_produce_response.unknown_tags = ()
@@ -1400,11 +1454,23 @@ def encode_response_13(message: ProduceResponse, out: list[Sized]) -> None:
                 n = len(record_errors) + 1
                 if n < 128:
                     put(
-                        P_ihqqqB(partition_produce_response.index, partition_produce_response.error_code, partition_produce_response.base_offset, partition_produce_response.log_append_time_ms, partition_produce_response.log_start_offset, n),
+                        P_ihqqqB(
+                            partition_produce_response.index,
+                            partition_produce_response.error_code,
+                            partition_produce_response.base_offset,
+                            partition_produce_response.log_append_time_ms,
+                            partition_produce_response.log_start_offset, n,
+                        ),
                     )
                 else:
                     put(
-                        P_ihqqq(partition_produce_response.index, partition_produce_response.error_code, partition_produce_response.base_offset, partition_produce_response.log_append_time_ms, partition_produce_response.log_start_offset),
+                        P_ihqqq(
+                            partition_produce_response.index,
+                            partition_produce_response.error_code,
+                            partition_produce_response.base_offset,
+                            partition_produce_response.log_append_time_ms,
+                            partition_produce_response.log_start_offset,
+                        ),
                     )
                     put(varint(n))
                 for batch_index_and_error_message in record_errors:
@@ -1427,9 +1493,7 @@ def encode_response_13(message: ProduceResponse, out: list[Sized]) -> None:
                 put(raw)
                 put(b"\0")
                 if (
-                    (
-                        partition_produce_response.current_leader is not None and partition_produce_response.current_leader != LeaderIdAndEpoch(),
-                    )
+                    partition_produce_response.current_leader is not None
                     or partition_produce_response.unknown_tags
                 ):
                     write_tags_PartitionProduceResponse_10(partition_produce_response, out)

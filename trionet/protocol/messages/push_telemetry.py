@@ -119,11 +119,17 @@ def encode_request_0(message: PushTelemetryRequest, out: list[Sized]) -> None:
         n = len(raw) + 1
         if n < 128:
             put(
-                P_16siobB(message.client_instance_id, message.subscription_id, message.terminating, message.compression_type, n),
+                P_16siobB(
+                    message.client_instance_id, message.subscription_id, message.terminating,
+                    message.compression_type, n,
+                ),
             )
         else:
             put(
-                P_16siob(message.client_instance_id, message.subscription_id, message.terminating, message.compression_type),
+                P_16siob(
+                    message.client_instance_id, message.subscription_id, message.terminating,
+                    message.compression_type,
+                ),
             )
             put(varint(n))
         put(raw)

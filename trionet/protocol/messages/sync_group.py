@@ -165,7 +165,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> SyncGroupRequest:
             sync_group_request_assignment.assignment = bytes(buf[pos : (pos := pos + n)])
             sync_group_request_assignment.unknown_tags = ()
             assignments.append(sync_group_request_assignment)
-        message.group_instance_id = message.protocol_type = message.protocol_name = None
+        message.group_instance_id = message.protocol_type = None
+        message.protocol_name = None
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("SyncGroupRequest", error) from error

@@ -235,7 +235,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRequest
                 pos += 14
                 if n < -1:
                     bad_length("TxnOffsetCommitRequestPartition.committed_metadata", n)
-                txn_offset_commit_request_partition.committed_metadata = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                txn_offset_commit_request_partition.committed_metadata = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
                 txn_offset_commit_request_partition.committed_leader_epoch = -1
                 txn_offset_commit_request_partition.unknown_tags = ()
                 partitions.append(txn_offset_commit_request_partition)
@@ -285,7 +287,10 @@ def encode_request_0(message: TxnOffsetCommitRequest, out: list[Sized]) -> None:
                 raw = b"" if text is None else text.encode()
                 n = -1 if text is None else len(raw)
                 put(
-                    P_iqh(txn_offset_commit_request_partition.partition_index, txn_offset_commit_request_partition.committed_offset, n),
+                    P_iqh(
+                        txn_offset_commit_request_partition.partition_index,
+                        txn_offset_commit_request_partition.committed_offset, n,
+                    ),
                 )
                 put(raw)
                 if txn_offset_commit_request_partition.unknown_tags:
@@ -345,7 +350,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRequest
                 pos += 18
                 if n < -1:
                     bad_length("TxnOffsetCommitRequestPartition.committed_metadata", n)
-                txn_offset_commit_request_partition.committed_metadata = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                txn_offset_commit_request_partition.committed_metadata = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
                 txn_offset_commit_request_partition.unknown_tags = ()
                 partitions.append(txn_offset_commit_request_partition)
             txn_offset_commit_request_topic.unknown_tags = ()
@@ -394,7 +401,11 @@ def encode_request_2(message: TxnOffsetCommitRequest, out: list[Sized]) -> None:
                 raw = b"" if text is None else text.encode()
                 n = -1 if text is None else len(raw)
                 put(
-                    P_iqih(txn_offset_commit_request_partition.partition_index, txn_offset_commit_request_partition.committed_offset, txn_offset_commit_request_partition.committed_leader_epoch, n),
+                    P_iqih(
+                        txn_offset_commit_request_partition.partition_index,
+                        txn_offset_commit_request_partition.committed_offset,
+                        txn_offset_commit_request_partition.committed_leader_epoch, n,
+                    ),
                 )
                 put(raw)
                 if txn_offset_commit_request_partition.unknown_tags:
@@ -476,7 +487,9 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRequest
                 pos += 17
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
-                txn_offset_commit_request_partition.committed_metadata = buf[pos : (pos := pos + n - 1)].decode() if n else None
+                txn_offset_commit_request_partition.committed_metadata = (
+                    buf[pos : (pos := pos + n - 1)].decode() if n else None
+                )
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -545,11 +558,19 @@ def encode_request_3(message: TxnOffsetCommitRequest, out: list[Sized]) -> None:
                 n = 0 if text is None else len(raw) + 1
                 if n < 128:
                     put(
-                        P_iqiB(txn_offset_commit_request_partition.partition_index, txn_offset_commit_request_partition.committed_offset, txn_offset_commit_request_partition.committed_leader_epoch, n),
+                        P_iqiB(
+                            txn_offset_commit_request_partition.partition_index,
+                            txn_offset_commit_request_partition.committed_offset,
+                            txn_offset_commit_request_partition.committed_leader_epoch, n,
+                        ),
                     )
                 else:
                     put(
-                        P_iqi(txn_offset_commit_request_partition.partition_index, txn_offset_commit_request_partition.committed_offset, txn_offset_commit_request_partition.committed_leader_epoch),
+                        P_iqi(
+                            txn_offset_commit_request_partition.partition_index,
+                            txn_offset_commit_request_partition.committed_offset,
+                            txn_offset_commit_request_partition.committed_leader_epoch,
+                        ),
                     )
                     put(varint(n))
                 put(raw)
@@ -628,7 +649,10 @@ def encode_response_0(message: TxnOffsetCommitResponse, out: list[Sized]) -> Non
             put(P_i(n))
             for txn_offset_commit_response_partition in partitions:
                 put(
-                    P_ih(txn_offset_commit_response_partition.partition_index, txn_offset_commit_response_partition.error_code),
+                    P_ih(
+                        txn_offset_commit_response_partition.partition_index,
+                        txn_offset_commit_response_partition.error_code,
+                    ),
                 )
     except UNENCODABLE as error:
         raise unencodable("TxnOffsetCommitResponse", error) from error
@@ -719,7 +743,10 @@ def encode_response_3(message: TxnOffsetCommitResponse, out: list[Sized]) -> Non
             put(BYTES[n] if n < 128 else varint(n))
             for txn_offset_commit_response_partition in partitions:
                 put(
-                    P_ihx(txn_offset_commit_response_partition.partition_index, txn_offset_commit_response_partition.error_code),
+                    P_ihx(
+                        txn_offset_commit_response_partition.partition_index,
+                        txn_offset_commit_response_partition.error_code,
+                    ),
                 )
                 if txn_offset_commit_response_partition.unknown_tags:
                     write_tags(out, txn_offset_commit_response_partition.unknown_tags)

@@ -308,7 +308,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> UpdateFeaturesRespons
             pos += 3
             if n > 127:
                 n, pos = read_varint(buf, pos, n)
-            updatable_feature_result.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
+            updatable_feature_result.error_message = (
+                buf[pos : (pos := pos + n - 1)].decode() if n else None
+            )
             k = buf[pos]
             pos += 1
             if k:
