@@ -18,7 +18,7 @@ import trio
 from ..errors import LocalProtocolError
 from ..net.channel import Channel
 from ..net.close_reason import CloseReason
-from ..net.endpoint import ConnectionId
+from ..net.endpoint import ConnectionId, Endpoint
 from ..net.framing import Frame
 from ..net.readiness import ReadinessKind, open_readiness
 from ..net.selector import PollResult, Selector
@@ -37,6 +37,7 @@ class Processor:
 
     Args:
         id: number of the processor, part of connection ids.
+        endpoint: the listener whose connections it serves.
         request_channel: where receives go.
         frame_bytes_max: ``socket.request.max.bytes``.
         log: where the server's lines go, with its prefix.
@@ -46,12 +47,14 @@ class Processor:
     def __init__(
         self,
         id: int,
+        endpoint: Endpoint,
         request_channel: RequestChannel,
         frame_bytes_max: int,
         log: logging.LoggerAdapter[logging.Logger],
         readiness_kind: ReadinessKind | None = None,
     ) -> None:
         self.id = id
+        self.endpoint = endpoint
         self._request_channel = request_channel
         self._frame_bytes_max = frame_bytes_max
         self._readiness_kind = readiness_kind

@@ -209,6 +209,7 @@ class SocketServer:
     async def _start_processor(self, nursery: trio.Nursery, endpoint: Endpoint) -> Processor:
         processor = Processor(
             len(self._processors),
+            endpoint,
             self.request_channel,
             self.config.socket_request_max_bytes,
             self._log,
