@@ -77,10 +77,10 @@ def wrap(line: str) -> list[str]:
         return [f"{indent}(", *_fill(targets.split(", "), inner), f"{indent}) = U_{call}"]
     target, _, value = line.partition(" = ")
     if value and " = " not in value:
-        return [f"{target} = (", inner + value, f"{indent})"]
+        return [f"{target} = (", *wrap(inner + value), f"{indent})"]
     head, _, rest = line.partition("(")
     body, closed, tail = rest.rpartition(")")
-    if closed and head[-1].isidentifier() and _balanced(body):
+    if closed and (head[-1].isalnum() or head[-1] == "_") and _balanced(body):
         parts = [each for text in _fill(_split(body), inner) for each in wrap(text)]
         return [f"{head}(", *parts, f"{indent}){tail}"]
     return [line]

@@ -324,7 +324,9 @@ def encode_response_1(message: ApiVersionsResponse, out: list[Sized]) -> None:
         raise unencodable("ApiVersionsResponse", error) from error
 
 
-def read_tags_ApiVersionsResponse_3(target: ApiVersionsResponse, buf: bytes | bytearray, pos: int, count: int) -> int:
+def read_tags_ApiVersionsResponse_3(
+    target: ApiVersionsResponse, buf: bytes | bytearray, pos: int, count: int,
+) -> int:
     size = len(buf)
     count, pos = tag_count(buf, pos, count)
     tag = -1

@@ -565,7 +565,9 @@ def encode_response_2(message: CreateTopicsResponse, out: list[Sized]) -> None:
         raise unencodable("CreateTopicsResponse", error) from error
 
 
-def read_tags_CreatableTopicResult_5(target: CreatableTopicResult, buf: bytes | bytearray, pos: int, count: int) -> int:
+def read_tags_CreatableTopicResult_5(
+    target: CreatableTopicResult, buf: bytes | bytearray, pos: int, count: int,
+) -> int:
     size = len(buf)
     count, pos = tag_count(buf, pos, count)
     tag = -1

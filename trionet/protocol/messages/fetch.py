@@ -1042,7 +1042,9 @@ def encode_request_11(message: FetchRequest, out: list[Sized]) -> None:
         raise unencodable("FetchRequest", error) from error
 
 
-def read_tags_FetchRequest_12(target: FetchRequest, buf: bytes | bytearray, pos: int, count: int) -> int:
+def read_tags_FetchRequest_12(
+    target: FetchRequest, buf: bytes | bytearray, pos: int, count: int,
+) -> int:
     size = len(buf)
     count, pos = tag_count(buf, pos, count)
     tag = -1
@@ -1441,7 +1443,9 @@ def encode_request_13(message: FetchRequest, out: list[Sized]) -> None:
         raise unencodable("FetchRequest", error) from error
 
 
-def read_tags_FetchRequest_15(target: FetchRequest, buf: bytes | bytearray, pos: int, count: int) -> int:
+def read_tags_FetchRequest_15(
+    target: FetchRequest, buf: bytes | bytearray, pos: int, count: int,
+) -> int:
     size = len(buf)
     count, pos = tag_count(buf, pos, count)
     tag = -1
@@ -1675,7 +1679,9 @@ def encode_request_15(message: FetchRequest, out: list[Sized]) -> None:
         raise unencodable("FetchRequest", error) from error
 
 
-def read_tags_FetchPartition_17(target: FetchPartition, buf: bytes | bytearray, pos: int, count: int) -> int:
+def read_tags_FetchPartition_17(
+    target: FetchPartition, buf: bytes | bytearray, pos: int, count: int,
+) -> int:
     size = len(buf)
     count, pos = tag_count(buf, pos, count)
     tag = -1
@@ -1888,7 +1894,9 @@ def encode_request_17(message: FetchRequest, out: list[Sized]) -> None:
         raise unencodable("FetchRequest", error) from error
 
 
-def read_tags_FetchPartition_18(target: FetchPartition, buf: bytes | bytearray, pos: int, count: int) -> int:
+def read_tags_FetchPartition_18(
+    target: FetchPartition, buf: bytes | bytearray, pos: int, count: int,
+) -> int:
     size = len(buf)
     count, pos = tag_count(buf, pos, count)
     tag = -1
@@ -2552,7 +2560,9 @@ def encode_response_11(message: FetchResponse, out: list[Sized]) -> None:
         raise unencodable("FetchResponse", error) from error
 
 
-def read_tags_PartitionData_12(target: PartitionData, buf: bytes | bytearray, pos: int, count: int) -> int:
+def read_tags_PartitionData_12(
+    target: PartitionData, buf: bytes | bytearray, pos: int, count: int,
+) -> int:
     size = len(buf)
     count, pos = tag_count(buf, pos, count)
     tag = -1
@@ -2958,7 +2968,9 @@ def encode_response_13(message: FetchResponse, out: list[Sized]) -> None:
         raise unencodable("FetchResponse", error) from error
 
 
-def read_tags_FetchResponse_16(target: FetchResponse, buf: bytes | bytearray, pos: int, count: int) -> int:
+def read_tags_FetchResponse_16(
+    target: FetchResponse, buf: bytes | bytearray, pos: int, count: int,
+) -> int:
     size = len(buf)
     count, pos = tag_count(buf, pos, count)
     tag = -1

@@ -1037,7 +1037,9 @@ def encode_response_9(message: ProduceResponse, out: list[Sized]) -> None:
         raise unencodable("ProduceResponse", error) from error
 
 
-def read_tags_PartitionProduceResponse_10(target: PartitionProduceResponse, buf: bytes | bytearray, pos: int, count: int) -> int:
+def read_tags_PartitionProduceResponse_10(
+    target: PartitionProduceResponse, buf: bytes | bytearray, pos: int, count: int,
+) -> int:
     size = len(buf)
     count, pos = tag_count(buf, pos, count)
     tag = -1
@@ -1062,7 +1064,9 @@ def read_tags_PartitionProduceResponse_10(target: PartitionProduceResponse, buf:
     return pos
 
 
-def write_tags_PartitionProduceResponse_10(target: PartitionProduceResponse, out: list[Sized]) -> None:
+def write_tags_PartitionProduceResponse_10(
+    target: PartitionProduceResponse, out: list[Sized],
+) -> None:
     tags = list(target.unknown_tags)
     section: list[Sized]
     if target.current_leader is not None and target.current_leader != LeaderIdAndEpoch():
@@ -1076,7 +1080,9 @@ def write_tags_PartitionProduceResponse_10(target: PartitionProduceResponse, out
     write_tags(out, tags)
 
 
-def read_tags_ProduceResponse_10(target: ProduceResponse, buf: bytes | bytearray, pos: int, count: int) -> int:
+def read_tags_ProduceResponse_10(
+    target: ProduceResponse, buf: bytes | bytearray, pos: int, count: int,
+) -> int:
     size = len(buf)
     count, pos = tag_count(buf, pos, count)
     tag = -1
@@ -1236,7 +1242,9 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                 partition_produce_response.current_leader = None
                 if k:
                     pos = (
-                        read_tags_PartitionProduceResponse_10(partition_produce_response, buf, pos, k)
+                        read_tags_PartitionProduceResponse_10(
+                            partition_produce_response, buf, pos, k,
+                        )
                     )
                 else:
                     partition_produce_response.unknown_tags = ()
@@ -1406,7 +1414,9 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                 partition_produce_response.current_leader = None
                 if k:
                     pos = (
-                        read_tags_PartitionProduceResponse_10(partition_produce_response, buf, pos, k)
+                        read_tags_PartitionProduceResponse_10(
+                            partition_produce_response, buf, pos, k,
+                        )
                     )
                 else:
                     partition_produce_response.unknown_tags = ()
