@@ -16,10 +16,12 @@ Buffer = bytes | bytearray | memoryview
 GATHER_BUFFERS_MAX = 512
 
 
-class HasFileno(Protocol):
+class RangeFile(Protocol):
     """A file that closes its descriptor when the last reference to it is gone."""
 
     def fileno(self) -> int: ...
+
+    def read_at(self, position: int, count: int) -> bytes: ...
 
 
 class FileRange:
@@ -30,7 +32,7 @@ class FileRange:
 
     __slots__ = ("count", "file", "offset")
 
-    def __init__(self, file: HasFileno, offset: int, count: int) -> None:
+    def __init__(self, file: RangeFile, offset: int, count: int) -> None:
         self.file = file
         self.offset = offset
         self.count = count

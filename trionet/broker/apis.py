@@ -1,0 +1,124 @@
+"""From a frame to the handler of its API: the table that dispatches is the one that is advertised.
+
+(Kafka: KafkaApis.) A request that does not decode, or asks for a version that is not served, closes
+its connection with the reason; ApiVersions alone is answered in any version (KIP-511).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Any
+
+import attrs
+
+from ..errors import WireFormatError
+from ..net.close_reason import CloseReason
+from ..net.transmission import Send
+from ..protocol import api_keys
+from ..protocol.codec import ApiVersionCodec, lookup
+from ..protocol.header import decode_request_header, skip_tags
+from ..server.request_channel import CloseConnection, NoOp, Request, Response
+from .call import Call
+
+Handle = Callable[[Any, Call], Awaitable[Any]]
+"""``async (request message, call) -> answer``: a message to encode; a Response to give as it is
+(no answer, or closing the connection); or None, for a call that is answered later."""
+
+
+@attrs.frozen
+class Api:
+    """One served API.
+
+    Attributes:
+        key: Kafka's number.
+        min_version: lowest version that is served.
+        max_version: highest version that is served: a released Kafka's, not the schema's.
+        handle: answers one call.
+        advertised_min: what ApiVersions says is the lowest; differs for Produce alone.
+    """
+
+    key: int
+    min_version: int
+    max_version: int
+    handle: Handle
+    advertised_min: int = attrs.Factory(lambda self: self.min_version, takes_self=True)
+
+
+_RESPONSES = (Send, NoOp, CloseConnection)
+
+
+class _Route:
+    """One (API, version) that was asked for at least once."""
+
+    __slots__ = ("codec", "decode", "handle", "has_tagged_header")
+
+    def __init__(self, codec: ApiVersionCodec, handle: Handle) -> None:
+        self.codec = codec
+        self.decode = codec.decode_request
+        self.handle = handle
+        self.has_tagged_header = codec.request_header_version == 2
+
+
+class Apis:
+    """The broker's APIs as a handler of the SocketServer.
+
+    Args:
+        apis: what is served.
+        unsupported_api_versions: answers an ApiVersions request of a version nobody knows.
+    """
+
+    def __init__(self, apis: Iterable[Api], unsupported_api_versions: Callable[[], Any]) -> None:
+        self._apis = {api.key: api for api in apis}
+        self._unsupported_api_versions = unsupported_api_versions
+        self._routes: dict[tuple[int, int], _Route] = {}
+        self.calls: Counter[int] = Counter()
+
+    def __iter__(self) -> Iterator[Api]:
+        return iter(self._apis.values())
+
+    async def handle(self, request: Request) -> Response | None:
+        """Answer one frame (see :data:`trionet.server.handler_pool.Handler`)."""
+        payload = request.payload
+        try:
+            key, version, correlation_id, client_id, position = decode_request_header(payload)
+            route = self._routes.get((key, version)) or self._find_route(key, version)
+            if route is None:
+                return self._unsupported(key, version, correlation_id, request)
+            if route.has_tagged_header:
+                position = skip_tags(payload, position)
+            message = route.decode(payload, position)
+        except WireFormatError as error:
+            return CloseConnection(CloseReason.INVALID_REQUEST, str(error))
+        self.calls[key] += 1
+        call = Call(route.codec, correlation_id, client_id, request)
+        answer = await route.handle(message, call)
+        if answer is None or isinstance(answer, _RESPONSES):
+            return answer
+        return call.encode(answer)
+
+    def _find_route(self, key: int, version: int) -> _Route | None:
+        api = self._apis.get(key)
+        if api is None or not api.min_version <= version <= api.max_version:
+            return None
+        codec = lookup(key, version)
+        assert codec is not None, f"no codec for a version that {api} serves"
+        route = self._routes[key, version] = _Route(codec, api.handle)
+        return route
+
+    def _unsupported(
+        self, key: int, version: int, correlation_id: int, request: Request
+    ) -> Response:
+        if key == api_keys.API_VERSIONS:
+            # The body is not parsed: only the sender knows its form. The answer has the form
+            # of version 0, which every client can read (KIP-511).
+            codec = lookup(key, 0)
+            assert codec is not None
+            call = Call(codec, correlation_id, None, request)
+            return call.encode(self._unsupported_api_versions())
+        api = self._apis.get(key)
+        served = f"{api.min_version} to {api.max_version}" if api else "none"
+        return CloseConnection(
+            CloseReason.UNSUPPORTED_VERSION,
+            f"{api_keys.name_of(key)} version {version} was asked for; served: {served}",
+        )

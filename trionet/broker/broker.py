@@ -1,0 +1,217 @@
+"""A running broker: settings, data and network put together, started and stopped."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import attrs
+import trio
+
+from .._util import raise_single_error
+from ..metrics.loop import LoopMonitor, LoopStatistics
+from ..net.endpoint import Endpoint
+from ..protocol import api_keys
+from ..server.socket_server import ServerConfig, ServerStatistics, SocketServer
+from .apis import Api, Apis
+from .config import BrokerConfig
+from .database import DATABASE_NAME, open_database
+from .handlers import (
+    api_versions,
+    create_topics,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    fetch,
+    find_coordinator,
+    init_producer_id,
+    list_offsets,
+    metadata,
+    produce,
+)
+from .log import FolderDirectory, MemoryDirectory, open_log_folder
+from .producer_ids import ProducerIds
+from .state import BrokerState
+from .topics import TopicRegistry
+from .upkeep import start_upkeep
+
+logger = logging.getLogger("trionet.broker")
+
+# How long a graceful stop waits for answers that are owed to leave.
+STOP_GRACE_SECONDS = 5.0
+
+# (key, lowest version, highest version, handler, lowest version that is advertised)
+_SERVED: list[tuple[int, int, int, ModuleType, int]] = [
+    (api_keys.PRODUCE, 3, 13, produce, 0),
+    (api_keys.FETCH, 4, 18, fetch, 4),
+    (api_keys.LIST_OFFSETS, 1, 11, list_offsets, 1),
+    (api_keys.METADATA, 0, 13, metadata, 0),
+    (api_keys.FIND_COORDINATOR, 0, 6, find_coordinator, 0),
+    (api_keys.API_VERSIONS, 0, 4, api_versions, 0),
+    (api_keys.CREATE_TOPICS, 2, 7, create_topics, 2),
+    (api_keys.DELETE_TOPICS, 1, 6, delete_topics, 1),
+    (api_keys.INIT_PRODUCER_ID, 0, 5, init_producer_id, 0),
+    (api_keys.DESCRIBE_CONFIGS, 1, 4, describe_configs, 1),
+    (api_keys.DESCRIBE_CLUSTER, 0, 2, describe_cluster, 0),
+]
+
+
+@attrs.frozen
+class BrokerStatistics:
+    """What the broker did and holds at one moment.
+
+    Attributes:
+        server: the network layer's part.
+        calls: calls ever answered or begun, by Kafka's name of the API.
+        delayed: calls that wait for data.
+        fetch_sessions: incremental fetch sessions.
+        topics: topics.
+        partitions: their partitions.
+        log_bytes: bytes in all logs.
+        loop: how busy the loop is and how long it was held.
+    """
+
+    server: ServerStatistics
+    calls: dict[str, int]
+    delayed: int
+    fetch_sessions: int
+    topics: int
+    partitions: int
+    log_bytes: int
+    loop: LoopStatistics
+
+
+class Broker:
+    """A broker that accepts connections; made by :func:`open_broker`.
+
+    Attributes:
+        config: its settings.
+        endpoints: where it listens.
+    """
+
+    def __init__(
+        self,
+        state: BrokerState,
+        server: SocketServer,
+        endpoints: list[Endpoint],
+        monitor: LoopMonitor,
+    ) -> None:
+        self.config = state.config
+        self.endpoints = endpoints
+        self._state = state
+        self._server = server
+        self._monitor = monitor
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address that a client is given, as in ``"127.0.0.1:9092"``."""
+        return self._state.advertised(self.endpoints[0].listener_name).address
+
+    @property
+    def cluster_id(self) -> str:
+        return self._state.cluster_id
+
+    def statistics(self) -> BrokerStatistics:
+        state = self._state
+        return BrokerStatistics(
+            server=self._server.statistics(),
+            calls={api_keys.name_of(key): count for key, count in state.apis.calls.items()},
+            delayed=len(state.purgatory),
+            fetch_sessions=len(state.fetch_sessions),
+            topics=len(state.topics),
+            partitions=len(state.folder.logs),
+            log_bytes=sum(log.size for log in state.folder.logs.values()),
+            loop=self._monitor.statistics(),
+        )
+
+    def __repr__(self) -> str:
+        return f"<Broker {self._state.node_id} at {self.bootstrap_servers}>"
+
+
+@asynccontextmanager
+async def open_broker(
+    settings: Mapping[str, object] | None = None, /, **keywords: object
+) -> AsyncIterator[Broker]:
+    """Run a broker for as long as the block lasts.
+
+    By default it listens on a free port of 127.0.0.1 and keeps everything in memory; ``log_dirs``
+    (or ``log_dir``) names a folder to keep it in.
+
+    Args:
+        settings: Kafka's broker settings by their dotted keys.
+        keywords: the same with underscores, as in ``num_partitions=3``; they win.
+
+    Raises:
+        ConfigError: a setting is unknown or its value is not allowed; the folder is in use.
+        OSError: a listener cannot be bound, or the folder cannot be used.
+
+    At the end of the block, answers that are owed still leave (for at most 5 s), then everything is
+    closed and the logs are marked clean. If the block is cancelled that happens at once; nothing
+    that was acknowledged is lost, and no socket, file or task is left.
+    """
+    given = {"listeners": "PLAINTEXT://127.0.0.1:0", **(settings or {}), **keywords}
+    config = BrokerConfig.from_settings(given)
+    with raise_single_error():
+        async with AsyncExitStack() as stack:
+            state = await _open_state(config, stack)
+            monitor = stack.enter_context(LoopMonitor())
+            yield await _start(state, stack, monitor)
+
+
+async def _open_state(config: BrokerConfig, stack: AsyncExitStack) -> BrokerState:
+    directory: FolderDirectory | MemoryDirectory
+    if config.log_dir is None:
+        directory, database_path = MemoryDirectory(), ":memory:"
+    else:
+        directory = FolderDirectory(config.log_dir)
+        database_path = os.path.join(config.log_dir, DATABASE_NAME)
+    folder = await stack.enter_async_context(open_log_folder(directory, node_id=config.node_id))
+    database = await stack.enter_async_context(open_database(database_path))
+    topics = await TopicRegistry.load(database, config)
+    nursery = await stack.enter_async_context(trio.open_nursery())
+    stack.callback(nursery.cancel_scope.cancel, reason="the broker is stopping")
+    state = BrokerState(config, topics, folder, ProducerIds(database), nursery)
+    state.apis = Apis(
+        [
+            Api(key, low, high, partial(module.handle, state), advertised)
+            for key, low, high, module, advertised in _SERVED
+        ],
+        partial(api_versions.unsupported_version, state),
+    )
+    await state.open_logs()
+    return state
+
+
+async def _start(state: BrokerState, stack: AsyncExitStack, monitor: LoopMonitor) -> Broker:
+    config = state.config
+    start_upkeep(state.nursery, state)
+    server = SocketServer(
+        state.apis.handle,
+        config.listeners,
+        ServerConfig(
+            node_id=config.node_id,
+            num_network_threads=config.integer("num.network.threads"),
+            num_io_threads=config.integer("num.io.threads"),
+            queued_max_requests=config.integer("queued.max.requests"),
+            socket_request_max_bytes=config.integer("socket.request.max.bytes"),
+            socket_send_buffer_bytes=config.integer("socket.send.buffer.bytes"),
+            socket_receive_buffer_bytes=config.integer("socket.receive.buffer.bytes"),
+            socket_listen_backlog_size=config.integer("socket.listen.backlog.size"),
+        ),
+    )
+    started: Any = await state.nursery.start(server.run, name="socket-server")
+    endpoints: list[Endpoint] = started
+    state.set_bound(endpoints)
+    stack.push_async_callback(_stop, state, server)
+    return Broker(state, server, endpoints, monitor)
+
+
+async def _stop(state: BrokerState, server: SocketServer) -> None:
+    state.purgatory.complete_all()
+    with trio.move_on_after(STOP_GRACE_SECONDS):
+        await server.stop()

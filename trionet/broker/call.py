@@ -1,0 +1,67 @@
+"""One API call as a handler sees it: who asks, in which version, and where the answer goes."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, cast
+
+from ..net.close_reason import CloseReason
+from ..net.transmission import Chunk, Send
+from ..protocol.codec import ApiVersionCodec
+from ..protocol.header import encode_response_header, frame
+from ..server.request_channel import CloseConnection, Request
+
+logger = logging.getLogger("trionet.broker")
+
+
+class Call:
+    """The header of a request, and how to answer it.
+
+    Attributes:
+        codec: reads and writes the messages of this API version.
+        correlation_id: the client's number for the call.
+        client_id: what the client calls itself; None for null.
+        request: the frame and the connection it came on.
+    """
+
+    __slots__ = ("client_id", "codec", "correlation_id", "request")
+
+    def __init__(
+        self, codec: ApiVersionCodec, correlation_id: int, client_id: str | None, request: Request
+    ) -> None:
+        self.codec = codec
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.request = request
+
+    @property
+    def version(self) -> int:
+        return self.codec.version
+
+    @property
+    def listener_name(self) -> str:
+        """The listener the client came through; answers name that listener's address."""
+        return self.request.processor.endpoint.listener_name
+
+    def encode(self, message: Any) -> Send:
+        """The answer as one frame."""
+        codec = self.codec
+        chunks: list[Any] = [encode_response_header(codec, self.correlation_id)]
+        codec.encode_response(message, chunks)
+        return Send(cast("list[Chunk]", frame(chunks)))
+
+    def respond(self, message: Any) -> None:
+        """Answer a call that was kept waiting; nothing happens if its connection is gone."""
+        if self.request.channel.is_open:
+            self.request.respond(self.encode(message))
+
+    def fail(self, error: Exception) -> None:
+        """Give up a call that was kept waiting, for an error of ours: its connection closes."""
+        logger.error(
+            "unexpected error in %s of %s; closing it",
+            self.codec.name,
+            self.request.channel.id,
+            exc_info=error,
+        )
+        if self.request.response is None:
+            self.request.respond(CloseConnection(CloseReason.ERROR, repr(error)))

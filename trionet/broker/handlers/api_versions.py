@@ -1,0 +1,40 @@
+"""ApiVersions, versions 0 to 4: which APIs are served, in which versions (KIP-35, KIP-511).
+
+Gap: no features are listed, since none of Kafka's feature levels applies to one node.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ...protocol import error_codes
+from ...protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ..apis import Api
+from ..call import Call
+from ..state import BrokerState
+
+# KIP-511: what a client may call itself and its version.
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+async def handle(
+    broker: BrokerState, request: ApiVersionsRequest, call: Call
+) -> ApiVersionsResponse:
+    if call.version >= 3 and not (
+        _SOFTWARE.fullmatch(request.client_software_name)
+        and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        return ApiVersionsResponse(error_code=error_codes.INVALID_REQUEST)
+    return ApiVersionsResponse(api_keys=[_advertise(api) for api in broker.apis])
+
+
+def unsupported_version(broker: BrokerState) -> ApiVersionsResponse:
+    """The answer to a version nobody knows: the error, and all ranges for the next attempt."""
+    return ApiVersionsResponse(
+        error_code=error_codes.UNSUPPORTED_VERSION,
+        api_keys=[_advertise(api) for api in broker.apis],
+    )
+
+
+def _advertise(api: Api) -> ApiVersion:
+    return ApiVersion(api_key=api.key, min_version=api.advertised_min, max_version=api.max_version)

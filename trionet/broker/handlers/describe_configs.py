@@ -1,0 +1,92 @@
+"""DescribeConfigs, versions 1 to 4: the settings of topics and of the broker, with their sources.
+
+Gap: loggers, client metrics and groups have no settings here; asking for them is an error.
+"""
+
+from __future__ import annotations
+
+from ...errors import ApiError
+from ...protocol import error_codes
+from ...protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from ..call import Call
+from ..config_describe import ConfigEntry, describe_broker, describe_topic
+from ..state import BrokerState
+
+TOPIC = 2
+BROKER = 4
+
+
+async def handle(
+    broker: BrokerState, request: DescribeConfigsRequest, call: Call
+) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(
+        results=[_describe(broker, request, resource) for resource in request.resources]
+    )
+
+
+def _describe(
+    broker: BrokerState, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        error_message=None,
+    )
+    try:
+        entries = _entries(broker, resource)
+    except ApiError as error:
+        result.error_code = error.error_code
+        result.error_message = error.message
+        return result
+    keys = resource.configuration_keys
+    result.configs = [
+        _entry(entry, request) for entry in entries if keys is None or entry.name in keys
+    ]
+    return result
+
+
+def _entries(broker: BrokerState, resource: DescribeConfigsResource) -> list[ConfigEntry]:
+    name = resource.resource_name
+    if resource.resource_type == TOPIC:
+        topic = broker.topics.get(name)
+        if topic is None:
+            raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+        return describe_topic(broker.config, topic.configs)
+    if resource.resource_type == BROKER:
+        if not name:
+            return []  # the cluster-wide dynamic defaults, of which there are none
+        if name != str(broker.node_id):
+            raise ApiError(
+                error_codes.INVALID_REQUEST, f"this is broker {broker.node_id}, not {name!r}"
+            )
+        return describe_broker(broker.config)
+    raise ApiError(
+        error_codes.INVALID_REQUEST,
+        f"resource type {resource.resource_type} has no settings here; topics (2) and brokers (4) "
+        "have",
+    )
+
+
+def _entry(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    result = DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
+        config_type=entry.type,
+        documentation=entry.documentation if request.include_documentation else None,
+    )
+    if request.include_synonyms:
+        result.synonyms = [
+            DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            for synonym in entry.synonyms
+        ]
+    return result

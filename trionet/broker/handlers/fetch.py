@@ -1,0 +1,211 @@
+"""Fetch, versions 4 to 18: read batches from partitions, waiting for data if there is none yet.
+
+A fetch with less than ``min_bytes`` to give waits in the purgatory, for appends or for
+``max_wait_ms``, and holds no handler. Record bytes are file ranges that the socket sends by itself.
+The first partition with data gives at least one whole batch, whatever the limits say (KIP-74).
+Fetch sessions: KIP-227. Gap: no followers; replica ids other than a consumer's are refused.
+"""
+
+from __future__ import annotations
+
+import trio
+
+from ...errors import ApiError
+from ...net.transmission import FileRange
+from ...protocol import error_codes
+from ...protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from ..call import Call
+from ..fetch_sessions import FetchContext, FetchedPartition
+from ..log import Log
+from ..state import BrokerState
+
+READ_COMMITTED = 1
+# Ranges up to this size are read and sent in one piece with the rest of the answer: one system
+# call to read, against one more packet and a system call that costs as much as five.
+COPIED_BYTES_MAX = 16 * 1024
+
+
+async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> FetchResponse | None:
+    try:
+        context = broker.fetch_sessions.open(request, call.version, trio.current_time())
+    except ApiError as error:
+        return FetchResponse(error_code=error.error_code)
+    fetch = _Fetch(broker, request, call, context)
+    fetch.read()
+    if fetch.must_wait:
+        broker.purgatory.add(fetch, fetch.logs(), trio.current_time() + request.max_wait_ms / 1000)
+        return None
+    if fetch.cold_partitions:
+        await fetch.read_cold_partitions()
+    return fetch.response()
+
+
+class _Fetch:
+    """One fetch: what was read so far, and the operation that waits for more."""
+
+    def __init__(
+        self, broker: BrokerState, request: FetchRequest, call: Call, context: FetchContext
+    ) -> None:
+        self._broker = broker
+        self._request = request
+        self._call = call
+        self._context = context
+        self._answers: dict[FetchedPartition, PartitionData] = {}
+        self._bytes = 0
+        self._has_error = False
+        self._bytes_missing = 0
+        self.cold_partitions: list[tuple[FetchedPartition, Log]] = []
+
+    @property
+    def must_wait(self) -> bool:
+        """Whether there is nothing to say yet that the client would not rather wait for."""
+        if self._has_error or self.cold_partitions or self._request.max_wait_ms <= 0:
+            return False
+        self._bytes_missing = self._request.min_bytes - self._bytes
+        return self._bytes_missing > 0 and bool(self._context.partitions)
+
+    def logs(self) -> list[Log]:
+        return [
+            log
+            for partition in self._context.partitions
+            if (log := self._broker.get_log(*partition.key)) is not None
+        ]
+
+    # Kafka: DelayedFetch.
+
+    def is_satisfied_by(self, amount: int) -> bool:
+        self._bytes_missing -= amount
+        return self._bytes_missing <= 0
+
+    def complete(self) -> None:
+        if not self._call.request.channel.is_open:
+            return
+        try:
+            self.read()
+            if self.cold_partitions:
+                self._broker.nursery.start_soon(self._respond_from_disk)
+            else:
+                self._call.respond(self.response())
+        except Exception as error:  # boundary: one call, completed in somebody else's task
+            self._call.fail(error)
+
+    async def _respond_from_disk(self) -> None:
+        try:
+            await self.read_cold_partitions()
+            self._call.respond(self.response())
+        except Exception as error:  # boundary: one call, in a task of its own
+            self._call.fail(error)
+
+    # Reading.
+
+    def read(self) -> None:
+        """Read every partition once, in order, within the limits of the request."""
+        self._answers = {}
+        self._bytes = 0
+        self._has_error = False
+        self.cold_partitions = []
+        for partition in self._context.partitions:
+            data = self._answers[partition] = PartitionData(
+                partition_index=partition.key[1], records=b""
+            )
+            try:
+                log = self._broker.find_log(*partition.key)
+                self._check(partition)
+                self._read(partition, log, data)
+            except ApiError as error:
+                data.error_code = error.error_code
+                data.high_watermark = -1
+                self._has_error = True
+
+    async def read_cold_partitions(self) -> None:
+        """Read in a thread what is not in the page cache, so that the loop never waits for it."""
+        for partition, log in self.cold_partitions:
+            data = self._answers[partition]
+            limit = self._limit(partition)
+            try:
+                read = await trio.to_thread.run_sync(
+                    log.read_warm,
+                    partition.fetch_offset,
+                    limit,
+                    not self._bytes,
+                    self._up_to(log),
+                )
+            except ApiError as error:
+                data.error_code = error.error_code
+                continue
+            data.records = read.records
+            self._bytes += len(read.records)
+
+    def _check(self, partition: FetchedPartition) -> None:
+        request = self._request
+        replica_id = request.replica_id
+        if request.replica_state is not None:
+            replica_id = request.replica_state.replica_id
+        if replica_id >= 0:
+            raise ApiError(error_codes.NOT_LEADER_OR_FOLLOWER, "there are no followers here")
+        if partition.current_leader_epoch > 0:
+            raise ApiError(error_codes.UNKNOWN_LEADER_EPOCH, "the leader epoch is 0")
+
+    def _read(self, partition: FetchedPartition, log: Log, data: PartitionData) -> None:
+        data.high_watermark = log.high_watermark
+        data.last_stable_offset = log.last_stable_offset
+        data.log_start_offset = log.start_offset
+        data.aborted_transactions = [] if self._request.isolation_level == READ_COMMITTED else None
+        limit = self._limit(partition)
+        if limit <= 0 and self._bytes:
+            return
+        read = log.read_cached(
+            partition.fetch_offset,
+            limit,
+            min_one_message=not self._bytes,
+            up_to=self._up_to(log),
+        )
+        if read is None:
+            self.cold_partitions.append((partition, log))
+            return
+        data.records = _small_ones_copied(read.records)
+        self._bytes += len(read.records)
+
+    def _limit(self, partition: FetchedPartition) -> int:
+        left = min(self._request.max_bytes, self._broker.fetch_bytes_max) - self._bytes
+        return max(0, min(left, partition.max_bytes))
+
+    def _up_to(self, log: Log) -> int:
+        if self._request.isolation_level == READ_COMMITTED:
+            return log.last_stable_offset
+        return log.high_watermark
+
+    # Answering.
+
+    def response(self) -> FetchResponse:
+        context = self._context
+        by_topic: dict[str | bytes, FetchableTopicResponse] = {}
+        response = FetchResponse(session_id=context.session_id)
+        for partition, data in self._answers.items():
+            has_news = partition.has_news(data)
+            if context.is_incremental and not has_news:
+                continue
+            if context.session is not None and data.records:
+                context.session.served(partition.key)
+            name = partition.key[0]
+            topic = by_topic.get(name)
+            if topic is None:
+                topic = by_topic[name] = FetchableTopicResponse()
+                if isinstance(name, bytes):
+                    topic.topic_id = name
+                else:
+                    topic.topic = name
+                response.responses.append(topic)
+            topic.partitions.append(data)
+        return response
+
+
+def _small_ones_copied(records: FileRange) -> FileRange | bytes:
+    if len(records) > COPIED_BYTES_MAX:
+        return records
+    return records.file.read_at(records.offset, records.count) if records.count else b""

@@ -1,0 +1,19 @@
+"""InitProducerId, versions 0 to 5: an id for an idempotent producer (KIP-98).
+
+Ids are never given twice, restarts included. Gap: no transactions; a transactional id is refused.
+"""
+
+from __future__ import annotations
+
+from ...protocol import error_codes
+from ...protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ..call import Call
+from ..state import BrokerState
+
+
+async def handle(
+    broker: BrokerState, request: InitProducerIdRequest, call: Call
+) -> InitProducerIdResponse:
+    if request.transactional_id is not None:
+        return InitProducerIdResponse(error_code=error_codes.INVALID_REQUEST, producer_epoch=-1)
+    return InitProducerIdResponse(producer_id=await broker.producer_ids.next_id())

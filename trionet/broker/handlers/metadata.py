@@ -1,0 +1,89 @@
+"""Metadata, versions 0 to 13: the one broker, the topics and their partitions.
+
+An unknown topic that is asked for by name is created where ``auto.create.topics.enable`` and the
+request allow it, and is ready in the same answer (Kafka says LEADER_NOT_AVAILABLE first).
+"""
+
+from __future__ import annotations
+
+from ...errors import ApiError
+from ...protocol import error_codes
+from ...protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from ..call import Call
+from ..state import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, BrokerState
+from ..topics import Topic, check_topic_name, is_internal
+
+
+async def handle(broker: BrokerState, request: MetadataRequest, call: Call) -> MetadataResponse:
+    # Up to version 0 an empty list asks for all topics; later null does.
+    if request.topics is None or (call.version == 0 and not request.topics):
+        topics = [_describe(broker, topic) for topic in broker.topics]
+    else:
+        topics = [await _find(broker, request, wanted) for wanted in request.topics]
+    address = broker.advertised(call.listener_name)
+    response = MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(
+                node_id=broker.node_id, host=address.host, port=address.port, rack=broker.rack
+            )
+        ],
+        cluster_id=broker.cluster_id,
+        controller_id=broker.node_id,
+        topics=topics,
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    if request.include_topic_authorized_operations:
+        for topic in topics:
+            if not topic.error_code:
+                topic.topic_authorized_operations = TOPIC_OPERATIONS
+    return response
+
+
+async def _find(
+    broker: BrokerState, request: MetadataRequest, wanted: MetadataRequestTopic
+) -> MetadataResponseTopic:
+    if wanted.name is None or (not wanted.name and any(wanted.topic_id)):
+        by_id = broker.topics.by_id(wanted.topic_id)
+        if by_id is not None:
+            return _describe(broker, by_id)
+        return MetadataResponseTopic(
+            name=None, topic_id=wanted.topic_id, error_code=error_codes.UNKNOWN_TOPIC_ID
+        )
+    name = wanted.name
+    topic = broker.topics.get(name)
+    if topic is not None:
+        return _describe(broker, topic)
+    try:
+        check_topic_name(name)
+        if not (request.allow_auto_topic_creation and broker.auto_create_topics):
+            raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION)
+        return _describe(broker, await broker.get_or_create_topic(name))
+    except ApiError as error:
+        return MetadataResponseTopic(name=name, error_code=error.error_code)
+
+
+def _describe(broker: BrokerState, topic: Topic) -> MetadataResponseTopic:
+    nodes = [broker.node_id]
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=is_internal(topic.name),
+        partitions=[
+            MetadataResponsePartition(
+                partition_index=index,
+                leader_id=broker.node_id,
+                leader_epoch=0,
+                replica_nodes=nodes,
+                isr_nodes=nodes,
+            )
+            for index in range(topic.partitions)
+        ],
+    )

@@ -1,0 +1,130 @@
+"""Produce, versions 3 to 13 (advertised from 0): append batches to partitions.
+
+``acks=1`` and ``acks=all`` are the same on one node: the answer leaves when the batches are in the
+log, and on the disk where ``flush.messages`` says so. ``acks=0`` has no answer; an error closes the
+connection, as Kafka does, since nothing else could tell the client. A field may hold several
+batches. Gaps: no transactions; message sets of magic 0 and 1 (versions 0 to 2) are not served.
+
+Versions 0 to 2 are advertised because librdkafka takes their absence for a broker without
+compression (KAFKA-18659).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...errors import ApiError
+from ...net.close_reason import CloseReason
+from ...protocol import error_codes
+from ...protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from ...protocol.records.batch import iter_batches
+from ...server.request_channel import NO_OP, CloseConnection, NoOp
+from ..call import Call
+from ..log import Appended, Log
+from ..state import BrokerState
+
+_Append = tuple[PartitionProduceResponse, Log, Appended]
+
+
+async def handle(
+    broker: BrokerState, request: ProduceRequest, call: Call
+) -> ProduceResponse | NoOp | CloseConnection:
+    appends: list[_Append] = []
+    response = ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[
+                    _produce(broker, request, call, topic, partition, appends)
+                    for partition in topic.partition_data
+                ],
+            )
+            for topic in request.topic_data
+        ]
+    )
+    for answer, log, appended in appends:
+        if log.must_flush:
+            try:
+                await log.flush(appended.last_offset + 1)
+            except ApiError as error:
+                _refuse(answer, error)
+                continue
+        if appended.size:
+            broker.appended(log, appended.size)
+    if request.acks == 0:
+        return _without_answer(response)
+    return response
+
+
+def _produce(
+    broker: BrokerState,
+    request: ProduceRequest,
+    call: Call,
+    topic: TopicProduceData,
+    partition: PartitionProduceData,
+    appends: list[_Append],
+) -> PartitionProduceResponse:
+    answer = PartitionProduceResponse(index=partition.index, base_offset=-1)
+    try:
+        _check_request(request)
+        log = broker.find_log(topic.topic_id if call.version >= 13 else topic.name, partition.index)
+        records = partition.records
+        if records is None:
+            raise ApiError(error_codes.INVALID_RECORD, "the records are null")
+        if request.transactional_id is not None or _is_transactional(records):
+            raise ApiError(
+                error_codes.INVALID_TXN_STATE, "transactions are not supported by this broker"
+            )
+        appended = log.append(records, broker.now_ms())
+    except ApiError as error:
+        _refuse(answer, error)
+        return answer
+    answer.base_offset = appended.first_offset
+    answer.log_append_time_ms = appended.log_append_time_ms
+    answer.log_start_offset = appended.log_start_offset
+    appends.append((answer, log, appended))
+    return answer
+
+
+def _check_request(request: ProduceRequest) -> None:
+    if request.acks not in (-1, 0, 1):
+        raise ApiError(
+            error_codes.INVALID_REQUIRED_ACKS, f"acks is {request.acks}; -1, 0 and 1 are allowed"
+        )
+
+
+def _is_transactional(records: memoryview | bytes | bytearray) -> bool:
+    return any(header.is_transactional for _, header in iter_batches(records))
+
+
+def _refuse(answer: PartitionProduceResponse, error: ApiError) -> None:
+    answer.error_code = error.error_code
+    answer.error_message = error.message or None
+    answer.base_offset = -1
+    answer.log_append_time_ms = -1
+    answer.log_start_offset = -1
+
+
+def _without_answer(response: ProduceResponse) -> NoOp | CloseConnection:
+    for name, failed in _failures(response):
+        return CloseConnection(
+            CloseReason.CLOSE_RESPONSE,
+            f"a produce without answer (acks=0) to {name}-{failed.index} failed: "
+            f"{error_codes.name_of(failed.error_code)} {failed.error_message or ''}".strip(),
+        )
+    return NO_OP
+
+
+def _failures(response: ProduceResponse) -> Iterator[tuple[str, PartitionProduceResponse]]:
+    for topic in response.responses:
+        for partition in topic.partition_responses:
+            if partition.error_code:
+                yield topic.name or topic.topic_id.hex(), partition

@@ -1,0 +1,209 @@
+"""What the API handlers work on: topics and their logs, waiting calls, sessions, identity.
+
+It knows nothing of sockets but the addresses that clients are told.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import trio
+
+from ..errors import ApiError
+from ..net.endpoint import Endpoint
+from ..protocol import error_codes
+from .apis import Apis
+from .config import BrokerConfig
+from .config_topic_keys import topic_config, topic_keys_not_applied
+from .delayed import Purgatory
+from .fetch_sessions import FetchSessionCache
+from .log import Log, LogConfig, LogFolder
+from .producer_ids import ProducerIds
+from .topics import Topic, TopicRegistry
+
+logger = logging.getLogger("trionet.broker")
+
+
+def _operations(*codes: int) -> int:
+    """AclOperation numbers as the bit field of KIP-430."""
+    return sum(1 << code for code in codes)
+
+
+# Without an authorizer everybody may do everything (Kafka: AclEntry.supportedOperations).
+TOPIC_OPERATIONS = _operations(3, 4, 5, 6, 7, 8, 10, 11)
+CLUSTER_OPERATIONS = _operations(5, 7, 8, 9, 10, 11, 12)
+
+
+class BrokerState:
+    """One broker without its network.
+
+    Attributes:
+        config: its settings.
+        topics: which topics there are.
+        folder: the logs of their partitions.
+        producer_ids: ids for idempotent producers.
+        purgatory: calls that wait for data.
+        fetch_sessions: incremental fetches.
+        apis: what is served.
+        nursery: where work goes that outlives the call that began it, until the broker stops.
+        unflushed: logs that were written since the background flush last looked.
+    """
+
+    apis: Apis
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        topics: TopicRegistry,
+        folder: LogFolder,
+        producer_ids: ProducerIds,
+        nursery: trio.Nursery,
+    ) -> None:
+        self.config = config
+        self.topics = topics
+        self.folder = folder
+        self.producer_ids = producer_ids
+        self.nursery = nursery
+        self.purgatory = Purgatory()
+        self.fetch_sessions = FetchSessionCache(
+            config.integer("max.incremental.fetch.session.cache.slots")
+        )
+        self.node_id = config.node_id
+        self.cluster_id = topics.cluster_id
+        rack = config["broker.rack"]
+        self.rack = rack if isinstance(rack, str) else None
+        self.auto_create_topics = config.flag("auto.create.topics.enable")
+        self.fetch_bytes_max = config.integer("fetch.max.bytes")
+        self.is_in_memory = not folder.directory.is_durable
+        self.unflushed: dict[Log, None] = {}
+        self._advertised: dict[str, Endpoint] = {}
+        self._changing_topics = trio.Lock()
+        self._logs = folder.logs
+
+    def now_ms(self) -> int:
+        """The time that records are stamped with and clients are told, in ms since the epoch."""
+        return time.time_ns() // 1_000_000
+
+    def set_bound(self, endpoints: list[Endpoint]) -> None:
+        """Take the addresses that were bound, and so the ones that clients are told."""
+        for bound in endpoints:
+            advertised = self.config.advertised(bound.listener_name)
+            self._advertised[bound.listener_name] = (
+                advertised if advertised.port else attrs.evolve(advertised, port=bound.port)
+            )
+
+    def advertised(self, listener_name: str) -> Endpoint:
+        """The address that a client of this listener is told."""
+        return self._advertised[listener_name]
+
+    # Partitions.
+
+    def get_log(self, topic: str | bytes, partition: int) -> Log | None:
+        """The log of a partition of the topic with this name or id, or None."""
+        if isinstance(topic, bytes):
+            known = self.topics.by_id(topic)
+            if known is None:
+                return None
+            topic = known.name
+        return self._logs.get((topic, partition))
+
+    def find_log(self, topic: str | bytes, partition: int) -> Log:
+        """As :meth:`get_log`.
+
+        Raises:
+            ApiError: there is no such partition.
+        """
+        log = self.get_log(topic, partition)
+        if log is not None:
+            return log
+        if isinstance(topic, bytes) and self.topics.by_id(topic) is None:
+            raise ApiError(error_codes.UNKNOWN_TOPIC_ID, "there is no topic with this id")
+        raise ApiError(
+            error_codes.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic or partition"
+        )
+
+    def appended(self, log: Log, size: int) -> None:
+        """Tell that ``size`` bytes of a log can be read that could not before."""
+        self.unflushed[log] = None
+        self.purgatory.notify(log, size)
+
+    # Topics.
+
+    def log_config(self, overrides: Mapping[str, str]) -> LogConfig:
+        return LogConfig.from_topic(
+            topic_config(self.config, overrides),
+            producer_id_expiration_ms=self.config.integer("producer.id.expiration.ms"),
+        )
+
+    async def create_topic(self, name: str, **settings: Any) -> Topic:
+        """Create a topic and its logs; see :meth:`TopicRegistry.create` for the arguments.
+
+        Raises:
+            ApiError: it exists, or what was asked for is not allowed.
+        """
+        async with self._changing_topics:
+            topic = await self.topics.create(name, **settings)
+            await self._create_logs(topic)
+        if ignored := topic_keys_not_applied(topic.configs):
+            logger.warning("topic %s: not applied by this version: %s", name, ", ".join(ignored))
+        return topic
+
+    async def get_or_create_topic(self, name: str) -> Topic:
+        """The topic, created with the broker's defaults if there is none.
+
+        Raises:
+            ApiError: the name is not allowed.
+        """
+        try:
+            return await self.create_topic(name)
+        except ApiError as error:
+            topic = self.topics.get(name)
+            if error.error_code == error_codes.TOPIC_ALREADY_EXISTS and topic is not None:
+                return topic
+            raise
+
+    async def delete_topic(self, topic: Topic) -> None:
+        """Delete a topic; waiting fetches of it are answered.
+
+        Raises:
+            ApiError: it is gone already.
+        """
+        async with self._changing_topics:
+            await self.topics.delete(topic)
+            for partition in range(topic.partitions):
+                log = self._logs.get((topic.name, partition))
+                await self.folder.delete(topic.name, partition)
+                if log is not None:
+                    self.unflushed.pop(log, None)
+                    self.purgatory.complete_all(log)
+
+    async def open_logs(self) -> None:
+        """Open what is in the folder, and finish creations and deletions that were cut short."""
+        topics = {topic.name: topic for topic in self.topics}
+
+        def config_for(name: str) -> LogConfig:
+            topic = topics.get(name)
+            return self.log_config(topic.configs if topic else {})
+
+        await self.folder.open_all(
+            config_for,
+            self.now_ms(),
+            threads=self.config.integer("num.recovery.threads.per.data.dir"),
+        )
+        for name, partition in list(self._logs):
+            topic = topics.get(name)
+            if topic is None or partition >= topic.partitions:
+                logger.info("removing %s-%d: no topic owns it", name, partition)
+                await self.folder.delete(name, partition)
+        for topic in topics.values():
+            await self._create_logs(topic)
+
+    async def _create_logs(self, topic: Topic) -> None:
+        config = self.log_config(topic.configs)
+        for partition in range(topic.partitions):
+            if (topic.name, partition) not in self._logs:
+                await self.folder.create(topic.name, partition, topic.id, config, self.now_ms())

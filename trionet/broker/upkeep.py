@@ -1,0 +1,90 @@
+"""What a broker does by itself beside serving: flush, retention, producer expiry, checkpoints.
+
+(Kafka: LogManager's scheduled tasks.) Each runs in a task of its own and sleeps between rounds; an
+error in one log is reported and does not stop the others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from ..errors import ApiError
+from .log import Log
+from .state import BrokerState
+
+logger = logging.getLogger("trionet.broker")
+
+# How often logs that were written are looked at for flush.ms and for rolled segments.
+FLUSH_CHECK_SECONDS = 1.0
+
+
+def start_upkeep(nursery: trio.Nursery, broker: BrokerState) -> None:
+    """Start the tasks in ``nursery``; they run until it is cancelled."""
+    config = broker.config
+    nursery.start_soon(broker.purgatory.run, name="delayed-operations")
+    nursery.start_soon(_every, FLUSH_CHECK_SECONDS, _flush, broker, name="log-flusher")
+    rounds: list[tuple[str, str, Callable[[BrokerState], Awaitable[None]]]] = [
+        ("log-retention", "log.retention.check.interval.ms", _apply_retention),
+        ("producer-expiry", "producer.id.expiration.check.interval.ms", _expire_producers),
+        (
+            "checkpoints",
+            "log.flush.offset.checkpoint.interval.ms",
+            lambda broker: broker.folder.write_checkpoints(),
+        ),
+    ]
+    for name, key, work in rounds:
+        nursery.start_soon(_every, config.integer(key) / 1000, work, broker, name=name)
+
+
+async def _every(
+    seconds: float, work: Callable[[BrokerState], Awaitable[None]], broker: BrokerState
+) -> None:
+    while True:
+        await trio.sleep(seconds)
+        try:
+            await work(broker)
+        except (ApiError, OSError) as error:
+            logger.warning("upkeep failed: %s", error)
+
+
+async def _flush(broker: BrokerState) -> None:
+    now_ms = broker.now_ms()
+    for log in list(broker.unflushed):
+        due = log.flush_due(now_ms)
+        if due is not None:
+            await _guarded(log, log.flush(due))
+        if not log.unflushed_messages or log.is_offline:
+            broker.unflushed.pop(log, None)
+
+
+async def _apply_retention(broker: BrokerState) -> None:
+    now_ms = broker.now_ms()
+    for log in list(broker.folder.logs.values()):
+        due = log.retention_due(now_ms)
+        if due is not None:
+            before = log.start_offset
+            await _guarded(log, log.delete_before(due))
+            logger.info(
+                "%s-%d: retention moved the start offset from %d to %d",
+                log.topic,
+                log.partition,
+                before,
+                log.start_offset,
+            )
+
+
+async def _expire_producers(broker: BrokerState) -> None:
+    now_ms = broker.now_ms()
+    for log in list(broker.folder.logs.values()):
+        log.expire_producers(now_ms)
+    await trio.lowlevel.checkpoint()
+
+
+async def _guarded(log: Log, work: Awaitable[None]) -> None:
+    try:
+        await work
+    except (ApiError, OSError) as error:
+        logger.warning("%s-%d: %s", log.topic, log.partition, error)

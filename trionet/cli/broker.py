@@ -1,0 +1,138 @@
+"""``trionet broker``: run a broker until SIGTERM or Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator
+
+import trio
+
+from ..broker.broker import Broker, open_broker
+from ..broker.properties import read_properties
+from ..errors import TrionetError
+
+DEFAULT_LISTEN = "127.0.0.1:9092"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the command's arguments to ``parser``."""
+    parser.description = (
+        "Run a Kafka-protocol broker. When it accepts connections it prints one line, "
+        "'trionet broker ready: PLAINTEXT://HOST:PORT', on standard output; log lines go to "
+        "standard error. SIGTERM or Ctrl-C stops it gracefully, a second one at once."
+    )
+    parser.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        help=f"where to listen; port 0 takes a free one (default: {DEFAULT_LISTEN}, "
+        "or the listeners of --config or --set)",
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--data", metavar="DIR", help="keep topics and records in this folder")
+    where.add_argument(
+        "--memory",
+        action="store_true",
+        help="keep everything in memory (the default, unless --config or --set name log.dirs)",
+    )
+    parser.add_argument(
+        "--config", metavar="FILE", help="a Kafka server.properties, KRaft ones included"
+    )
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="one Kafka setting; may be given many times, and wins over --config",
+    )
+    parser.add_argument(
+        "--log-level",
+        default="info",
+        choices=["debug", "info", "warning", "error"],
+        help="what to log (default: info)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; returns the exit code: 0 stopped, 1 could not start, 2 wrong settings."""
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=arguments.log_level.upper(),
+        format="%(asctime)s %(levelname)s %(message)s",
+    )
+    try:
+        settings = _settings(arguments)
+    except (TrionetError, ValueError) as error:
+        print(f"trionet broker: {error}", file=sys.stderr)
+        return 2
+    _raise_descriptor_limit()
+    try:
+        trio.run(_serve, settings)
+    except (TrionetError, OSError) as error:
+        print(f"trionet broker: {error}", file=sys.stderr)
+        return 2 if isinstance(error, ValueError) else 1
+    return 0
+
+
+def _settings(arguments: argparse.Namespace) -> dict[str, object]:
+    settings: dict[str, object] = {}
+    if arguments.config is not None:
+        settings.update(read_properties(arguments.config))
+    for text in arguments.set:
+        key, separator, value = text.partition("=")
+        if not separator or not key:
+            raise ValueError(f"--set {text}: must have the form KEY=VALUE")
+        settings[key.strip()] = value.strip()
+    if arguments.listen is not None:
+        settings["listeners"] = f"PLAINTEXT://{arguments.listen}"
+    settings.setdefault("listeners", f"PLAINTEXT://{DEFAULT_LISTEN}")
+    if arguments.memory:
+        settings.pop("log.dirs", None)
+        settings.pop("log.dir", None)
+    elif arguments.data is not None:
+        settings.pop("log.dir", None)
+        settings["log.dirs"] = arguments.data
+    return settings
+
+
+async def _serve(settings: dict[str, object]) -> None:
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with trio.open_nursery() as nursery:
+            stop = trio.Event()
+            nursery.start_soon(_watch_signals, signals, stop, nursery.cancel_scope)
+            async with open_broker(settings) as broker:
+                _report(broker)
+                await stop.wait()
+            nursery.cancel_scope.cancel(reason="the broker has stopped")
+
+
+async def _watch_signals(
+    signals: AsyncIterator[int], stop: trio.Event, scope: trio.CancelScope
+) -> None:
+    log = logging.getLogger("trionet.broker")
+    async for number in signals:
+        if stop.is_set():
+            scope.cancel(reason="a second signal")
+            return
+        log.info("%s: stopping", signal.Signals(number).name)
+        stop.set()
+
+
+def _report(broker: Broker) -> None:
+    addresses = ",".join(str(endpoint) for endpoint in broker.endpoints)
+    print(f"trionet broker ready: {addresses}", flush=True)
+
+
+def _raise_descriptor_limit() -> None:
+    """Connections and segments are descriptors; take as many as the system allows, as Java does."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (ValueError, OSError):
+        pass  # the limit stays as it is; accepting says so when it is reached

@@ -1,0 +1,1 @@
+"""What is measured: how, not by whom it is read."""
