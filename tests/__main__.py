@@ -1,0 +1,61 @@
+"""``python3 tests``: set up what the tests need, then run them, or one of the named longer jobs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / ".ci"))
+
+from environment import ROOT, run_inside
+
+#: Jobs that are programs: what for, and the module below ``tests``.
+PROGRAMS = {
+    "generate": ("write the generated codecs again, or only --check them", "protocol.generator"),
+    "bench": ("measure; names of benchmarks as arguments", "bench"),
+}
+#: Jobs that are a selection of tests: what for, and pytest's arguments.
+SELECTIONS = {
+    "interop": ("only the tests with foreign clients and servers", ["-m", "interop"]),
+    "crash": ("kill a broker again and again", ["-m", "crash", "--timeout=0"]),
+    "fuzz": (
+        "search for a long time for input that breaks something",
+        ["-m", "fuzz or hypothesis", "--hypothesis-profile=search", "--timeout=0"],
+    ),
+}
+
+HELP = """\
+python3 tests [ARGUMENT]...       every test that belongs to a change; arguments are pytest's
+python3 tests JOB [ARGUMENT]...   one of the longer jobs:
+
+{jobs}
+
+Everything runs in .venv, which the first start makes. Examples:
+
+  python3 tests -k groups         the tests with "groups" in their name or path
+  python3 tests tests/net -x      one folder, up to the first failure
+  python3 tests -m 'not slow'     only what takes less than a quarter of a second
+"""
+
+
+def main(arguments: list[str]) -> None:
+    """Choose what to run; does not return from it."""
+    first = arguments[0] if arguments else ""
+    if first in {"-h", "--help"}:
+        jobs = [(job, text) for table in (PROGRAMS, SELECTIONS) for job, (text, _) in table.items()]
+        print(HELP.format(jobs="\n".join(f"  {job:<10}{text}" for job, text in jobs)), end="")
+        return
+    os.chdir(ROOT)  # paths in arguments and in pyproject.toml are the repository's
+    if first in PROGRAMS:
+        # Imported from `tests`, as pytest imports `support`.
+        path = [str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        os.environ["PYTHONPATH"] = os.pathsep.join(path)
+        run_inside("test", "-m", PROGRAMS[first][1], *arguments[1:])
+    if first in SELECTIONS:
+        run_inside("test", "-m", "pytest", *SELECTIONS[first][1], *arguments[1:])
+    run_inside("test", "-m", "pytest", *arguments)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

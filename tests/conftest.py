@@ -1,0 +1,37 @@
+"""What holds for every test.
+
+* A test talks to loopback only, on port 0: never to a fixed port, never to another machine.
+* Time is virtual (``autojump_clock``, or ``now`` handed to a pure class) or it is not looked at.
+  A test never sleeps to let something happen; it waits for the event.
+* Every wait has an end: pytest's ``timeout`` stops what hangs and shows every thread's stack.
+* Whoever opens something closes it with ``with`` or ``finally``, because a failing background task
+  cancels a trio test in the middle of it. Where the order of closing matters, the name says who
+  closes first.
+* Sockets and files are real ones. No class of our own is replaced by a mock; what tests need to
+  reach into the broker is public in ``trionet.testing``.
+* A warning is an error, and a file or socket that nobody closed warns.
+* Property tests repeat the same examples in every run, so that a red gate means the change. Looking
+  for new ones is a job of its own: ``python3 tests fuzz``.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("gate", deadline=None, derandomize=True)
+settings.register_profile("search", deadline=None, max_examples=5_000, print_blob=True)
+settings.load_profile("gate")
+
+#: Marked tests that run only when they are asked for.
+LONG_RUNNING = ("crash", "fuzz")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the long jobs, unless ``-m`` names them."""
+    asked_for: str = config.getoption("markexpr")
+    left_out = [mark for mark in LONG_RUNNING if mark not in asked_for]
+    dropped = [item for item in items if any(map(item.get_closest_marker, left_out))]
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = [item for item in items if item not in dropped]

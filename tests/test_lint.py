@@ -1,0 +1,69 @@
+"""The linters: ruff for everything, flake8-async for what it alone knows about cancellation."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CODE = ["trionet", "tests", "demo", ".ci"]
+
+#: What users call: there every async function is a checkpoint on each of its paths. Further inside,
+#: a request passes through hands that only sometimes wait: one checkpoint per turn of the loop.
+FOR_USERS = (
+    "trionet/broker/broker.py",
+    "trionet/cli/",
+    "trionet/client/",
+    "trionet/dashboard/",
+    "trionet/server/socket_server.py",
+    "trionet/spark/",
+    "trionet/testing/",
+)
+CHECKPOINTS = "ASYNC910,ASYNC911"
+#: An implementation of an async interface need not await.
+WITHOUT_AWAIT = "ASYNC124"
+
+
+def run(*command: str) -> None:
+    """Run one linter; what it says is the failure."""
+    command = (sys.executable, "-m", *command)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, f"{' '.join(command[2:6])}\n{done.stdout}{done.stderr}"
+
+
+def async_sources(*folders: str) -> list[str]:
+    """The files that flake8-async can have an opinion about; it is slow."""
+    found = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    with_async = [path for path in found if "async " in path.read_text("utf-8")]
+    return sorted(path.relative_to(ROOT).as_posix() for path in with_async)
+
+
+def test_ruff_has_nothing_to_say() -> None:
+    run("ruff", "check", "--quiet", *CODE)
+
+
+def test_the_code_is_formatted() -> None:
+    run("ruff", "format", "--check", "--quiet", *CODE)
+
+
+@pytest.mark.slow
+def test_everything_is_safe_to_cancel() -> None:
+    # Named, the list of what is off replaces flake8-async's own: also what is off by default is on.
+    run(
+        "flake8_async",
+        f"--disable={CHECKPOINTS},{WITHOUT_AWAIT}",
+        # What the package itself begins with `await nursery.start(...)`.
+        "--startable-in-context-manager=run,serve",
+        *async_sources("trionet", "tests", "demo"),
+    )
+
+
+@pytest.mark.slow
+def test_what_users_call_is_a_checkpoint() -> None:
+    files = [path for path in async_sources("trionet") if path.startswith(FOR_USERS)]
+
+    run("flake8_async", f"--enable={CHECKPOINTS}", *files)

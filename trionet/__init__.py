@@ -1,0 +1,62 @@
+"""trionet: Kafka's network layer on trio's structured concurrency.
+
+What most programs need is here by name; everything else lives in the subpackages. A name is loaded
+when it is first used (PEP 562), so that ``import trionet`` costs nothing: not even trio is loaded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trionet.errors import (
+    ApiError,
+    ConfigError,
+    InvalidReceiveError,
+    LocalProtocolError,
+    TrionetError,
+    UnsupportedVersionError,
+    WireFormatError,
+)
+
+if TYPE_CHECKING:
+    from trionet.broker import Broker, open_broker
+    from trionet.server import SocketServer
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ApiError",
+    "Broker",
+    "ConfigError",
+    "InvalidReceiveError",
+    "LocalProtocolError",
+    "SocketServer",
+    "TrionetError",
+    "UnsupportedVersionError",
+    "WireFormatError",
+    "open_broker",
+]
+
+#: Loaded on first use: the module that each name comes from.
+_HOMES = {
+    "Broker": "trionet.broker",
+    "SocketServer": "trionet.server",
+    "open_broker": "trionet.broker",
+}
+
+
+if not TYPE_CHECKING:  # a type checker would take every misspelt name for a loadable one
+
+    def __getattr__(name: str) -> object:
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        value = getattr(import_module(home), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
