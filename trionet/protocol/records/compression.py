@@ -5,6 +5,7 @@ Inflating is bounded everywhere: a few kilobytes of zstd can grow to hundreds of
 
 from __future__ import annotations
 
+import mmap
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -15,6 +16,8 @@ import cramjam
 from trionet.errors import WireFormatError
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
+
+_InflateInto: TypeAlias = Callable[[Bytes, bytearray | mmap.mmap], int]
 
 NONE: Final = 0
 GZIP: Final = 1
@@ -73,7 +76,9 @@ def decompress(codec: int, data: Bytes, limit: int) -> bytes:
     try:
         return inflate(data, limit)
     except (cramjam.DecompressionError, zlib.error, struct.error) as error:
-        raise WireFormatError(f"records are not valid {NAMES[codec]}") from error
+        raise WireFormatError(
+            f"records are not valid {NAMES[codec]}, or grow beyond {limit} bytes: {error}"
+        ) from error
 
 
 def _too_large(limit: int) -> WireFormatError:
@@ -85,18 +90,15 @@ def _compress_gzip(data: Bytes) -> bytes:
 
 
 def _decompress_gzip(data: Bytes, limit: int) -> bytes:
-    out = b""
-    rest = bytes(data)
-    while True:  # one turn for each member: Java reads them all as one stream
-        member = zlib.decompressobj(_GZIP_WINDOW)
-        out += member.decompress(rest, limit - len(out) + 1)
-        if len(out) > limit:
-            raise _too_large(limit)
-        if not member.eof:
-            raise WireFormatError("gzip records end too early")
-        rest = member.unused_data
-        if not rest:
-            return out
+    stream = zlib.decompressobj(_GZIP_WINDOW)
+    out = stream.decompress(data, limit + 1)
+    if len(out) > limit:
+        raise _too_large(limit)
+    if not stream.eof:
+        raise WireFormatError("gzip records end too early")
+    if stream.unused_data:  # no client writes several members
+        raise WireFormatError("gzip records go on behind their end")
+    return out
 
 
 def _compress_snappy(data: Bytes) -> bytes:
@@ -111,11 +113,16 @@ def _compress_snappy(data: Bytes) -> bytes:
 def _decompress_snappy(data: Bytes, limit: int) -> bytes:
     view = memoryview(data)
     if bytes(view[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:  # librdkafka writes one bare block
-        return _inflate_block(view, limit)
-    parts = []
+        if cramjam.snappy.decompress_raw_len(view) > limit:
+            raise _too_large(limit)
+        return bytes(cramjam.snappy.decompress_raw(view))
+    parts: list[bytes] = []
+    size = 0
     for block in _xerial_blocks(view):
-        parts.append(_inflate_block(block, limit))
-        limit -= len(parts[-1])
+        size += cramjam.snappy.decompress_raw_len(block)
+        if size > limit:
+            raise _too_large(limit)
+        parts.append(bytes(cramjam.snappy.decompress_raw(block)))
     return b"".join(parts)
 
 
@@ -126,24 +133,16 @@ def _xerial_blocks(view: memoryview) -> Iterator[memoryview]:
     while pos < len(view):
         (length,) = struct.unpack_from(">i", view, pos)
         pos += 4
-        if not 0 <= length <= len(view) - pos:
+        if not 0 < length <= len(view) - pos:
             raise WireFormatError(f"a snappy block of {length} bytes does not fit")
         yield view[pos : pos + length]
         pos += length
 
 
-def _inflate_block(block: memoryview, limit: int) -> bytes:
-    if not len(block):
-        raise WireFormatError("a snappy block is empty")
-    if cramjam.snappy.decompress_raw_len(block) > limit:
-        raise _too_large(limit)
-    return bytes(cramjam.snappy.decompress_raw(block))
-
-
 def _compress_lz4(data: Bytes) -> bytes:
     # Java reads independent blocks only, and cramjam.lz4.compress() links them.
     stream = cramjam.lz4.Compressor(level=1, content_checksum=False, block_linked=False)
-    stream.compress(data)
+    stream.compress(bytes(data))
     return bytes(stream.finish())
 
 
@@ -159,25 +158,24 @@ def _decompress_zstd(data: Bytes, limit: int) -> bytes:
     return _inflate_frame(cramjam.zstd.decompress_into, data, limit)
 
 
-def _inflate_frame(inflate_into: Callable[..., int], data: Bytes, limit: int) -> bytes:
+def _inflate_frame(inflate_into: _InflateInto, data: Bytes, limit: int) -> bytes:
     """Inflate into memory of a fixed size: cramjam's other calls grow as the frame says.
 
-    Frames of streaming producers do not say how large they get, so a guess comes first.
+    Frames of streaming producers do not say how large they get, so a guess comes first. Only
+    pages that are written to cost anything in the anonymous map that follows, where a bytearray
+    of the limit would be filled with zeros.
     """
     guess = max(_GUESS_RATIO * len(data), _GUESS_BYTES_MIN)
-    if guess < limit:
-        out = bytearray(guess)
-        try:
-            return bytes(memoryview(out)[: inflate_into(data, out)])
-        except cramjam.DecompressionError:
-            pass  # too small a guess, or not valid: the next try tells
-    out = bytearray(limit)
     try:
-        return bytes(memoryview(out)[: inflate_into(data, out)])
-    except cramjam.DecompressionError as error:
-        raise WireFormatError(
-            f"records are not valid, or grow beyond {limit} bytes when decompressed: {error}"
-        ) from error
+        return _inflate_within(inflate_into, data, bytearray(min(guess, limit)))
+    except cramjam.DecompressionError:
+        if guess >= limit:
+            raise
+    return _inflate_within(inflate_into, data, mmap.mmap(-1, limit))
+
+
+def _inflate_within(inflate_into: _InflateInto, data: Bytes, out: bytearray | mmap.mmap) -> bytes:
+    return bytes(memoryview(out)[: inflate_into(data, out)])
 
 
 _COMPRESSORS: Final[dict[int, Callable[[Bytes], bytes]]] = {

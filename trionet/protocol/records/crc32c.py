@@ -13,6 +13,7 @@ from typing import Final, TypeAlias, cast
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 Checksum: TypeAlias = Callable[[Bytes, int], int]
+Source: TypeAlias = Callable[[], Checksum]
 
 #: Castagnoli's polynomial, bits reversed.
 _POLYNOMIAL: Final = 0x82F63B78
@@ -61,7 +62,7 @@ def from_table() -> Checksum:
     return checksum
 
 
-def first_available(sources: tuple[Callable[[], Checksum], ...]) -> Checksum:
+def first_available(sources: tuple[Source, ...]) -> Checksum:
     """The checksum of the first source that can be imported; the last one must be."""
     for source in sources[:-1]:
         try:

@@ -1,0 +1,273 @@
+"""Records in and out of batches, also against two other implementations."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Iterable
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trionet.errors import LocalProtocolError, WireFormatError
+from trionet.protocol.records.batch import HEADER_SIZE, BatchHeader, check_crc, read_header
+from trionet.protocol.records.compression import NAMES
+from trionet.protocol.records.crc32c import crc32c
+from trionet.protocol.records.records import Headers, NewRecord, decode_batch, encode_batch
+
+NOW = 1_700_000_000_000
+SAMPLE: list[NewRecord] = [
+    (NOW, b"key", b"value", ()),
+    (NOW + 70, None, b"v" * 100, [("trace", b"1"), ("none", None), ("", b"")]),
+    (NOW - 5, b"", None, ()),
+    (NOW + 10**6, b"k" * 200, b"v" * 20_000, [("h" * 200, b"w" * 70)]),
+]
+
+texts = st.text(max_size=200)
+values = st.none() | st.binary(max_size=300)
+headers = st.lists(st.tuples(texts, values), max_size=4)
+timestamps = st.integers(0, 2**62)
+new_records = st.lists(st.tuples(timestamps, values, values, headers), min_size=1, max_size=80)
+
+
+def with_offsets(rows: list[NewRecord], base: int = 0) -> list[tuple[object, ...]]:
+    return [(base + delta, *row) for delta, row in enumerate(rows)]
+
+
+def comparable(records: Iterable[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    """Records with their headers as lists: reading gives any sequence."""
+    return [(*record[:4], [*cast(Headers, record[4])]) for record in records]
+
+
+def batch_around(body: bytes, count: int = 1) -> bytes:
+    header = BatchHeader(0, 49 + len(body), -1, 2, 0, 0, count - 1, NOW, NOW, -1, -1, -1, count)
+    return header.pack() + body
+
+
+def framed(fields: str) -> bytes:
+    """One record's bytes (hex, without its length) with the right length in front."""
+    body = bytes.fromhex(fields)
+    return bytes([len(body) * 2]) + body
+
+
+@given(new_records, st.integers(0, 4), st.integers(0, 2**40))
+def test_round_trip(rows: list[NewRecord], codec: int, base_offset: int) -> None:
+    batch = encode_batch(rows, base_offset=base_offset, codec=codec)
+    header = read_header(batch)
+
+    assert comparable(decode_batch(batch)) == comparable(with_offsets(rows, base_offset))
+    assert check_crc(batch, 0, header)
+    assert header.size == len(batch)
+    assert (header.count, header.last_offset) == (len(rows), base_offset + len(rows) - 1)
+    assert header.base_timestamp == rows[0][0]
+    assert header.max_timestamp == max(row[0] for row in rows)
+
+
+def test_ten_thousand_records_need_longer_offsets() -> None:
+    rows: list[NewRecord] = [(NOW + number, None, b"%d" % number, ()) for number in range(10_000)]
+
+    assert decode_batch(encode_batch(rows)) == with_offsets(rows)
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_keys_and_values_are_bytes_whatever_holds_the_batch(kind: type) -> None:
+    batch = encode_batch(SAMPLE)
+    records = decode_batch(kind(b"before" + batch + b"behind"), 6)
+
+    assert comparable(records) == comparable(with_offsets(SAMPLE))
+    assert {type(field) for record in records for field in record[2:4]} == {bytes, type(None)}
+
+
+def test_fields_of_the_producer_are_kept() -> None:
+    batch = encode_batch(
+        SAMPLE,
+        producer_id=9,
+        producer_epoch=2,
+        base_sequence=40,
+        leader_epoch=6,
+        transactional=True,
+        control=True,
+    )
+    header = read_header(batch)
+
+    assert header[9:12] == (9, 2, 40)
+    assert (header.leader_epoch, header.is_transactional, header.is_control) == (6, True, True)
+
+
+def test_log_append_time_is_every_records_time() -> None:
+    batch = encode_batch(SAMPLE, timestamp_type=1)
+
+    assert read_header(batch).timestamp_type == 1
+    assert [record[1] for record in decode_batch(batch)] == [NOW + 10**6] * len(SAMPLE)
+
+
+def test_offsets_may_have_gaps_after_compaction() -> None:
+    batch = bytearray(encode_batch([(NOW, None, b"a", ()), (NOW, None, b"b", ())]))
+    second = HEADER_SIZE + (batch[HEADER_SIZE] >> 1) + 1
+    batch[second + 3] = 7 << 1
+
+    assert [record[0] for record in decode_batch(batch)] == [0, 7]
+
+
+def test_no_records_make_no_batch() -> None:
+    with pytest.raises(ValueError, match="at least one record"):
+        encode_batch([])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"base_offset": 2**63}, {"producer_epoch": 2**15}, {"base_sequence": -(2**31) - 1}],
+)
+def test_number_that_does_not_fit_is_our_mistake(arguments: dict[str, int]) -> None:
+    with pytest.raises(LocalProtocolError, match="cannot be encoded"):
+        encode_batch(SAMPLE, **arguments)  # type: ignore[arg-type]
+
+
+def test_timestamp_that_does_not_fit_is_our_mistake() -> None:
+    with pytest.raises(LocalProtocolError, match="varlong"):
+        encode_batch([(0, None, None, ()), (2**64, None, None, ())])
+
+
+@pytest.mark.parametrize("codec", NAMES, ids=NAMES.get)
+def test_batch_cut_anywhere_is_refused(codec: int) -> None:
+    batch = encode_batch(SAMPLE[:3], codec=codec)
+    for end in range(len(batch)):
+        with pytest.raises(WireFormatError):
+            decode_batch(batch[:end])
+
+
+@pytest.mark.parametrize("codec", NAMES, ids=NAMES.get)
+def test_records_cut_anywhere_are_refused_though_the_header_agrees(codec: int) -> None:
+    batch = encode_batch(SAMPLE[:3], codec=codec)
+    header = read_header(batch)
+    for size in range(len(batch) - HEADER_SIZE):
+        shorter = header._replace(length=49 + size).pack() + batch[HEADER_SIZE:][:size]
+        with pytest.raises(WireFormatError):
+            decode_batch(shorter)
+
+
+def test_mutated_batch_is_a_value_or_a_wire_format_error() -> None:
+    rng = random.Random(11)
+    refused = 0
+    for codec in NAMES:
+        batch = encode_batch(SAMPLE[:3], codec=codec)
+        for _ in range(3000):
+            mutated = bytearray(batch)
+            for _ in range(rng.randrange(1, 4)):
+                mutated[rng.randrange(len(mutated))] = rng.randrange(256)
+            try:
+                decode_batch(mutated, inflated_bytes_max=1 << 20)
+            except WireFormatError:
+                refused += 1
+
+    assert refused > 0
+
+
+def test_bomb_is_refused() -> None:
+    batch = encode_batch([(NOW, None, bytes(50 << 20), ())], codec=4)
+
+    with pytest.raises(WireFormatError, match="beyond 1048576 bytes"):
+        decode_batch(batch, inflated_bytes_max=1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        pytest.param(framed("00 00 00 03 01 00"), "negative length -2", id="key"),
+        pytest.param(framed("00 00 00 01 03 00"), "negative length -2", id="value"),
+        pytest.param(framed("00 00 00 01 01 01"), "headers cannot fit", id="headers"),
+        pytest.param(framed("00 00 00 01 01 7e"), "headers cannot fit", id="many headers"),
+        pytest.param(framed("00 00 00 01 01 02 01 01"), "key is null", id="header key"),
+        pytest.param(framed("00 00 00 01 01 02 00 03"), "negative length -2", id="header value"),
+        pytest.param(framed("00 00 00 01 01 02 02 ff 01"), "not UTF-8", id="header key's text"),
+        pytest.param(b"\x0e" + bytes.fromhex("000000010100"), "not that of", id="too long"),
+        pytest.param(b"\x0d" + bytes.fromhex("000000010100"), "not that of", id="odd length"),
+        pytest.param(framed("00 00 00 01 01 00") + b"\0", "do not end", id="left over"),
+        pytest.param(framed("00" + "ff" * 10 + "01 00 01 01 00"), "ten bytes", id="varint"),
+        pytest.param(framed("00" + "ff" * 9 + "7f 00 01 01 00"), "64 bits", id="varlong"),
+    ],
+)
+def test_malformed_record_is_refused(body: bytes, message: str) -> None:
+    with pytest.raises(WireFormatError, match=message):
+        decode_batch(batch_around(body))
+
+
+def test_count_that_is_not_the_number_of_records_is_refused() -> None:
+    record = framed("00 00 00 01 01 00")
+    for count in (-1, 0, 2, 2**31 - 1):
+        with pytest.raises(WireFormatError):
+            decode_batch(batch_around(record, count))
+    assert decode_batch(batch_around(record)) == [(0, NOW, None, None, ())]
+    assert decode_batch(batch_around(b"", 0)) == []
+
+
+def test_other_formats_are_refused() -> None:
+    batch = bytearray(encode_batch(SAMPLE))
+    batch[16] = 1
+
+    with pytest.raises(WireFormatError, match="magic 1"):
+        decode_batch(batch)
+
+
+def foreign_rows(rng: random.Random, count: int) -> list[NewRecord]:
+    """Random rows that every implementation can hold."""
+    return [
+        (
+            NOW + rng.randrange(-500, 5000),
+            rng.choice((None, b"", rng.randbytes(8))),
+            rng.choice((None, rng.randbytes(rng.choice((0, 50, 63, 64, 100, 9000))))),
+            [(f"h{n}", rng.randbytes(5)) for n in range(rng.choice((0, 0, 1, 3)))],
+        )
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize("codec", [0, 1], ids=NAMES.get)  # what it reads without other packages
+@pytest.mark.parametrize("count", [1, 3, 200])
+def test_kafka_python_agrees(codec: int, count: int) -> None:
+    record_module = pytest.importorskip("kafka.record.default_records")
+    rows = foreign_rows(random.Random(count), count)
+    theirs = record_module.DefaultRecordBatchBuilder(2, codec, 0, -1, -1, -1, 1 << 20)
+    for delta, (timestamp, key, value, row_headers) in enumerate(rows):
+        theirs.append(delta, timestamp, key, value, list(row_headers))
+    read = record_module.DefaultRecordBatch(memoryview(encode_batch(rows, codec=codec)))
+
+    assert read.validate_crc()
+    assert [
+        (record.offset, record.timestamp, record.key, record.value, list(record.headers))
+        for record in read
+    ] == with_offsets(rows)
+    assert comparable(decode_batch(bytes(theirs.build()))) == with_offsets(rows)
+
+
+@pytest.mark.parametrize("codec", NAMES, ids=NAMES.get)
+@pytest.mark.parametrize("count", [1, 3, 200])
+def test_aiokafka_agrees(codec: int, count: int) -> None:
+    record_module = pytest.importorskip("aiokafka.record.default_records")
+    rows = foreign_rows(random.Random(count), count)
+    theirs = record_module.DefaultRecordBatchBuilder(2, codec, 0, -1, -1, -1, 1 << 20)
+    for delta, (timestamp, key, value, row_headers) in enumerate(rows):
+        theirs.append(delta, timestamp, key, value, list(row_headers))
+    built = bytes(theirs.build())
+    read = record_module.DefaultRecordBatch(encode_batch(rows, codec=codec))
+
+    assert read.validate_crc()
+    assert [
+        (record.offset, record.timestamp, record.key, record.value, list(record.headers))
+        for record in read
+    ] == with_offsets(rows)
+    assert comparable(decode_batch(built)) == with_offsets(rows)
+    if codec == 0:
+        assert built[8:] == encode_batch(rows, leader_epoch=read_header(built).leader_epoch)[8:]
+
+
+def test_known_bytes() -> None:
+    """One record, its bytes written down by hand from the format's description."""
+    record = "18 00 00 00 02 6b 04 7676 02 02 68 01"
+    body = bytes.fromhex(record.replace(" ", ""))
+    tail = struct.pack(">hiqqqhii", 0, 0, NOW, NOW, -1, -1, -1, 1) + body
+    expected = struct.pack(">qiibI", 0, 49 + len(body), -1, 2, crc32c(tail)) + tail
+
+    assert encode_batch([(NOW, b"k", b"vv", [("h", None)])]) == expected
