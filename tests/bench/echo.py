@@ -1,0 +1,83 @@
+"""The bare server: a 100-byte length-prefixed echo beside trio's, asyncio's and uvloop's servers.
+
+Each server runs alone on core 0, the load generator on core 1.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.load import Frame, load, processor_seconds
+from bench.measured import Figure, Measured
+from bench.options import Options
+from support.cache import Unavailable
+from support.processes import first_line, running
+
+RUNS = 5
+SECONDS = 1.0
+PAYLOAD_BYTES = 100
+CONNECTIONS = (1, 8, 64, 512)
+SERVER_CORE = 0
+SERVERS = {
+    "trionet SocketServer": ("echo_trionet.py",),
+    "trio.serve_tcp": ("echo_trio.py",),
+    "asyncio Protocol": ("echo_asyncio.py",),
+    "uvloop Protocol": ("echo_asyncio.py", "uvloop"),
+}
+FRAME = Frame(PAYLOAD_BYTES.to_bytes(4, "big") + bytes(PAYLOAD_BYTES))
+
+# asyncio and uvloop read into fresh buffers of 256 KB; with glibc's defaults each of them may be
+# taken from the system and given back, at 20 µs a request. Peers are measured at their best.
+_MALLOC = {"MALLOC_MMAP_THRESHOLD_": "4194304", "MALLOC_TRIM_THRESHOLD_": "16777216"}
+_ROOT = Path(__file__).parents[2]
+
+
+@contextlib.contextmanager
+def echo_server(side: str) -> Iterator[tuple[int, int]]:
+    """One of `SERVERS`, pinned to its core: its port and its process id."""
+    file, *arguments = SERVERS[side]
+    if "uvloop" in arguments and importlib.util.find_spec("uvloop") is None:
+        raise Unavailable("uvloop is not installed")
+    command = [sys.executable, str(Path(__file__).parent / "servers" / file), *arguments]
+    environment = {"PYTHONPATH": str(_ROOT), **_MALLOC}
+    with running(command, core=SERVER_CORE, env=environment) as process:
+        yield int(first_line(process)), process.pid
+
+
+def measure(options: Options) -> Measured:
+    """Run the benchmark."""
+    measured = Measured(
+        f"echo of {PAYLOAD_BYTES} bytes, server on one core",
+        (
+            Figure("rate", "requests/s"),
+            Figure("p50_us", "p50 µs"),
+            Figure("p99_us", "p99 µs"),
+            Figure("p999_us", "p99.9 µs"),
+            Figure("cpu_us", "server CPU µs/request", "{:.1f}".format),
+        ),
+    )
+    for connections in CONNECTIONS:
+        case = f"{connections} connection" + "s" * (connections > 1)
+        if not options.wants_case(case):
+            continue
+        for _ in range(options.runs):
+            for side in SERVERS:
+                if options.wants(side) and side not in measured.skipped:
+                    try:
+                        measured.add(case, side, _one(side, connections, options.seconds))
+                    except Unavailable as reason:
+                        measured.skipped[side] = str(reason)
+    return measured
+
+
+def _one(side: str, connections: int, seconds: float) -> dict[str, float]:
+    with echo_server(side) as (port, pid):
+        before = processor_seconds(pid)
+        figures = load(port, connections, seconds, FRAME)
+        spent = processor_seconds(pid) - before
+    figures["cpu_us"] = spent * 1e6 / figures["requests"]
+    return figures

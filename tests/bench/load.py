@@ -1,0 +1,63 @@
+"""The closed-loop load generator (load.c) from Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import attrs
+
+from support.compiled import compiled
+from support.processes import pinned_to
+
+LOAD_CORE = 1
+
+
+@attrs.frozen
+class Frame:
+    """One request to repeat.
+
+    Attributes:
+        content: the whole frame, size prefix included.
+        is_kafka: it has a correlation id that counts up; else the answer must be the same bytes.
+        zeros: offsets of two-byte error codes in the answer (size prefix included).
+    """
+
+    content: bytes
+    is_kafka: bool = False
+    zeros: tuple[int, ...] = ()
+
+
+def load(port: int, connections: int, seconds: float, frame: Frame) -> dict[str, float]:
+    """Requests per second and latencies in µs, the generator on a core of its own.
+
+    Raises:
+        RuntimeError: an answer was wrong or missing, or the connection ended.
+        Unavailable: there is no C compiler.
+    """
+    program = compiled(Path(__file__).with_name("load.c"))
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(frame.content)
+        file.flush()
+        command = [str(program), str(port), str(connections), str(seconds), file.name]
+        if frame.is_kafka:
+            command.append("--kafka")
+        for offset in frame.zeros:
+            command += ["--zero", str(offset)]
+        with pinned_to(LOAD_CORE):
+            done = subprocess.run(
+                command, check=False, capture_output=True, text=True, timeout=seconds + 30
+            )
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip() or f"the load generator ended: {done.returncode}")
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
+
+
+def processor_seconds(pid: int) -> float:
+    """User and system time that a process has used so far (Linux)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

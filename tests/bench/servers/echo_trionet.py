@@ -1,0 +1,26 @@
+"""A length-prefixed echo on trionet's SocketServer, one processor, handlers and all."""
+
+from __future__ import annotations
+
+import trio
+
+from trionet.net.endpoint import Endpoint
+from trionet.net.transmission import Send
+from trionet.server import Request, ServerConfig, SocketServer
+
+
+async def _echo(request: Request) -> Send:
+    payload = request.payload
+    return Send([len(payload).to_bytes(4, "big") + payload])
+
+
+async def _main() -> None:
+    config = ServerConfig(num_network_threads=1, socket_listen_backlog_size=8192)
+    server = SocketServer(_echo, [Endpoint.parse("PLAINTEXT://127.0.0.1:0")], config)
+    async with trio.open_nursery() as nursery:
+        bound: list[Endpoint] = await nursery.start(server.run)
+        print(bound[0].port, flush=True)
+
+
+if __name__ == "__main__":
+    trio.run(_main)

@@ -1,0 +1,36 @@
+"""`trionet broker` as a process of its own, as a user starts it."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from support.processes import first_line, running
+
+_READY = "trionet broker ready: PLAINTEXT://"
+_ROOT = Path(__file__).parents[2]
+
+
+@contextlib.contextmanager
+def trionet_broker_process(
+    data: Path | None = None, *, port: int = 0, settings: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A broker that is ready: its bootstrap server and its process.
+
+    Args:
+        data: where its data folder is; None keeps everything in memory.
+        port: 0 takes a free one.
+        settings: Kafka's configuration keys.
+    """
+    command = [sys.executable, "-m", "trionet", "broker", "--listen", f"127.0.0.1:{port}"]
+    command += ["--memory"] if data is None else ["--data", str(data)]
+    for key, value in (settings or {}).items():
+        command += ["--set", f"{key}={value}"]
+    with running(command, env={"PYTHONPATH": str(_ROOT)}) as process:
+        line = first_line(process)
+        if not line.startswith(_READY):
+            raise RuntimeError(f"{line!r} is not the line that says it is ready")
+        yield line.removeprefix(_READY), process
