@@ -87,6 +87,12 @@ def test_the_address_is_what_a_bootstrap_list_wants(host: str, address: str) -> 
     assert address == Endpoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, host, 9092).address
 
 
+def test_a_bound_port_takes_the_place_of_a_free_one() -> None:
+    endpoint = Endpoint.parse("PLAINTEXT://h:0")
+
+    assert Endpoint.parse("PLAINTEXT://h:9092") == endpoint.with_port(9092)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -89,6 +89,10 @@ class Endpoint:
         """``host:port`` as a client's bootstrap list wants it, IPv6 in brackets."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
+    def with_port(self, port: int) -> Endpoint:
+        """The same endpoint at another port, such as the one that port 0 became."""
+        return attrs.evolve(self, port=port)
+
     def __str__(self) -> str:
         return f"{self.listener_name}://{self.address}"
 

@@ -1,0 +1,122 @@
+"""The tables of broker keys: consistent in themselves, and with the real Kafka."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.cache import Unavailable
+from support.kafka_tools import kafka_tool
+from trionet.broker.config import BROKER_KEYS
+from trionet.broker.config_keys import APPLIED, ONE_NODE, Row
+from trionet.broker.config_keys_later import ASKS_FOR_NOTHING, INTERNAL, LATER
+from trionet.broker.config_topic_keys import TOPIC_KEYS
+from trionet.broker.config_types import parse_value, value_text
+
+KINDS = ("BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
+
+# Where a broker of ours needs no setting and Kafka does, or would listen on every address.
+DEFAULTS_OF_OURS = {
+    "broker.id",
+    "controller.listener.names",
+    "listeners",
+    "node.id",
+    "process.roles",
+}
+
+# Keys of classes that Kafka brings along, and which its own definition does not list.
+KEYS_OF_PLUGINS = {
+    "allow.everyone.if.no.acl.found",
+    "metrics.jmx.exclude",
+    "metrics.jmx.include",
+    "super.users",
+}
+
+LIST_KEYS = """
+import org.apache.kafka.common.config.ConfigDef;
+
+public class ListKeys {
+    public static void main(String[] arguments) throws Exception {
+        var topics = Class.forName("org.apache.kafka.storage.internals.log.LogConfig")
+            .getMethod("configDefCopy");
+        list("broker", (ConfigDef) Class.forName("kafka.server.KafkaConfig")
+            .getMethod("configDef").invoke(null));
+        list("topic", (ConfigDef) topics.invoke(null));
+    }
+
+    static void list(String of, ConfigDef definition) {
+        for (var key : definition.configKeys().values()) {
+            var value = key.hasDefault() && key.defaultValue != null
+                ? "=" + ConfigDef.convertToString(key.defaultValue, key.type) : "";
+            System.out.println(of + " " + key.name + " " + key.type + " " + value);
+        }
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("table", [APPLIED, ONE_NODE, LATER, INTERNAL])
+def test_a_table_is_in_alphabetical_order(table: tuple[Row, ...]) -> None:
+    names = [row[0] for row in table]
+
+    assert sorted(names) == names
+
+
+def test_a_key_is_in_one_table_only() -> None:
+    rows = [*APPLIED, *ONE_NODE, *LATER, *INTERNAL]
+
+    assert len(rows) == len(BROKER_KEYS)
+
+
+@pytest.mark.parametrize("row", [*BROKER_KEYS.values()], ids=lambda row: row[0])
+def test_a_default_is_allowed_by_its_own_rule_and_reads_back_from_its_text(row: Row) -> None:
+    name, kind, default, rule = row
+
+    assert default == parse_value(name, kind, rule, default)
+    assert default == parse_value(name, kind, rule, value_text(default))
+
+
+def test_topic_keys_are_in_order_and_have_the_defaults_of_the_broker_keys() -> None:
+    assert sorted(TOPIC_KEYS) == list(TOPIC_KEYS)
+    for row in TOPIC_KEYS.values():
+        assert row.default == parse_value(row.name, row.kind, row.rule, row.default)
+        for key, _ in row.synonyms:
+            assert key in BROKER_KEYS
+
+
+def test_values_that_ask_for_nothing_are_of_keys_not_applied_and_allowed() -> None:
+    later = {row[0]: row for row in LATER}
+    for key, values in ASKS_FOR_NOTHING.items():
+        name, kind, default, rule = later[key]
+        for value in values:
+            assert value != default
+            assert value == parse_value(name, kind, rule, value)
+
+
+@pytest.mark.interop
+@pytest.mark.slow
+def test_keys_types_and_defaults_are_those_of_the_real_kafka(tmp_path: Path) -> None:
+    program = tmp_path / "ListKeys.java"
+    program.write_text(LIST_KEYS)
+    try:
+        lines = kafka_tool(str(program)).decode().splitlines()
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    listed = sorted(line for line in lines if line.startswith(("broker ", "topic ")))
+
+    ours = [
+        _line("broker", name, kind, value_text(default))
+        for name, kind, default, _ in BROKER_KEYS.values()
+        if name not in KEYS_OF_PLUGINS | DEFAULTS_OF_OURS
+    ]
+    ours += [
+        _line("topic", row.name, row.kind, value_text(row.default)) for row in TOPIC_KEYS.values()
+    ]
+
+    assert sorted(ours) == [line for line in listed if line.split()[1] not in DEFAULTS_OF_OURS]
+    assert DEFAULTS_OF_OURS < {line.split()[1] for line in listed}
+
+
+def _line(of: str, name: str, kind: int, default: str | None) -> str:
+    return f"{of} {name} {KINDS[kind - 1]} {'' if default is None else '=' + default}"

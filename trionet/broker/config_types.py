@@ -1,0 +1,199 @@
+"""The nine types of Kafka's configuration values: text or Python in, checked Python values out.
+
+The numbers are those of DescribeConfigs (Kafka: ConfigDef.Type, ConfigEntry.ConfigType). A rule is
+what Kafka's validator allows: a ``range`` for numbers, a tuple of choices for texts, the items of
+lists and single integers, or ``None`` for anything of the type.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TypeAlias
+
+from ..errors import ConfigError
+
+BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD = range(1, 10)
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+DOUBLE_MAX = 1.7976931348623157e308
+
+# What Kafka shows in place of a password.
+HIDDEN = "[hidden]"
+
+_INTEGER_BITS = {SHORT: 16, INT: 32, LONG: 64}
+_DIGITS_MAX = 30
+
+
+class Password:
+    """A secret text that no log line, repr or answer shows by accident.
+
+    Args:
+        text: the secret; read it where it is used, from ``.text``.
+    """
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Password) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"Password({HIDDEN})"
+
+
+Value: TypeAlias = bool | int | float | str | tuple[str, ...] | Password | None
+Rule: TypeAlias = range | tuple[str, ...] | tuple[int, ...] | None
+
+
+def at_least(lowest: int) -> range:
+    """The rule "this or more"; the type bounds it above."""
+    return range(lowest, LONG_MAX + 1)
+
+
+def between(lowest: int, highest: int) -> range:
+    """The rule "from this to that", both included."""
+    return range(lowest, highest + 1)
+
+
+def parse_value(key: str, kind: int, rule: Rule, raw: object) -> Value:
+    """Read a setting.
+
+    Args:
+        key: named in the error.
+        kind: one of the nine types.
+        rule: what is allowed beyond the type.
+        raw: text as in ``server.properties``, or the Python value; ``None`` stays ``None``.
+
+    Raises:
+        ConfigError: the value is not of the type or not allowed; says which values are. Never
+            quotes a password.
+    """
+    if raw is None:
+        return None
+    value = _PARSERS[kind](raw)
+    if value is None or not _is_allowed(value, kind, rule):
+        shown = HIDDEN if kind == PASSWORD else repr(raw)
+        raise ConfigError(f"{key} = {shown} is not allowed; allowed: {allowed(kind, rule)}")
+    return value
+
+
+def value_text(value: Value) -> str | None:
+    """A value as Kafka prints it; ``None`` stays ``None`` and a password is hidden."""
+    match value:
+        case None | str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            return _double_text(value)
+        case Password():
+            return HIDDEN
+    return ",".join(value)
+
+
+def allowed(kind: int, rule: Rule) -> str:
+    """Which values a type and a rule allow, in words."""
+    if isinstance(rule, tuple):
+        choices = ", ".join(map(str, rule))
+        return f"any of {choices}, separated by commas" if kind == LIST else f"one of {choices}"
+    if kind in _INTEGER_BITS:
+        numbers = _integers(kind, rule)
+        return f"an integer from {numbers.start} to {numbers.stop - 1}"
+    if kind == DOUBLE:
+        return "a number" if rule is None else f"a number from {rule.start} to {rule.stop - 1}"
+    return {BOOLEAN: "true or false", LIST: "texts, separated by commas"}.get(kind, "a text")
+
+
+def _is_allowed(value: Value, kind: int, rule: Rule) -> bool:
+    match value:
+        case float() if isinstance(rule, range):
+            return rule.start <= value <= rule.stop - 1
+        case tuple() if isinstance(rule, tuple):
+            return all(item in rule for item in value)
+        case int() if kind in _INTEGER_BITS and not isinstance(rule, tuple):
+            return value in _integers(kind, rule)
+    return rule is None or value in rule
+
+
+def _integers(kind: int, rule: range | None) -> range:
+    half = 1 << (_INTEGER_BITS[kind] - 1)
+    lowest, stop = (-half, half) if rule is None else (rule.start, min(rule.stop, half))
+    return range(lowest, stop)
+
+
+def _boolean(raw: object) -> Value:
+    if isinstance(raw, bool):
+        return raw
+    return {"true": True, "false": False}.get(raw.strip().lower()) if isinstance(raw, str) else None
+
+
+def _text(raw: object) -> str | None:
+    if isinstance(raw, os.PathLike):
+        raw = os.fspath(raw)
+    return raw.strip() if isinstance(raw, str) else None
+
+
+def _integer(raw: object) -> Value:
+    if isinstance(raw, int) and not isinstance(raw, bool):
+        return raw
+    # int() would also take "1_000", which Kafka does not.
+    text = raw.strip() if isinstance(raw, str) else ""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    is_integer = digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS_MAX
+    return int(text) if is_integer else None
+
+
+def _double(raw: object) -> Value:
+    if isinstance(raw, bool) or not isinstance(raw, str | int | float):
+        return None
+    try:
+        number = float(raw)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _list(raw: object) -> Value:
+    if isinstance(raw, str):
+        return tuple(item.strip() for item in raw.split(",")) if raw.strip() else ()
+    items = raw if isinstance(raw, list | tuple) else [raw]
+    texts = tuple(text for item in items if (text := _text(item)) is not None)
+    return texts if len(texts) == len(items) else None
+
+
+def _password(raw: object) -> Value:
+    if isinstance(raw, Password):
+        return raw
+    return Password(raw) if isinstance(raw, str) else None
+
+
+def _double_text(value: float) -> str:
+    """Java's Double.toString: an exponent from 10 to the 7 on and below 10 to the -3."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    # The fewest digits that read back as the same number; 17 always do.
+    texts = (f"{value:.{precision}e}" for precision in range(1, 17))
+    digits, _, exponent = next(text for text in texts if float(text) == value).partition("e")
+    return f"{digits}E{int(exponent)}"
+
+
+_PARSERS = {
+    BOOLEAN: _boolean,
+    STRING: _text,
+    CLASS: _text,
+    SHORT: _integer,
+    INT: _integer,
+    LONG: _integer,
+    DOUBLE: _double,
+    LIST: _list,
+    PASSWORD: _password,
+}
