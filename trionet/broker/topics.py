@@ -1,0 +1,321 @@
+"""Which topics there are: checked by Kafka's rules, kept in the database, looked up in memory.
+
+The rules and their error codes are those of Kafka's ReplicationControlManager on a cluster of one
+broker. The logs of the partitions are somebody else's: a topic is committed before its folders are
+made, and forgotten before they are removed, so that a start can always finish either.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import attrs
+import trio
+
+from ..errors import ApiError
+from ..protocol.error_codes import (
+    INVALID_PARTITIONS,
+    INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REPLICATION_FACTOR,
+    INVALID_REQUEST,
+    INVALID_TOPIC_EXCEPTION,
+    POLICY_VIOLATION,
+    TOPIC_ALREADY_EXISTS,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from .config import BrokerConfig
+from .config_topic_keys import check_topic_overrides
+from .database import Database
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+NAME_LENGTH_MAX = 249
+
+# What Kafka's controller makes in one go; the folders of more would hold the loop for too long.
+PARTITIONS_MAX = 10_000
+
+_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+_INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
+_CLUSTER_METADATA = "__cluster_metadata"
+
+Assignments = Sequence[tuple[int, Sequence[int]]]
+"""The brokers of each partition, as CreateTopics may name them."""
+
+Settings = Sequence[tuple[str, str | None]]
+"""A topic's own settings, as CreateTopics brings them."""
+
+
+@attrs.frozen
+class Topic:
+    """One topic.
+
+    Args:
+        name: legal by Kafka's rules.
+        id: 16 bytes, never zero; a topic made again under its name has another one.
+        partitions: how many, numbered from 0.
+        configs: its own settings as texts, checked; see :func:`.config_topic_keys.topic_config`.
+    """
+
+    name: str
+    id: bytes
+    partitions: int
+    configs: Mapping[str, str]
+
+
+class TopicRegistry:
+    """All topics of a broker; made by :meth:`load`.
+
+    ``len`` counts topics, and iterating gives them in the order in which they were made.
+    """
+
+    def __init__(
+        self, database: Database, config: BrokerConfig, cluster_id: str, topics: Sequence[Topic]
+    ) -> None:
+        self.cluster_id = cluster_id
+        self._database = database
+        self._config = config
+        self._writing = trio.Lock()
+        self._by_name = {topic.name: topic for topic in topics}
+        self._by_id = {topic.id: topic for topic in topics}
+        self._by_collision = {_collision_name(topic.name): topic for topic in topics}
+
+    @classmethod
+    async def load(cls, database: Database, config: BrokerConfig) -> TopicRegistry:
+        """Read all topics; a new database gets its cluster id, 22 characters, which it keeps.
+
+        Raises:
+            DatabaseError: the database cannot be read.
+        """
+        cluster_id, topics = await database.transaction(_load)
+        return cls(database, config, cluster_id, topics)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(self._by_name.values())
+
+    def get(self, name: str) -> Topic | None:
+        """The topic of this name, if there is one."""
+        return self._by_name.get(name)
+
+    def by_id(self, id: bytes) -> Topic | None:
+        """The topic of this id, if there is one."""
+        return self._by_id.get(id)
+
+    def check(
+        self,
+        name: str,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        assignments: Assignments = (),
+        configs: Settings = (),
+    ) -> Topic:
+        """The topic that :meth:`create` would make now; what ``validate_only`` asks for.
+
+        Args:
+            name: of the new topic.
+            partitions: how many, or -1 for ``num.partitions``.
+            replication_factor: how many copies, or -1 for ``default.replication.factor``.
+            assignments: the brokers of each partition instead of the two numbers, which are -1
+                then.
+            configs: its own settings.
+
+        Raises:
+            ApiError: with the error code that Kafka gives; says what is allowed.
+        """
+        check_topic_name(name)
+        if name in self._by_name:
+            raise ApiError(TOPIC_ALREADY_EXISTS, f"topic {name} already exists")
+        other = self._by_collision.get(_collision_name(name))
+        if other is not None:
+            raise ApiError(
+                INVALID_TOPIC_EXCEPTION,
+                f"topic {name} collides with topic {other.name}: '.' and '_' count as the same,"
+                " because metrics are named after topics",
+            )
+        overrides = check_topic_overrides(self._config, configs)
+        if assignments:
+            count = self._check_assignments(partitions, replication_factor, assignments)
+        else:
+            count = self._check_numbers(partitions, replication_factor)
+        if count > PARTITIONS_MAX:
+            raise ApiError(
+                POLICY_VIOLATION, f"{count} partitions are too many; allowed: 1 to {PARTITIONS_MAX}"
+            )
+        return Topic(name, new_uuid(), count, overrides)
+
+    async def create(
+        self,
+        name: str,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        assignments: Assignments = (),
+        configs: Settings = (),
+    ) -> Topic:
+        """Make a topic; it is in the database before anyone can see it.
+
+        Args:
+            name: of the new topic; the other arguments are those of :meth:`check`.
+            partitions: how many, or -1.
+            replication_factor: how many copies, or -1.
+            assignments: the brokers of each partition.
+            configs: its own settings.
+
+        Raises:
+            ApiError: as :meth:`check`.
+            DatabaseError: it could not be written, and there is no such topic.
+
+        Cancellation: raises ``Cancelled`` only if there is no such topic.
+        """
+        async with self._writing:
+            topic = self.check(name, partitions, replication_factor, assignments, configs)
+            await self._database.transaction(partial(_insert, topic=topic))
+            self._by_name[name] = topic
+            self._by_id[topic.id] = topic
+            self._by_collision[_collision_name(name)] = topic
+            return topic
+
+    async def delete(self, topic: Topic) -> None:
+        """Forget a topic, after it has left the database.
+
+        Raises:
+            ApiError: UNKNOWN_TOPIC_OR_PARTITION: it has been deleted meanwhile.
+            DatabaseError: it could not be deleted, and is still there.
+
+        Cancellation: raises ``Cancelled`` only if the topic is still there.
+        """
+        async with self._writing:
+            if topic.id not in self._by_id:
+                raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic.name}")
+            await self._database.transaction(partial(_delete, topic=topic))
+            del self._by_name[topic.name]
+            del self._by_id[topic.id]
+            del self._by_collision[_collision_name(topic.name)]
+
+    def _check_numbers(self, partitions: int, replication_factor: int) -> int:
+        if replication_factor == -1:
+            replication_factor = self._config.integer("default.replication.factor")
+        if replication_factor != 1:
+            raise ApiError(
+                INVALID_REPLICATION_FACTOR,
+                f"replication factor {replication_factor} is not allowed; allowed: 1, since there"
+                " is one broker, or -1 for default.replication.factor",
+            )
+        if partitions == -1:
+            return self._config.integer("num.partitions")
+        if partitions < 1:
+            raise ApiError(
+                INVALID_PARTITIONS,
+                f"{partitions} partitions are not allowed; allowed: 1 or more, or -1 for"
+                " num.partitions",
+            )
+        return partitions
+
+    def _check_assignments(
+        self, partitions: int, replication_factor: int, assignments: Assignments
+    ) -> int:
+        if partitions != -1 or replication_factor != -1:
+            raise ApiError(
+                INVALID_REQUEST,
+                "with a replica assignment the number of partitions and the replication factor"
+                " are both -1",
+            )
+        for partition, brokers in assignments:
+            if list(brokers) != [self._config.node_id]:
+                raise ApiError(
+                    INVALID_REPLICA_ASSIGNMENT,
+                    f"partition {partition} is assigned to the brokers {list(brokers)}; allowed:"
+                    f" [{self._config.node_id}], since there is one broker",
+                )
+        numbers = sorted(partition for partition, _ in assignments)
+        if numbers != list(range(len(numbers))):
+            raise ApiError(
+                INVALID_REPLICA_ASSIGNMENT,
+                "the assigned partitions are not the numbers from 0 on, each once",
+            )
+        return len(numbers)
+
+
+def check_topic_name(name: str) -> None:
+    """Whether a topic may have this name (Kafka: Topic.validate).
+
+    Raises:
+        ApiError: INVALID_TOPIC_EXCEPTION, or INVALID_REQUEST for the name of KRaft's own log.
+    """
+    if name == _CLUSTER_METADATA:
+        raise ApiError(INVALID_REQUEST, f"{name} is the name of Kafka's metadata log")
+    if (
+        0 < len(name) <= NAME_LENGTH_MAX
+        and name not in (".", "..")
+        and _NAME_CHARACTERS.issuperset(name)
+    ):
+        return
+    shown = name if len(name) <= NAME_LENGTH_MAX else f"{name[:20]}... ({len(name)} characters)"
+    raise ApiError(
+        INVALID_TOPIC_EXCEPTION,
+        f"{shown!r} is no topic name; allowed: 1 to {NAME_LENGTH_MAX} of the letters a-z and A-Z,"
+        " the digits, '.', '_' and '-', but neither '.' nor '..'",
+    )
+
+
+def is_internal(name: str) -> bool:
+    """Whether Kafka keeps state of its own in a topic of this name (Kafka: Topic.isInternal)."""
+    return name in _INTERNAL
+
+
+def new_uuid() -> bytes:
+    """A random id that is none of Kafka's reserved ones, and whose text is no option of a tool.
+
+    It is a version 4 UUID; Kafka reserves ids of few set bits, and gives none whose text begins
+    with a hyphen (Kafka: Uuid.randomUuid).
+    """
+    while True:
+        random = bytearray(os.urandom(16))
+        random[6] = random[6] & 0x0F | 0x40
+        random[8] = random[8] & 0x3F | 0x80
+        if not uuid_text(random).startswith("-"):
+            return bytes(random)
+
+
+def uuid_text(id: bytes | bytearray) -> str:
+    """How Kafka writes an id: 22 characters of URL-safe base64 (Kafka: Uuid.toString)."""
+    return base64.urlsafe_b64encode(id).rstrip(b"=").decode("ascii")
+
+
+def _collision_name(name: str) -> str:
+    return name.replace(".", "_")
+
+
+def _load(connection: Connection) -> tuple[str, list[Topic]]:
+    row = connection.execute("SELECT value FROM property WHERE name = 'cluster.id'").fetchone()
+    cluster_id: str = row[0] if row else uuid_text(new_uuid())
+    if row is None:
+        connection.execute("INSERT INTO property VALUES ('cluster.id', ?)", (cluster_id,))
+    configs: dict[bytes, dict[str, str]] = {}
+    for id, name, value in connection.execute("SELECT topic_id, name, value FROM topic_config"):
+        configs.setdefault(id, {})[name] = value
+    rows = connection.execute("SELECT name, id, partitions FROM topic ORDER BY rowid")
+    return cluster_id, [
+        Topic(name, id, partitions, configs.get(id, {})) for name, id, partitions in rows
+    ]
+
+
+def _insert(connection: Connection, topic: Topic) -> None:
+    connection.execute(
+        "INSERT INTO topic (id, name, partitions) VALUES (?, ?, ?)",
+        (topic.id, topic.name, topic.partitions),
+    )
+    connection.executemany(
+        "INSERT INTO topic_config VALUES (?, ?, ?)",
+        [(topic.id, name, value) for name, value in topic.configs.items()],
+    )
+
+
+def _delete(connection: Connection, topic: Topic) -> None:
+    connection.execute("DELETE FROM topic WHERE id = ?", (topic.id,))
