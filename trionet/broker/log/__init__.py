@@ -1,0 +1,34 @@
+"""The broker's log: Kafka's on-disk format, one folder per partition.
+
+======================= =====================================================================
+:class:`LogFolder`      the data folder: lock, identity, checkpoints, all partitions' logs
+:class:`Log`            one partition: append, read, flush, retention
+:class:`LogConfig`      the settings of a topic that its logs obey
+:class:`Directory`      the file system, or memory, behind all of it
+======================= =====================================================================
+"""
+
+from .assignment import Appended
+from .config import LogConfig
+from .directory import Directory, FolderDirectory, LogFile
+from .log import Log
+from .log_folder import LogFolder, open_log_folder
+from .memory_directory import MemoryDirectory
+from .reading import LogRead
+from .recovery import Stop
+from .timestamps import OffsetAndTimestamp
+
+__all__ = [
+    "Appended",
+    "Directory",
+    "FolderDirectory",
+    "Log",
+    "LogConfig",
+    "LogFile",
+    "LogFolder",
+    "LogRead",
+    "MemoryDirectory",
+    "OffsetAndTimestamp",
+    "Stop",
+    "open_log_folder",
+]

@@ -1,0 +1,151 @@
+"""What of a log is on the disk, and getting the rest there (Kafka: UnifiedLog.flush).
+
+The recovery point is the offset below which everything survives a power cut. Only a finished fsync
+moves it, and only to where the log ended when that fsync began. A segment that was rolled since the
+last round is made durable with all its files; until then the recovery point that is *stored* stays
+at or below its start, so that a crash has its indexes made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+
+from .directory import Directory
+from .group_commit import GroupCommit, Round
+from .producer_recovery import write_snapshot
+from .producer_state import ProducerEntry
+from .segment import Segment
+from .trust import sync_segment
+
+
+class Durability:
+    """The durable side of one log.
+
+    Args:
+        directory: the partition's folder.
+        parent: the data folder, which holds the partition folder's name; None: it is durable.
+        name: of the partition, for messages.
+        recovery_point: everything below is on the disk.
+        end: the log's end offset and active segment at the moment of the call.
+        release_idle: told when finished segments are complete on the disk.
+        limiter: how many threads may sync at once.
+    """
+
+    def __init__(
+        self,
+        directory: Directory,
+        parent: Directory | None,
+        name: str,
+        recovery_point: int,
+        end: Callable[[], tuple[int, Segment]],
+        release_idle: Callable[[], None],
+        limiter: trio.CapacityLimiter | None,
+    ) -> None:
+        self.recovery_point = recovery_point
+        self._directory = directory
+        self._parent = parent
+        self._end = end
+        self._release_idle = release_idle
+        self._commit = GroupCommit(self._begin, name, limiter)
+        self._rolled: list[Segment] = []
+        self._pictures: list[tuple[int, dict[int, ProducerEntry]]] = []
+        self._names_made = 1
+        self._names_durable = 0
+        self._unflushed_since: int | None = None
+        self._appended_in_round: int | None = None
+
+    # What the log tells
+
+    def note_append(self, now_ms: int) -> None:
+        """Something was written that is not durable yet."""
+        if self._unflushed_since is None:
+            self._unflushed_since = now_ms
+        if self._appended_in_round is None:
+            self._appended_in_round = now_ms
+
+    def note_roll(self, segment: Segment, producers: dict[int, ProducerEntry]) -> None:
+        """``segment`` is finished; ``producers`` is a picture of what was known at its end."""
+        self._rolled.append(segment)
+        self._pictures.append((segment.end_offset, producers))
+        self._names_made += 1
+
+    def forget_before(self, base_offset: int, start_offset: int) -> None:
+        """The segments below ``base_offset`` are gone."""
+        self._rolled = [each for each in self._rolled if each.base_offset >= base_offset]
+        self._pictures = [each for each in self._pictures if each[0] >= base_offset]
+        self.recovery_point = max(self.recovery_point, start_offset)
+
+    # What it asks
+
+    @property
+    def failure(self) -> str | None:
+        """Why nothing more may be written: a sync failed."""
+        return self._commit.failure
+
+    @property
+    def stored_recovery_point(self) -> int:
+        """What may be written down as the recovery point."""
+        return min([self.recovery_point, *(each.base_offset for each in self._rolled)])
+
+    def is_durable(self, offset: int) -> bool:
+        """Everything below ``offset`` is on the disk, the indexes of finished segments too."""
+        return self.recovery_point >= offset and not any(
+            each.end_offset <= offset for each in self._rolled
+        )
+
+    def due(self, now_ms: int, flush_messages: int, flush_ms: int) -> int | None:
+        """Up to where the policy wants a flush now."""
+        end_offset, active = self._end()
+        if end_offset - self.recovery_point >= flush_messages:
+            return end_offset
+        if self._unflushed_since is not None and now_ms - self._unflushed_since >= flush_ms:
+            return end_offset
+        return active.base_offset if self._rolled else None
+
+    def abandon(self, reason: str) -> None:
+        """Begin no round any more; who waits for one gets KAFKA_STORAGE_ERROR with ``reason``."""
+        self._commit.failure = self._commit.failure or reason
+
+    async def flush(self, up_to: int) -> None:
+        """See :meth:`trionet.broker.log.Log.flush`."""
+        await self._commit.until(lambda: self.is_durable(up_to))
+
+    async def idle(self) -> None:
+        """Return when no thread of a flush is at work; always a checkpoint."""
+        await self._commit.idle()
+
+    def _begin(self) -> Round:
+        end_offset, active = self._end()
+        rolled, pictures = list(self._rolled), list(self._pictures)
+        names_made = self._names_made
+        self._appended_in_round = None
+
+        def save() -> None:
+            for segment in rolled:
+                segment.save_indexes()
+            if active.has_unsaved_index:
+                active.save_indexes()
+            for offset, producers in pictures:
+                write_snapshot(self._directory, offset, producers)
+
+        def sync() -> None:
+            for segment in rolled:
+                sync_segment(segment)
+            active.file.sync()
+            if names_made > self._names_durable:
+                self._directory.sync()
+                if self._parent is not None:
+                    self._parent.sync()
+
+        def note_done() -> None:
+            self.recovery_point = max(self.recovery_point, end_offset)
+            self._rolled = [each for each in self._rolled if each not in rolled]
+            self._pictures = [each for each in self._pictures if each not in pictures]
+            self._names_durable = names_made
+            self._unflushed_since = self._appended_in_round
+            if rolled:
+                self._release_idle()
+
+        return Round(save, sync, note_done)

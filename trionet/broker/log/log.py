@@ -1,0 +1,497 @@
+"""One partition's log: batches in, file ranges out, in Kafka's on-disk format.
+
+Appends are writes to the page cache, made in the loop and never waited for; what is on the disk is
+the business of :meth:`Log.flush`. Nothing here looks at single records except look-ups by time.
+
+The order of an append is what makes a failure harmless: every batch is checked and every decision
+taken before the first byte is written, and nothing in memory changes before the last one is.
+"""
+
+from __future__ import annotations
+
+import trio
+
+from ...errors import ApiError
+from ...net.transmission import FileRange
+from ...protocol.error_codes import KAFKA_STORAGE_ERROR, OFFSET_OUT_OF_RANGE
+from . import reading, timestamps
+from .assignment import Appended, Assigned, assign, buffers_of
+from .config import LogConfig
+from .directory import Buffer, Directory
+from .durability import Durability
+from .producer_recovery import write_snapshot
+from .producer_state import without_expired
+from .reading import LogRead
+from .recovery import Stop, load, remove_segments
+from .retention import start_offset_due
+from .segment import BatchPlace, Segment
+from .segments import Segments
+from .threads import run_blocking
+from .timestamps import OffsetAndTimestamp
+from .trust import sync_segment
+from .validation import check_batches
+
+
+class Log:
+    """One partition's log; made by :meth:`open`, in the broker by a ``LogFolder``.
+
+    Belongs to one trio loop. The methods that say so may also be called in threads meanwhile.
+
+    Attributes:
+        topic: the topic's name.
+        partition: the partition's number.
+        topic_id: the topic's id, 16 bytes; zeros if unknown.
+        directory: the partition's folder.
+        config: the topic's settings; assign another one and it counts from the next append on.
+        start_offset: the first offset that can be read (the log start offset).
+        end_offset: the offset that the next record gets (the log end offset).
+    """
+
+    def __init__(
+        self,
+        directory: Directory,
+        config: LogConfig,
+        *,
+        topic: str = "",
+        partition: int = 0,
+        topic_id: bytes = bytes(16),
+        stop: Stop,
+        now_ms: int,
+        parent: Directory | None = None,
+        limiter: trio.CapacityLimiter | None = None,
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        self.config = config
+        self.directory = directory
+        self._name = f"{topic}-{partition}"
+        loaded = load(directory, self._name, config, stop, now_ms)
+        self._segments = Segments(loaded.segments)
+        self.start_offset = loaded.start_offset
+        self.end_offset = self._segments.active.end_offset
+        self._producers = loaded.producers
+        self._refusal: str | None = None
+        self._now_ms = now_ms
+        self._durability = Durability(
+            directory,
+            parent,
+            self._name,
+            loaded.recovery_point,
+            lambda: (self.end_offset, self._segments.active),
+            self._segments.release_idle,
+            limiter,
+        )
+
+    @classmethod
+    def open(
+        cls,
+        directory: Directory,
+        config: LogConfig | None = None,
+        *,
+        now_ms: int,
+        stop: Stop | None = None,
+        topic: str = "",
+        partition: int = 0,
+    ) -> Log:
+        """Open the log in a folder, or start one. Blocks, and scans after an unclean stop.
+
+        Args:
+            directory: the partition's folder.
+            config: the topic's settings; Kafka's defaults by default.
+            now_ms: the clock.
+            stop: how the last run ended; unclean, with nothing known to be on the disk, by default.
+            topic: the topic's name.
+            partition: the partition's number.
+
+        Raises:
+            OSError: the folder cannot be read or written.
+        """
+        config, stop = config or LogConfig(), stop or Stop()
+        return cls(directory, config, stop=stop, now_ms=now_ms, topic=topic, partition=partition)
+
+    # Appending
+
+    def append(self, records: Buffer, now_ms: int, *, leader_epoch: int = 0) -> Appended:
+        """Store the batches of one produce request's field, all or none, in one write.
+
+        Assigns the offsets. Neither waits nor syncs; when :attr:`must_flush` is true afterwards,
+        the answer to the producer has to wait for :meth:`flush`.
+
+        Args:
+            records: whole batches of format 2. Not referenced after the return.
+            now_ms: the broker's clock.
+            leader_epoch: the partition's.
+
+        Raises:
+            ApiError: nothing was stored and the log is as before. UNSUPPORTED_FOR_MESSAGE_FORMAT,
+                CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD,
+                INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH,
+                KAFKA_STORAGE_ERROR (the disk is full or failed, or the log is closed).
+        """
+        if self._refusal is not None or self._durability.failure is not None:
+            raise ApiError(KAFKA_STORAGE_ERROR, self._refusal or self._durability.failure or "")
+        self._now_ms = now_ms
+        config = self.config
+        headers = check_batches(records, config, now_ms)
+        append_time_ms = now_ms if config.stamps_append_time else -1
+        batches, producers, size, first_offset, last_offset, duplicate_timestamp = assign(
+            headers, self._producers, self.end_offset, append_time_ms
+        )
+        if batches:
+            buffers = buffers_of(memoryview(records), batches, leader_epoch, append_time_ms)
+            self._store(batches, buffers, size, now_ms)
+            self._producers.update(producers)
+        elif append_time_ms >= 0:
+            append_time_ms = duplicate_timestamp
+        return Appended(
+            first_offset, last_offset, append_time_ms, self.start_offset, size, not batches
+        )
+
+    def _store(
+        self, batches: list[Assigned], buffers: list[Buffer], size: int, now_ms: int
+    ) -> None:
+        config = self.config
+        segment = self._segments.active
+        last_offset = batches[-1].last_offset
+        newest_ms = batches[-1].max_timestamp
+        try:
+            if size > config.segment_bytes - segment.size or segment.must_roll(
+                last_offset, newest_ms, self._name, config, now_ms
+            ):
+                segment = self._roll(now_ms)
+            segment.write(buffers, size)
+        except OSError as error:
+            raise ApiError(
+                KAFKA_STORAGE_ERROR, f"{self._name}: storing {size} bytes failed: {error}"
+            ) from error
+        position = segment.size
+        interval = config.index_interval_bytes
+        for _, _, batch_size, base_offset, batch_last_offset, timestamp in batches:
+            place = BatchPlace(base_offset, batch_last_offset, position, batch_size)
+            segment.note(place, timestamp, interval)
+            position += batch_size
+        segment.grow(position, last_offset + 1)
+        self.end_offset = last_offset + 1
+        self._durability.note_append(now_ms)
+
+    # Rolling
+
+    def _roll(self, now_ms: int) -> Segment:
+        """Start a new segment at the end. One file is made; everything slow is left to a flush."""
+        finished = self._segments.active
+        finished.mend()
+        finished.finish()
+        segment = Segment.create(self.directory, self.end_offset, now_ms)
+        self._segments.add(segment)
+        if self.directory.is_durable:
+            self._durability.note_roll(finished, dict(self._producers))
+        return segment
+
+    # Reading
+
+    @property
+    def high_watermark(self) -> int:
+        """The first offset that consumers do not see yet.
+
+        The end of the log; with ``flush.messages=1`` the recovery point, since Kafka then shows
+        nobody a record that a power cut can still take.
+        """
+        if self.config.flush_messages <= 1 and self.directory.is_durable:
+            return self._durability.recovery_point
+        return self.end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The first offset that a ``read_committed`` consumer does not see yet.
+
+        Equal to the high watermark as long as no transaction can be open.
+        """
+        return self.high_watermark
+
+    def read(
+        self, offset: int, max_bytes: int, *, min_one_message: bool = True, up_to: int | None = None
+    ) -> LogRead:
+        """The file range that starts with the batch which contains ``offset``.
+
+        Thread-safe. Waits for the disk where the file's pages or the index are not in RAM.
+
+        Args:
+            offset: where to begin, from :attr:`start_offset` to :attr:`end_offset`.
+            max_bytes: the most bytes to give; the last batch may be cut short by it.
+            min_one_message: give the first batch whole, even if it is larger than that (KIP-74).
+                Without, an empty range if the first batch does not fit.
+            up_to: give nothing of this offset and behind; :attr:`high_watermark` by default.
+
+        Raises:
+            ApiError: OFFSET_OUT_OF_RANGE; CORRUPT_MESSAGE, the bytes on the disk are no batch.
+        """
+        read = self._read(offset, max_bytes, min_one_message, up_to, cached_only=False)
+        assert read is not None
+        return read
+
+    def read_cached(
+        self, offset: int, max_bytes: int, *, min_one_message: bool = True, up_to: int | None = None
+    ) -> LogRead | None:
+        """As :meth:`read`, for the loop: None if finding or sending would wait for the disk.
+
+        Let a thread do it then, with :meth:`read_warm`.
+        """
+        return self._read(offset, max_bytes, min_one_message, up_to, cached_only=True)
+
+    def read_warm(
+        self, offset: int, max_bytes: int, min_one_message: bool = True, up_to: int | None = None
+    ) -> LogRead:
+        """As :meth:`read`, for a thread: the range is in the page cache when it returns.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        read = self.read(offset, max_bytes, min_one_message=min_one_message, up_to=up_to)
+        reading.warm(read.records)
+        return read
+
+    def _read(
+        self,
+        offset: int,
+        max_bytes: int,
+        min_one_message: bool,
+        up_to: int | None,
+        *,
+        cached_only: bool,
+    ) -> LogRead | None:
+        visible = self.high_watermark
+        if up_to is None or up_to > visible:
+            up_to = visible
+        if not self.start_offset <= offset <= self.end_offset:
+            raise ApiError(
+                OFFSET_OUT_OF_RANGE,
+                f"{self._name}: offset {offset} is not within {self.start_offset} and "
+                f"{self.end_offset}",
+            )
+        segments = self._segments
+        is_new = offset >= segments.active.base_offset
+        read = reading.read_range(
+            [segments.active] if is_new else segments.all,
+            offset,
+            max_bytes,
+            up_to,
+            min_one_message=min_one_message,
+            cached_only=cached_only,
+        )
+        if read is not None and not is_new:
+            segments.note_use(read.segment_base_offset)
+        return read
+
+    def is_cached(self, records: FileRange) -> bool:
+        """Whether sending a range of this log would not wait for the disk. Never blocks."""
+        return reading.is_cached(records)
+
+    def warm(self, records: FileRange) -> None:
+        """Read a range into the page cache. Thread-safe; blocks.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        reading.warm(records)
+
+    def offset_for_timestamp(
+        self, timestamp: int, up_to: int | None = None
+    ) -> OffsetAndTimestamp | None:
+        """The first record whose timestamp is at least ``timestamp``, None if there is none.
+
+        Thread-safe; may read much and decodes a batch, so call it in a thread.
+
+        Args:
+            timestamp: in milliseconds.
+            up_to: look before this offset only; :attr:`high_watermark` by default.
+
+        Raises:
+            ApiError: CORRUPT_MESSAGE, the bytes on the disk are no batch.
+        """
+        visible = self.high_watermark
+        limit = visible if up_to is None else min(up_to, visible)
+        found = timestamps.first_at_or_after(
+            self._segments.all, timestamp, self.start_offset, limit
+        )
+        self._segments.release_idle()
+        return found
+
+    def max_timestamp_offset(self) -> OffsetAndTimestamp | None:
+        """The record with the greatest timestamp, None if there is none (KIP-734).
+
+        Thread-safe; call it in a thread as :meth:`offset_for_timestamp`.
+
+        Raises:
+            ApiError: CORRUPT_MESSAGE, the bytes on the disk are no batch.
+        """
+        found = timestamps.newest(self._segments.all, self.start_offset)
+        self._segments.release_idle()
+        return found
+
+    # Durability
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything below this offset survives a power cut (in memory: the end of the log)."""
+        if not self.directory.is_durable:
+            return self.end_offset
+        return self._durability.recovery_point
+
+    @property
+    def stored_recovery_point(self) -> int:
+        """The recovery point to write into the checkpoint file."""
+        return min(self._durability.stored_recovery_point, self.end_offset)
+
+    @property
+    def unflushed_messages(self) -> int:
+        """How many offsets would not survive a power cut now."""
+        return self.end_offset - self.recovery_point
+
+    @property
+    def must_flush(self) -> bool:
+        """``flush.messages`` is reached: the answer to the producer has to wait for a flush."""
+        return 0 < self.unflushed_messages >= self.config.flush_messages
+
+    @property
+    def is_offline(self) -> bool:
+        """Appends are refused: a sync failed, or the log is closed or deleted."""
+        return self._refusal is not None or self._durability.failure is not None
+
+    def flush_due(self, now_ms: int) -> int | None:
+        """The offset up to which the policy wants a flush now, None for none.
+
+        By ``flush.messages``, by ``flush.ms``, or because a finished segment is not on the disk.
+        """
+        if not self.directory.is_durable or self.is_offline:
+            return None
+        return self._durability.due(now_ms, self.config.flush_messages, self.config.flush_ms)
+
+    async def flush(self, up_to: int | None = None) -> None:
+        """Return when everything below ``up_to`` survives a power cut.
+
+        All who wait at the same time share an fsync, made in a thread.
+
+        Args:
+            up_to: :attr:`end_offset` at the moment of the call by default.
+
+        Raises:
+            ApiError: KAFKA_STORAGE_ERROR. If an fsync failed, every waiter gets it and the log
+                takes no more appends; it can still be read.
+
+        Cancellation: the task that runs the fsync leaves when that has ended, all others at once.
+        Nothing is lost, and the fsync counts, either way.
+        """
+        if not self.directory.is_durable:
+            await trio.lowlevel.checkpoint()
+            return
+        target = self.end_offset if up_to is None else min(up_to, self.end_offset)
+        await self._durability.flush(target)
+
+    # Removing
+
+    @property
+    def starts_inside_segment(self) -> bool:
+        """The names of the files do not tell the start offset."""
+        return self.start_offset > self._segments.all[0].base_offset
+
+    @property
+    def size(self) -> int:
+        """The bytes of all segments."""
+        return self._segments.size
+
+    @property
+    def segment_count(self) -> int:
+        """How many segments there are, the active one included."""
+        return len(self._segments)
+
+    def retention_due(self, now_ms: int) -> int | None:
+        """The log start offset that retention wants now, None if nothing is to be removed."""
+        self._now_ms = now_ms
+        return start_offset_due(
+            self._segments.all, self.config, self.start_offset, self.high_watermark, now_ms
+        )
+
+    async def delete_before(self, offset: int) -> None:
+        """Remove the records below ``offset``; for DeleteRecords and retention.
+
+        They cannot be read any more from the moment of the call. Whole segments below are then
+        removed in a thread; ranges of them that are being sent stay readable.
+
+        Args:
+            offset: the new log start offset; a lower one than the present changes nothing.
+
+        Raises:
+            ApiError: OFFSET_OUT_OF_RANGE, above the high watermark; KAFKA_STORAGE_ERROR.
+
+        Cancellation: nothing is done, or all of it.
+        """
+        await trio.lowlevel.checkpoint()
+        if offset > self.high_watermark:
+            raise ApiError(
+                OFFSET_OUT_OF_RANGE,
+                f"{self._name}: offset {offset} is above the high watermark {self.high_watermark}",
+            )
+        if offset == self.end_offset and self._segments.active.size and not self.is_offline:
+            try:
+                self._roll(self._now_ms)
+            except OSError as error:
+                raise ApiError(
+                    KAFKA_STORAGE_ERROR, f"{self._name}: no new segment can be made: {error}"
+                ) from error
+        self.start_offset = max(self.start_offset, offset)
+        removed = self._segments.remove_below(self.start_offset)
+        self._durability.forget_before(self._segments.all[0].base_offset, self.start_offset)
+        # Bounded: one fsync that may still be writing their index files, and some unlinks.
+        with trio.CancelScope(shield=True):
+            await self._durability.idle()
+            if removed:
+                await trio.to_thread.run_sync(remove_segments, self.directory, removed)
+
+    def expire_producers(self, now_ms: int) -> None:
+        """Forget the idempotent producers that were idle for ``producer.id.expiration.ms``."""
+        expiration_ms = self.config.producer_id_expiration_ms
+        self._producers = without_expired(self._producers, now_ms, expiration_ms)
+
+    # Closing
+
+    def refuse(self, reason: str) -> None:
+        """Take no more appends: each raises KAFKA_STORAGE_ERROR with ``reason``."""
+        self._refusal = self._refusal or reason
+
+    async def abandon(self) -> None:
+        """Flush nothing any more; return when no thread is at work for a flush of this log.
+
+        Always a checkpoint. Who waits for a flush gets KAFKA_STORAGE_ERROR.
+        """
+        self._durability.abandon(f"{self._name} was deleted")
+        await self._durability.idle()
+
+    async def close(self) -> None:
+        """Take no more appends and put everything on the disk, so that no scan is needed.
+
+        Raises:
+            ApiError: KAFKA_STORAGE_ERROR, an fsync failed: the stop is not a clean one.
+            OSError: a file could not be written.
+
+        Cancellation: the log takes no more appends, but its stop is not a clean one.
+        """
+        self.refuse(f"{self._name} is closed")
+        await self.flush()
+        await self._durability.idle()
+        await run_blocking(self.directory, self._finish)
+
+    def _finish(self) -> None:
+        active = self._segments.active
+        active.finish()
+        for segment in self._segments.all:
+            if segment.has_unsaved_index or segment is active:
+                segment.save_indexes()
+        sync_segment(active)
+        write_snapshot(self.directory, self.end_offset, self._producers)
+
+    def __repr__(self) -> str:
+        return (
+            f"Log({self._name}, {self.start_offset}..{self.end_offset}, "
+            f"{len(self._segments)} segments)"
+        )

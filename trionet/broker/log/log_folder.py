@@ -1,0 +1,350 @@
+"""The data folder of a broker: one partition's log per folder, and what ties them together.
+
+The order of the files at a stop and a start is what keeps a crash honest. A stop puts every log on
+the disk, then the checkpoints, and last the file that says so. A start removes that file before the
+first append, so that whatever happens from then on is an unclean stop.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Self, TypeVar
+
+import trio
+
+from ...errors import ApiError, ConfigError
+from .checkpoints import (
+    CLEAN_STOP_FILE,
+    META_FILE,
+    PARTITION_FILE,
+    RECOVERY_POINT_FILE,
+    START_OFFSET_FILE,
+    FolderIdentity,
+    PartitionKey,
+    decode_identity,
+    decode_offsets,
+    decode_partition_metadata,
+    deleted_name,
+    encode_clean_stop,
+    encode_identity,
+    encode_offsets,
+    encode_partition_metadata,
+    is_deleted_name,
+    partition_of,
+    random_id,
+)
+from .config import LogConfig
+from .directory import Directory, LogFile
+from .log import Log
+from .recovery import Stop
+from .threads import run_blocking
+
+logger = logging.getLogger("trionet.broker.log")
+
+T = TypeVar("T")
+
+# How many fsyncs of one folder are under way at once; more only queue up in the disk.
+SYNCS_AT_ONCE_MAX = 8
+
+
+class LogFolder:
+    """An open data folder; made by :func:`open_log_folder`.
+
+    Attributes:
+        directory: where it is.
+        cluster_id: the cluster it belongs to, 22 characters.
+        node_id: the broker it belongs to.
+        directory_id: its own id, 22 characters.
+        was_clean: the last stop was clean; also true for a new folder.
+        logs: all open logs, by topic and partition.
+    """
+
+    def __init__(self, directory: Directory, lock: LogFile, identity: FolderIdentity) -> None:
+        self.directory = directory
+        self.cluster_id = identity.cluster_id
+        self.node_id = identity.node_id
+        self.directory_id = identity.directory_id
+        self.was_clean = False
+        self.logs: dict[PartitionKey, Log] = {}
+        self._lock: LogFile | None = lock
+        self._is_open = False
+        self._syncs = trio.CapacityLimiter(SYNCS_AT_ONCE_MAX)
+        self._removing: dict[PartitionKey, trio.Event] = {}
+        self._creating: set[PartitionKey] = set()
+        self._checkpointing = trio.Lock()
+
+    # Opening
+
+    async def open_all(
+        self, config_for: Callable[[str], LogConfig], now_ms: int, *, threads: int = 1
+    ) -> None:
+        """Open the log of every partition folder; after an unclean stop with a scan of its end.
+
+        Args:
+            config_for: gives a topic's settings.
+            now_ms: the clock.
+            threads: how many logs to open at once (``num.recovery.threads.per.data.dir``).
+
+        Raises:
+            OSError: the folder cannot be read or written.
+
+        Cancellation: leaves when the logs being opened are; the folder is then still unclean.
+        """
+        was_clean, recovery_points, start_offsets = await self._run(self._last_stop)
+        self.was_clean = was_clean
+        found = [key for key in map(partition_of, self.directory.folders()) if key is not None]
+        limiter = trio.CapacityLimiter(threads)
+        opened = 0
+
+        async def open_one(key: PartitionKey) -> None:
+            nonlocal opened
+            stop = Stop(
+                was_clean=was_clean,
+                recovery_point=recovery_points.get(key, 0),
+                start_offset=start_offsets.get(key, 0),
+            )
+            self.logs[key] = await trio.to_thread.run_sync(
+                partial(self._open_log, key, config_for(key[0]), stop, now_ms), limiter=limiter
+            )
+            opened += 1
+            if not was_clean:
+                logger.info("%s-%d is open (%d of %d logs)", *key, opened, len(found))
+
+        async with trio.open_nursery() as nursery:
+            for key in found:
+                nursery.start_soon(open_one, key)
+        self._is_open = True
+        # What recovery has cut must not lie below a stored recovery point when it grows again.
+        await self.write_checkpoints()
+
+    def _last_stop(self) -> tuple[bool, dict[PartitionKey, int], dict[PartitionKey, int]]:
+        directory = self.directory
+        names = directory.names()
+        has_logs = any(partition_of(folder) for folder in directory.folders())
+        was_clean = CLEAN_STOP_FILE in names or not has_logs
+        if CLEAN_STOP_FILE in names:
+            directory.remove(CLEAN_STOP_FILE)
+            directory.sync()
+        for folder in directory.folders():
+            if is_deleted_name(folder):
+                directory.remove_folder(folder)
+        return was_clean, self._offsets(RECOVERY_POINT_FILE), self._offsets(START_OFFSET_FILE)
+
+    def _offsets(self, name: str) -> dict[PartitionKey, int]:
+        try:
+            return decode_offsets(self.directory.read(name))
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            logger.warning("%s is not used, every offset in it counts as 0: %s", name, error)
+            return {}
+
+    def _open_log(self, key: PartitionKey, config: LogConfig, stop: Stop, now_ms: int) -> Log:
+        topic, number = key
+        directory = self.directory.folder(f"{topic}-{number}")
+        try:
+            topic_id = decode_partition_metadata(directory.read(PARTITION_FILE))
+        except FileNotFoundError:
+            topic_id = bytes(16)
+        except ValueError as error:
+            logger.warning("%s-%d: partition.metadata is not used: %s", topic, number, error)
+            topic_id = bytes(16)
+        return Log(
+            directory,
+            config,
+            topic=topic,
+            partition=number,
+            topic_id=topic_id,
+            stop=stop,
+            now_ms=now_ms,
+            parent=self.directory,
+            limiter=self._syncs,
+        )
+
+    # Partitions
+
+    async def create(
+        self, topic: str, partition: int, topic_id: bytes, config: LogConfig, now_ms: int
+    ) -> Log:
+        """Start the log of a new partition; it survives a power cut from its first flush on.
+
+        Args:
+            topic: the topic's name.
+            partition: the partition's number.
+            topic_id: 16 bytes.
+            config: the topic's settings.
+            now_ms: the clock.
+
+        Raises:
+            ValueError: it exists, or is just being made.
+            OSError: a file could not be made.
+
+        Cancellation: the log is open, or was never made.
+        """
+        key = topic, partition
+        await trio.lowlevel.checkpoint()
+        while key in self._removing:
+            await self._removing[key].wait()
+        if key in self.logs or key in self._creating:
+            raise ValueError(f"the log {topic}-{partition} exists")
+        self._creating.add(key)
+        try:
+            log = await self._run(self._create_log, key, topic_id, config, now_ms)
+            self.logs[key] = log
+        finally:
+            self._creating.remove(key)
+        return log
+
+    def _create_log(
+        self, key: PartitionKey, topic_id: bytes, config: LogConfig, now_ms: int
+    ) -> Log:
+        directory = self.directory.folder(f"{key[0]}-{key[1]}")
+        directory.write(PARTITION_FILE, 0, encode_partition_metadata(topic_id))
+        return self._open_log(key, config, Stop(was_clean=True), now_ms)
+
+    async def delete(self, topic: str, partition: int) -> None:
+        """Remove a partition with all its records.
+
+        Its folder gets another name before anything else, so that the partition can be made anew,
+        and is then removed in a thread. Ranges that are being sent stay readable.
+
+        Raises:
+            KeyError: there is no such log.
+            OSError: the folder could not be renamed or removed.
+
+        Cancellation: the partition is gone; what is left of its folder goes at the next start.
+        """
+        key = topic, partition
+        log = self.logs.pop(key)
+        log.refuse(f"{topic}-{partition} was deleted")
+        done = self._removing[key] = trio.Event()
+        try:
+            # Bounded by one fsync: a flush under way may still write into the folder.
+            with trio.CancelScope(shield=True):
+                await log.abandon()
+            name = deleted_name(topic, partition)
+            log.directory.move_to(name)
+        finally:
+            del self._removing[key]
+            done.set()
+        # In memory too: giving back a gigabyte of pages takes a tenth of a second.
+        await trio.to_thread.run_sync(self.directory.remove_folder, name)
+
+    # Checkpoints
+
+    async def write_checkpoints(self) -> None:
+        """Write down where each log starts and up to where it is on the disk.
+
+        To be called every now and then (``log.flush.offset.checkpoint.interval.ms``): the newer
+        the recovery points, the less is scanned after a crash.
+
+        Raises:
+            OSError: a file could not be written; the old one is still there.
+
+        Cancellation: each file is the old or the new one.
+        """
+        async with self._checkpointing:
+            recovery_points = {key: log.stored_recovery_point for key, log in self.logs.items()}
+            start_offsets = {
+                key: log.start_offset for key, log in self.logs.items() if log.starts_inside_segment
+            }
+            await self._run(self._write_checkpoints, recovery_points, start_offsets)
+
+    def _write_checkpoints(
+        self, recovery_points: dict[PartitionKey, int], start_offsets: dict[PartitionKey, int]
+    ) -> None:
+        self.directory.replace(RECOVERY_POINT_FILE, encode_offsets(recovery_points))
+        self.directory.replace(START_OFFSET_FILE, encode_offsets(start_offsets))
+
+    # Closing
+
+    async def aclose(self) -> None:
+        """Put everything on the disk, note that the stop was clean, and let the folder go.
+
+        The stop is not a clean one, and the next start scans, if a log cannot be put on the disk
+        (which is logged) or if this is cancelled. The folder is let go in any case.
+        """
+        try:
+            if self._is_open and await self._close_logs():
+                await self.write_checkpoints()
+                await self._run(self.directory.replace, CLEAN_STOP_FILE, encode_clean_stop())
+            else:
+                await trio.lowlevel.checkpoint()
+        finally:
+            for log in self.logs.values():
+                log.refuse("the broker has stopped")
+            self._is_open = False
+            self._lock = None
+
+    async def _close_logs(self) -> bool:
+        failed: list[PartitionKey] = []
+
+        async def close_one(key: PartitionKey, log: Log) -> None:
+            try:
+                await log.close()
+            except (ApiError, OSError):
+                failed.append(key)
+                logger.exception("%s-%d was not closed cleanly", *key)
+
+        async with trio.open_nursery() as nursery:
+            for key, log in self.logs.items():
+                nursery.start_soon(close_one, key, log)
+        return not failed
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def _run(self, work: Callable[..., T], *args: object) -> T:
+        return await run_blocking(self.directory, work, *args)
+
+    def __repr__(self) -> str:
+        return f"LogFolder({self.directory!r}, {len(self.logs)} logs)"
+
+
+@asynccontextmanager
+async def open_log_folder(
+    directory: Directory, *, node_id: int, cluster_id: str | None = None
+) -> AsyncIterator[LogFolder]:
+    """Take a data folder for one broker, and let it go at the end of the block.
+
+    A folder without ``meta.properties`` becomes this broker's.
+
+    Args:
+        directory: the folder.
+        node_id: the broker's ``node.id``.
+        cluster_id: what the folder's cluster id has to be; any by default, a random one if new.
+
+    Raises:
+        ConfigError: another broker has it open, or it belongs to another one.
+        OSError: it cannot be read or written.
+
+    Cancellation: the folder is let go at once; the stop is then not a clean one.
+    """
+    lock = await run_blocking(directory, directory.lock)
+    identity = await run_blocking(directory, _identify, directory, node_id, cluster_id)
+    async with LogFolder(directory, lock, identity) as folder:
+        yield folder
+
+
+def _identify(directory: Directory, node_id: int, cluster_id: str | None) -> FolderIdentity:
+    where = f"{directory.path or 'memory'}: {META_FILE}"
+    try:
+        identity = decode_identity(directory.read(META_FILE), where)
+    except FileNotFoundError:
+        identity = FolderIdentity(
+            cluster_id=cluster_id or random_id(), node_id=node_id, directory_id=random_id()
+        )
+        directory.replace(META_FILE, encode_identity(identity))
+    if identity.node_id != node_id:
+        raise ConfigError(f"{where} is of node.id {identity.node_id}, this broker's is {node_id}")
+    if cluster_id is not None and identity.cluster_id != cluster_id:
+        raise ConfigError(
+            f"{where} is of the cluster {identity.cluster_id}, this broker's is {cluster_id}"
+        )
+    return identity

@@ -1,0 +1,132 @@
+"""A folder in RAM whose log files still have real descriptors.
+
+Log files are anonymous memory files (``memfd_create``; an unlinked temporary file where the system
+has none), so that gathering writes and ``sendfile`` take the same path as on a disk. Small files
+that are only read and written whole (indexes, snapshots) are bytearrays and cost no descriptor.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+from .directory import Buffer, LogFile, log_file
+
+
+class MemoryDirectory:
+    """A folder in RAM, empty when made, gone with its last reference.
+
+    See :class:`~trionet.broker.log.directory.Directory` for the methods.
+
+    Args:
+        place: the folders it is one of, and its name there; None: it is in no folder.
+    """
+
+    is_durable = False
+    path = None
+
+    def __init__(self, place: tuple[dict[str, MemoryDirectory], str] | None = None) -> None:
+        self._files: dict[str, LogFile | bytearray] = {}
+        self._folders: dict[str, MemoryDirectory] = {}
+        self._place = place
+
+    def names(self) -> list[str]:
+        return sorted(self._files)
+
+    def folders(self) -> list[str]:
+        return sorted(self._folders)
+
+    def create(self, name: str) -> LogFile:
+        file = self._files[name] = _memory_file(name)
+        return file
+
+    def open(self, name: str) -> LogFile:
+        file = self._existing(name)
+        if isinstance(file, bytearray):
+            content, file = file, _memory_file(name)
+            file.write_at(0, [content])
+            self._files[name] = file
+        return file
+
+    def read(self, name: str, position: int = 0, count: int | None = None) -> bytes:
+        file = self._existing(name)
+        if isinstance(file, bytearray):
+            end = len(file) if count is None else position + count
+            return bytes(file[position:end])
+        return file.read_at(position, file.size() - position if count is None else count)
+
+    def size(self, name: str) -> int:
+        file = self._existing(name)
+        return len(file) if isinstance(file, bytearray) else file.size()
+
+    def modified_ms(self, name: str) -> int | None:
+        self._existing(name)
+        return None
+
+    def write(self, name: str, position: int, data: Buffer) -> None:
+        file = self._files.get(name)
+        if file is None:
+            file = self._files[name] = bytearray()
+        if isinstance(file, bytearray):
+            file.extend(bytes(max(0, position - len(file))))
+            file[position : position + len(data)] = data
+        else:
+            file.write_at(position, [data])
+
+    def replace(self, name: str, data: Buffer) -> None:
+        self._files[name] = bytearray(data)
+
+    def truncate(self, name: str, size: int) -> None:
+        file = self._existing(name)
+        if isinstance(file, bytearray):
+            del file[size:]
+        else:
+            file.truncate(size)
+
+    def remove(self, name: str) -> None:
+        self._files.pop(name, None)
+
+    def sync_file(self, name: str) -> None:
+        self._existing(name)
+
+    def sync(self) -> None:
+        pass
+
+    def folder(self, name: str) -> MemoryDirectory:
+        if name not in self._folders:
+            self._folders[name] = MemoryDirectory((self._folders, name))
+        return self._folders[name]
+
+    def move_to(self, name: str) -> None:
+        if self._place is None:
+            raise ValueError("a folder without a parent has no name to change")
+        siblings, old = self._place
+        siblings[name] = siblings.pop(old)
+        self._place = (siblings, name)
+
+    def remove_folder(self, name: str) -> None:
+        del self._folders[name]
+
+    def lock(self) -> LogFile:
+        return self.create(".lock")
+
+    def _existing(self, name: str) -> LogFile | bytearray:
+        try:
+            return self._files[name]
+        except KeyError:
+            raise FileNotFoundError(name) from None
+
+    def __repr__(self) -> str:
+        return f"MemoryDirectory({len(self._files)} files, {len(self._folders)} folders)"
+
+
+def _memory_file(name: str) -> LogFile:
+    if hasattr(os, "memfd_create"):
+        return log_file(os.memfd_create(name, os.MFD_CLOEXEC), in_memory=True)
+    return unlinked_file()
+
+
+def unlinked_file() -> LogFile:
+    """A temporary file without a name: memory for systems that have no ``memfd_create``."""
+    with tempfile.TemporaryFile(prefix="trionet-", buffering=0) as file:
+        return log_file(os.dup(file.fileno()), in_memory=True)

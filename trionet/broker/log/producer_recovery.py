@@ -1,0 +1,84 @@
+"""Getting back what the log knew of its producers: newest valid snapshot, then batch headers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from ...errors import WireFormatError
+from .directory import Directory
+from .producer_snapshot import decode_snapshot, encode_snapshot
+from .producer_state import ProducerEntry, replayed
+from .segment import Segment, file_name
+from .trust import read_batch_header
+
+logger = logging.getLogger("trionet.broker.log")
+
+_SUFFIX = ".snapshot"
+
+
+def snapshot_offsets(directory: Directory) -> list[int]:
+    """The offsets of which there are producer snapshots, ascending."""
+    stems = (name.removesuffix(_SUFFIX) for name in directory.names() if name.endswith(_SUFFIX))
+    return sorted(int(stem) for stem in stems if stem.isdigit())
+
+
+def write_snapshot(directory: Directory, offset: int, producers: dict[int, ProducerEntry]) -> None:
+    """Keep what is known at ``offset``; durable when it returns. Blocks.
+
+    Raises:
+        OSError: nothing was changed.
+    """
+    directory.replace(file_name(offset, "snapshot"), encode_snapshot(producers))
+
+
+def producers_at(
+    directory: Directory, segments: Iterable[Segment], offset: int, *, was_clean: bool
+) -> dict[int, ProducerEntry]:
+    """What the log knew of its producers when ``offset`` was its end. Blocks.
+
+    Args:
+        directory: the partition's folder; snapshots in it that are damaged are removed.
+        segments: those below ``offset``, in order.
+        offset: the end.
+        was_clean: after a clean stop a folder without any snapshot is one that never had
+            idempotent producers (Kafka before 0.11 wrote it), and need not be read through.
+    """
+    offsets = [each for each in snapshot_offsets(directory) if each <= offset]
+    if not offsets and was_clean:
+        return {}
+    producers: dict[int, ProducerEntry] = {}
+    start = -1
+    for each in reversed(offsets):
+        try:
+            producers = decode_snapshot(directory.read(file_name(each, "snapshot")))
+        except WireFormatError as error:
+            logger.warning("%r: snapshot at offset %d is not used: %s", directory, each, error)
+            directory.remove(file_name(each, "snapshot"))
+        else:
+            start = each
+            break
+    for segment in segments:
+        if segment.end_offset > start:
+            _replay(segment, start, offset, producers)
+    return producers
+
+
+def _replay(segment: Segment, start: int, end: int, producers: dict[int, ProducerEntry]) -> None:
+    position = segment.index.floor(max(0, start - segment.base_offset))
+    for place in segment.places(position):
+        if start <= place.base_offset < end:
+            header = read_batch_header(segment, place.position)
+            if header.producer_id >= 0:
+                producers[header.producer_id] = replayed(producers.get(header.producer_id), header)
+
+
+def remove_stray_snapshots(directory: Directory, segments: list[Segment]) -> None:
+    """Keep the snapshots that lie where a segment starts, and the newest up to the end."""
+    bases = {segment.base_offset for segment in segments}
+    end_offset = segments[-1].end_offset
+    offsets = snapshot_offsets(directory)
+    newest = max((each for each in offsets if each <= end_offset), default=-1)
+    for offset in offsets:
+        if offset not in bases and offset != newest:
+            directory.remove(file_name(offset, "snapshot"))

@@ -1,0 +1,97 @@
+"""Offsets by time, for ListOffsets: the only place where the log looks at records.
+
+Everything here may read much and decodes batches: call it in a thread. Thread-safe.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...errors import WireFormatError
+from ...protocol.records.batch import BatchHeader
+from ...protocol.records.records import decode_batch
+from .segment import BatchPlace, Segment
+from .trust import read_batch_header
+
+
+class OffsetAndTimestamp(NamedTuple):
+    """A record's offset and timestamp (milliseconds)."""
+
+    offset: int
+    timestamp: int
+
+
+def first_at_or_after(
+    segments: list[Segment], timestamp: int, start_offset: int, up_to: int
+) -> OffsetAndTimestamp | None:
+    """The first record from ``start_offset`` to before ``up_to`` that is as new as ``timestamp``.
+
+    The record with the lowest offset, whatever order the timestamps are in (KIP-79).
+
+    Raises:
+        ApiError: CORRUPT_MESSAGE.
+    """
+    for segment in segments:
+        if segment.max_timestamp < timestamp:
+            continue
+        position = segment.index.floor(segment.time_index.floor(timestamp))
+        for place in segment.places(position):
+            if place.base_offset >= up_to:
+                return None
+            if place.last_offset < start_offset:
+                continue
+            header = read_batch_header(segment, place.position)
+            if header.max_timestamp < timestamp:
+                continue
+            for record in _times(segment, place, header):
+                if record.timestamp >= timestamp and start_offset <= record.offset < up_to:
+                    return record
+    return None
+
+
+def newest(segments: list[Segment], start_offset: int) -> OffsetAndTimestamp | None:
+    """The record with the greatest timestamp, the first of them (KIP-734); None without any.
+
+    Raises:
+        ApiError: CORRUPT_MESSAGE.
+    """
+    best: OffsetAndTimestamp | None = None
+    for segment in segments:
+        offset, timestamp = segment.max_timestamp_offset, segment.max_timestamp
+        if best is not None and timestamp <= best.timestamp:
+            continue
+        if offset < start_offset:
+            # Its newest record was deleted: look for the newest that is left.
+            offset = _newest_left(segment, start_offset)
+        place = segment.locate(offset) if timestamp >= 0 and offset >= start_offset else None
+        if place is None:
+            continue
+        header = read_batch_header(segment, place.position)
+        records = [
+            record for record in _times(segment, place, header) if record.offset >= start_offset
+        ]
+        # max() keeps the first of equals.
+        best = max([*([best] if best else []), *records], key=lambda record: record.timestamp)
+    return best
+
+
+def _newest_left(segment: Segment, start_offset: int) -> int:
+    """The last offset of the batch with the greatest timestamp from ``start_offset`` on; or -1."""
+    offset, timestamp = -1, -1
+    for place in segment.places(segment.index.floor(start_offset - segment.base_offset)):
+        if place.last_offset >= start_offset:
+            header = read_batch_header(segment, place.position)
+            if header.max_timestamp > timestamp:
+                offset, timestamp = place.last_offset, header.max_timestamp
+    return offset
+
+
+def _times(segment: Segment, place: BatchPlace, header: BatchHeader) -> list[OffsetAndTimestamp]:
+    """Offset and timestamp of each record of a batch."""
+    data = segment.file.read_at(place.position, place.size)
+    try:
+        return [OffsetAndTimestamp(record[0], record[1]) for record in decode_batch(data)]
+    except WireFormatError:
+        # A producer stored what nobody can decode. Its header is all there is to go by, and a
+        # consumer that starts at the batch sees what is wrong with it.
+        return [OffsetAndTimestamp(place.base_offset, header.max_timestamp)]
