@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import attrs
 import pytest
 
+import trionet
 from support.cache import Unavailable
 from support.kafka_tools import kafka_tool
 from trionet.broker.config import BROKER_KEYS
@@ -13,6 +15,7 @@ from trionet.broker.config_keys import APPLIED, ONE_NODE, Row
 from trionet.broker.config_keys_later import ASKS_FOR_NOTHING, INTERNAL, LATER
 from trionet.broker.config_topic_keys import TOPIC_KEYS
 from trionet.broker.config_types import parse_value, value_text
+from trionet.broker.log.config import LogConfig
 
 KINDS = ("BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
 
@@ -83,6 +86,36 @@ def test_topic_keys_are_in_order_and_have_the_defaults_of_the_broker_keys() -> N
         assert row.default == parse_value(row.name, row.kind, row.rule, row.default)
         for key, _ in row.synonyms:
             assert key in BROKER_KEYS
+
+
+def _sources() -> str:
+    """The package's code, without the modules that know every key."""
+    package = Path(trionet.__file__).parent
+    tables = ("config_keys", "config_topic_keys", "config_describe")
+    return "\n".join(
+        path.read_text("utf-8")
+        for path in package.rglob("*.py")
+        if not path.name.startswith(tables)
+    )
+
+
+def _keys_of_the_log() -> set[str]:
+    """The broker keys that a log is told by their topic keys."""
+    told = {field.name.replace("_", ".") for field in attrs.fields(LogConfig)}
+    return {key for name in told & TOPIC_KEYS.keys() for key, _ in TOPIC_KEYS[name].synonyms}
+
+
+def test_a_key_is_in_the_table_of_applied_ones_if_and_only_if_something_reads_it() -> None:
+    sources, of_the_log = _sources(), _keys_of_the_log()
+    read = {key for key in BROKER_KEYS if f'"{key}"' in sources} | of_the_log
+    applied = {row[0] for row in APPLIED}
+    later = {row[0] for row in (*LATER, *INTERNAL)}
+
+    assert applied - read == set()
+    assert read & later == {
+        "authorizer.class.name",  # read to refuse it
+        "log.cleanup.policy",  # the log deletes, but does not compact
+    }
 
 
 def test_values_that_ask_for_nothing_are_of_keys_not_applied_and_allowed() -> None:

@@ -141,22 +141,18 @@ async def test_a_caller_cancelled_while_it_waits_for_its_turn_runs_nothing(path:
         go_on.wait()
 
     async with open_database(path) as database:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(database.transaction, slow)
+        async with trio.open_nursery() as running:
+            running.start_soon(database.transaction, slow)
             await trio.to_thread.run_sync(begun.wait)
-            with trio.CancelScope() as scope:
-                nursery.start_soon(_cancel_when_waiting, scope)
-                await database.transaction(write(7))
+            async with trio.open_nursery() as waiting:
+                waiting.start_soon(database.transaction, write(7))
+                await trio.testing.wait_all_tasks_blocked()
+                waiting.cancel_scope.cancel()
             go_on.set()
         kept = await database.transaction(read)
 
-    assert scope.cancelled_caught
+    assert waiting.cancel_scope.cancelled_caught
     assert kept == []
-
-
-async def _cancel_when_waiting(scope: trio.CancelScope) -> None:
-    await trio.testing.wait_all_tasks_blocked()
-    scope.cancel()
 
 
 async def test_transactions_run_one_at_a_time_in_the_order_of_their_callers(path: str) -> None:

@@ -39,7 +39,6 @@ APPLIED: tuple[Row, ...] = (
     ("broker.id", INT, 1, FROM_MINUS_1),
     ("broker.rack", STRING, None, None),
     ("compression.type", STRING, "producer", COMPRESSIONS),
-    ("connections.max.idle.ms", LONG, 600_000, None),
     ("default.replication.factor", INT, 1, None),
     ("delete.topic.enable", BOOLEAN, True, None),
     ("fetch.max.bytes", INT, 57_671_680, at_least(1024)),
@@ -51,7 +50,6 @@ APPLIED: tuple[Row, ...] = (
     ("log.flush.interval.ms", LONG, None, FROM_0),
     ("log.flush.offset.checkpoint.interval.ms", INT, 60_000, FROM_0),
     ("log.flush.scheduler.interval.ms", LONG, LONG_MAX, FROM_1),
-    ("log.flush.start.offset.checkpoint.interval.ms", INT, 60_000, FROM_0),
     ("log.index.interval.bytes", INT, 4096, FROM_0),
     ("log.index.size.max.bytes", INT, 10_485_760, at_least(4)),
     ("log.message.timestamp.after.max.ms", LONG, 3_600_000, FROM_0),
@@ -67,7 +65,6 @@ APPLIED: tuple[Row, ...] = (
     ("log.roll.jitter.ms", LONG, None, FROM_0),
     ("log.roll.ms", LONG, None, FROM_1),
     ("log.segment.bytes", INT, 1_073_741_824, at_least(1_048_576)),
-    ("log.segment.delete.delay.ms", LONG, 60_000, FROM_0),
     ("max.incremental.fetch.session.cache.slots", INT, 1000, FROM_0),
     ("message.max.bytes", INT, 1_048_588, FROM_0),
     ("node.id", INT, 1, FROM_0),
@@ -85,7 +82,8 @@ APPLIED: tuple[Row, ...] = (
 )
 
 # Replication, the controller quorum and its metadata log, talking to other brokers, thread pools,
-# and the topics in which Kafka keeps what is in the database here.
+# the topics in which Kafka keeps what is in the database here, and the delay before segments are
+# deleted, since an open file can be read after that.
 ONE_NODE: tuple[Row, ...] = (
     ("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, FROM_0),
     ("add.partitions.to.txn.retry.backoff.ms", INT, 20, FROM_1),
@@ -122,6 +120,7 @@ ONE_NODE: tuple[Row, ...] = (
     ("inter.broker.listener.name", STRING, None, None),
     ("leader.imbalance.check.interval.seconds", LONG, 300, FROM_1),
     ("log.dir.failure.timeout.ms", LONG, 30_000, FROM_1),
+    ("log.segment.delete.delay.ms", LONG, 60_000, FROM_0),
     ("metadata.log.dir", STRING, None, None),
     ("metadata.log.max.record.bytes.between.snapshots", LONG, 20_971_520, FROM_1),
     ("metadata.log.max.snapshot.interval.ms", LONG, 3_600_000, FROM_0),

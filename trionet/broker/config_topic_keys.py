@@ -133,7 +133,7 @@ _THROTTLED = ("follower.replication.throttled.replicas", "leader.replication.thr
 
 
 def broker_value(broker: BrokerConfig, row: TopicKey) -> Value:
-    """What a topic without a setting of its own has: the first synonym with a value, in its unit."""
+    """What a topic without a setting of its own has: the first synonym's value, in its unit."""
     for key, factor in row.synonyms:
         value = broker[key]
         if value is None:
