@@ -184,26 +184,9 @@ def read_array(code: str, count: int, buf: bytes | bytearray, pos: int) -> tuple
     return list(struct.unpack_from(f">{count}{code}", buf, pos)), pos + length
 
 
-def read_uuids(count: int, buf: bytes | bytearray, pos: int) -> tuple[list[bytes], int]:
-    """Read ``count`` UUIDs; (UUIDs, next position)."""
-    end = pos + 16 * count
-    if end > len(buf):
-        bad_count("array of UUIDs", count)
-    return [bytes(buf[start : start + 16]) for start in range(pos, end, 16)], end
-
-
 def join_array(code: str, values: Sequence[int] | Sequence[float]) -> bytes:
     """Numbers as the ``struct`` format ``code`` writes them."""
     return struct.pack(f">{len(values)}{code}", *values)
-
-
-def join_uuids(values: Iterable[bytes]) -> bytes:
-    """UUIDs one after the other."""
-    uuids = list(values)
-    for uuid in uuids:
-        if len(uuid) != 16:
-            bad_uuid("array of UUIDs")
-    return b"".join(uuids)
 
 
 def malformed(message: str, error: Exception) -> WireFormatError:

@@ -32,7 +32,7 @@ def generate() -> dict[Path, str]:
     return files
 
 
-def differences(files: dict[Path, str], root: Path = PROTOCOL) -> list[str]:
+def differences(files: dict[Path, str], root: Path) -> list[str]:
     """The names of files that are missing, stale or no longer generated."""
     stale = [
         str(name)
@@ -48,19 +48,19 @@ def differences(files: dict[Path, str], root: Path = PROTOCOL) -> list[str]:
     return sorted(stale + left)
 
 
-def main(argv: list[str]) -> int:
-    """Generate (or, with ``--check``, compare); returns the exit status."""
+def main(argv: list[str], root: Path = PROTOCOL) -> int:
+    """Generate below ``root`` (or, with ``--check``, compare); returns the exit status."""
     parser = argparse.ArgumentParser(prog="generate", description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     check = parser.parse_args(argv).check
     files = generate()
-    changed = differences(files)
+    changed = differences(files, root)
     if check:
         for name in changed:
             print(f"{name}: differs from what the generator writes")
         return 1 if changed else 0
     for path, text in files.items():
-        target = PROTOCOL / path
+        target = root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, "utf-8")
     print(f"{len(files)} files written, {len(changed)} of them changed")

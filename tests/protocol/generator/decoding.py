@@ -178,10 +178,9 @@ class Decoder:
         write = self._lines
         count = "n - 1" if flexible else "n"
         if field.kind in CODES:
+            assert field.kind != "uuid", "no message has an array of UUIDs"
             code = CODES[field.kind]
-            call = f"({count}, buf, pos)" if code == "16s" else f'("{code}", {count}, buf, pos)'
-            reader = "read_uuids" if code == "16s" else "read_array"
-            write(f"{place}, pos = {reader}{call}")
+            write(f'{place}, pos = read_array("{code}", {count}, buf, pos)')
             return
         with write.indented(f"if n > size - pos{' + 1' if flexible else ''}:"):
             write(f'bad_count("{label}", n)')

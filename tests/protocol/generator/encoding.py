@@ -191,9 +191,7 @@ class Encoder:
         write(f"n = {length}")
         self._length(flexible, "i")
         every = f"{items} or ()" if field.nullable else items
-        if field.kind == "uuid":
-            write(f"put(join_uuids({every}))")
-        elif field.kind in CODES:
+        if field.kind in CODES:
             write(f'put(join_array("{CODES[field.kind]}", {every}))')
         elif field.struct is not None:
             item = self._name(field.struct.name)

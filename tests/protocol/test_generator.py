@@ -1,0 +1,80 @@
+"""The generator, and that what is committed is what it writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from protocol.generator import cli
+from protocol.generator.classes import span
+from protocol.generator.lines import WIDTH, wrap
+
+
+def test_committed_files_are_what_the_generator_writes() -> None:
+    assert cli.differences(cli.generate(), cli.PROTOCOL) == []
+
+
+def test_generated_lines_fit() -> None:
+    too_long = [
+        f"{name}: {line}"
+        for name, text in cli.generate().items()
+        for line in text.splitlines()
+        if len(line) > WIDTH
+    ]
+
+    assert too_long == []
+
+
+def test_check_names_stale_missing_and_left_over_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([], tmp_path) == 0
+    assert cli.main(["--check"], tmp_path) == 0
+    (tmp_path / "messages" / "fetch.py").unlink()
+    (tmp_path / "api_keys.py").write_text("PRODUCE = 1\n", "utf-8")
+    (tmp_path / "messages" / "forgotten.py").write_text("", "utf-8")
+    capsys.readouterr()
+
+    assert cli.main(["--check"], tmp_path) == 1
+    assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == [
+        "api_keys.py",
+        "messages/fetch.py",
+        "messages/forgotten.py",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("versions", "expected"),
+    [([3], "v3"), ([3, 4, 5], "v3-5"), ([0, 1, 4, 6, 7], "v0-1, v4, v6-7")],
+)
+def test_version_spans(versions: list[int], expected: str) -> None:
+    assert span(versions) == expected
+
+
+def test_short_lines_stay() -> None:
+    assert wrap("    put(a, b)") == ["    put(a, b)"]
+
+
+def test_long_reads_break_at_their_targets() -> None:
+    names = ", ".join(f"message.field_number_{number}" for number in range(6))
+
+    assert wrap(f"    {names} = U_iiiiii(buf, pos)") == [
+        "    (",
+        "        message.field_number_0, message.field_number_1, message.field_number_2,",
+        "        message.field_number_3, message.field_number_4, message.field_number_5,",
+        "    ) = U_iiiiii(buf, pos)",
+    ]
+
+
+def test_long_calls_break_inside_their_brackets() -> None:
+    arguments = ", ".join(f"argument_number_{number}" for number in range(8))
+
+    assert wrap(f"put(P_i({arguments}))") == [
+        "put(",
+        "    P_i(",
+        "        argument_number_0, argument_number_1, argument_number_2, argument_number_3,",
+        "        argument_number_4, argument_number_5, argument_number_6, argument_number_7,",
+        "    ),",
+        ")",
+    ]

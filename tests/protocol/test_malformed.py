@@ -1,0 +1,217 @@
+"""Whatever a peer sends, decoding gives a value or a WireFormatError."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from protocol.samples import Sample, samples
+from trionet.errors import WireFormatError
+from trionet.protocol import api_keys
+from trionet.protocol.codec import lookup
+
+#: The mutations of the gate: enough to pass through every version's code some times.
+MUTATIONS = 40
+
+
+def test_frame_cut_at_any_byte_is_refused() -> None:
+    for sample in samples("cut", size_max=1500):
+        for end in range(len(sample.wire)):
+            with pytest.raises(WireFormatError):
+                sample.decode(sample.wire[:end], 0)
+
+
+def test_byte_behind_the_end_is_refused() -> None:
+    for sample in samples("longer"):
+        with pytest.raises(WireFormatError, match="left over"):
+            sample.decode(sample.wire + b"\0", 0)
+
+
+def mutate(wire: bytes, rng: random.Random) -> bytes:
+    mutated = bytearray(wire)
+    for _ in range(rng.randrange(1, 4)):
+        place = rng.randrange(len(mutated) + 1)
+        kind = rng.randrange(4)
+        if kind == 0 and mutated:
+            mutated[place - 1] = rng.randrange(256)
+        elif kind == 1 and mutated:
+            mutated[place - 1] ^= 1 << rng.randrange(8)
+        elif kind == 2:
+            mutated[place:place] = rng.choice((b"\x00", b"\xff\xff\xff\xff\x07", rng.randbytes(3)))
+        else:
+            del mutated[place : place + rng.randrange(1, 4)]
+    return bytes(mutated)
+
+
+def check_mutations(sample: Sample, rng: random.Random, rounds: int) -> tuple[int, int]:
+    """How many mutated frames were values and how many were refused; anything else raises."""
+    read = refused = 0
+    for _ in range(rounds):
+        mutated = mutate(sample.wire, rng)
+        try:
+            message = sample.decode(mutated, 0)
+        except WireFormatError:
+            refused += 1
+            continue
+        read += 1
+        canonical = sample.encoded(message)
+
+        assert sample.encoded(sample.decode(canonical, 0)) == canonical, (sample.name, mutated)
+    return read, refused
+
+
+def test_mutated_frame_is_a_value_or_refused() -> None:
+    outcomes = [
+        check_mutations(sample, random.Random(number), MUTATIONS)
+        for number, sample in enumerate(samples("mutated", size_max=1500))
+    ]
+
+    read, refused = map(sum, zip(*outcomes, strict=True))
+    assert read > 1000
+    assert refused > 1000
+
+
+@pytest.mark.fuzz
+def test_mutated_frames_for_a_minute() -> None:
+    seed = time.monotonic_ns()
+    print(f"seed {seed}")  # shown with the failure
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        seed += 1
+        for sample in samples(str(seed), size_max=3000):
+            check_mutations(sample, random.Random(seed), MUTATIONS)
+
+
+def test_garbage_is_a_value_or_refused() -> None:
+    rng = random.Random(3)
+    for sample in samples("garbage"):
+        for _ in range(20):
+            try:
+                sample.decode(rng.randbytes(rng.randrange(60)), 0)
+            except WireFormatError:
+                continue
+
+
+CREATE_TOPICS = (api_keys.CREATE_TOPICS, 5)
+METADATA_0 = (api_keys.METADATA, 0)
+METADATA_9 = (api_keys.METADATA, 9)
+DELETE_TOPICS = (api_keys.DELETE_TOPICS, 5)
+FETCH_7 = (api_keys.FETCH, 7)
+PRODUCE_3 = (api_keys.PRODUCE, 3)
+PRODUCE_9 = (api_keys.PRODUCE, 9)
+SASL_0 = (api_keys.SASL_AUTHENTICATE, 0)
+SASL_2 = (api_keys.SASL_AUTHENTICATE, 2)
+DESCRIBE_PARTITIONS = (api_keys.DESCRIBE_TOPIC_PARTITIONS, 0)
+PUSH = (api_keys.GET_TELEMETRY_SUBSCRIPTIONS, 0)
+
+
+@pytest.mark.parametrize(
+    ("api", "frame", "message"),
+    [
+        pytest.param(METADATA_0, "ffffffff", "MetadataRequest.topics: null", id="array"),
+        pytest.param(METADATA_0, "fffffffe", r"\(prefix -2\)", id="negative array"),
+        pytest.param(METADATA_0, "00000001 ffff", "MetadataRequestTopic.name: null", id="string"),
+        pytest.param(METADATA_9, "02 00 00 01 01 01 00", "MetadataRequestTopic.name: null",
+                     id="compact string"),
+        pytest.param(SASL_0, "ffffffff", "SaslAuthenticateRequest.auth_bytes: null", id="bytes"),
+        pytest.param(SASL_2, "00 00", "SaslAuthenticateRequest.auth_bytes: null",
+                     id="compact bytes"),
+        pytest.param(CREATE_TOPICS, "00 00000000 00 00", "CreateTopicsRequest.topics: null",
+                     id="compact array"),
+        pytest.param(PRODUCE_3, "fffe", r"transactional_id: null or negative length \(prefix -2\)",
+                     id="negative nullable string"),
+        pytest.param(PRODUCE_3, "ffff 0001 00000000 00000001 0001 61 00000001 00000000 fffffffe",
+                     r"PartitionProduceData.records: .*prefix -2", id="negative records"),
+    ],
+)  # fmt: skip
+def test_null_where_the_schema_has_none_is_refused(
+    api: tuple[int, int], frame: str, message: str
+) -> None:
+    with pytest.raises(WireFormatError, match=message):
+        decode_request(api, frame)
+
+
+def decode_request(api: tuple[int, int], frame: str) -> object:
+    codec = lookup(*api)
+    assert codec is not None
+    return codec.decode_request(bytes.fromhex(frame), 0)
+
+
+def decode_response(api: tuple[int, int], frame: str) -> object:
+    codec = lookup(*api)
+    assert codec is not None
+    return codec.decode_response(bytes.fromhex(frame), 0)
+
+
+@pytest.mark.parametrize(
+    ("api", "frame"),
+    [
+        pytest.param(METADATA_0, "7fffffff", id="structs"),
+        pytest.param(METADATA_9, "ffffffff07", id="compact structs"),
+        pytest.param(DELETE_TOPICS, "ffffffff07", id="strings"),
+        pytest.param(FETCH_7, "ffffffff 00000000 00000000 00000000 00 00000000 00000000"
+                     "00000000 00000001 0001 61 7fffffff", id="numbers"),
+        pytest.param(METADATA_9, "01 00 00 00 ffffffff07", id="tags"),
+    ],
+)  # fmt: skip
+def test_count_that_cannot_fit_is_refused_at_once(api: tuple[int, int], frame: str) -> None:
+    with pytest.raises(WireFormatError, match=r"214748364[67] elements"):
+        decode_request(api, frame)
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        ("8080808080 00", "longer than five bytes"),
+        ("ffffffff7f 00", "above 2147483647"),
+        ("ffffffff08 00", "above 2147483647"),
+    ],
+)
+def test_varint_out_of_range_is_refused(frame: str, message: str) -> None:
+    with pytest.raises(WireFormatError, match=message):
+        decode_request(DELETE_TOPICS, frame)
+
+
+def test_overlong_varint_is_read() -> None:
+    """Kafka: ByteUtils.readUnsignedVarint does not ask for the shortest form."""
+    assert decode_request(DELETE_TOPICS, "81808000 00000000 00") == decode_request(
+        DELETE_TOPICS, "01 00000000 00"
+    )
+
+
+def test_text_that_is_not_utf_8_is_refused() -> None:
+    with pytest.raises(WireFormatError, match="MetadataRequest: a string is not UTF-8"):
+        decode_request(METADATA_0, "00000001 0001 ff")
+
+
+def test_string_longer_than_the_frame_is_refused() -> None:
+    with pytest.raises(WireFormatError, match="99 bytes too early"):
+        decode_request(METADATA_0, "00000001 0064 61")
+
+
+@pytest.mark.parametrize(
+    ("tags", "message"),
+    [
+        pytest.param("02 05 00 04 00", "tag 4 comes after tag 5", id="descending"),
+        pytest.param("02 05 00 05 00", "tag 5 comes after tag 5", id="twice"),
+        pytest.param("01 05 03 00", "tag 5 is longer than the frame", id="too long"),
+        pytest.param("01 05", "ends too early", id="no size"),
+        pytest.param("01 01 09 0000000000000000 00", "finalized_features_epoch: the tag's size",
+                     id="longer than its field"),
+        pytest.param("01 01 07 00000000000000 00", "tag's size", id="shorter than its field"),
+        pytest.param("01 00 01 00", "supported_features: null", id="null in a tag"),
+    ],
+)  # fmt: skip
+def test_malformed_tag_section_is_refused(tags: str, message: str) -> None:
+    api_versions_without_keys = "0000 01 00000000"
+
+    with pytest.raises(WireFormatError, match=message):
+        decode_response((api_keys.API_VERSIONS, 3), api_versions_without_keys + tags)
+
+
+def test_nullable_struct_has_two_prefixes_only() -> None:
+    assert decode_request(DESCRIBE_PARTITIONS, "01 00000000 ff 00") is not None
+    with pytest.raises(WireFormatError, match=r"cursor: .*\(prefix 2\)"):
+        decode_request(DESCRIBE_PARTITIONS, "01 00000000 02 0261 00000000 00 00")
