@@ -7,7 +7,7 @@ its connection with the reason; ApiVersions alone is answered in any version (KI
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import attrs
@@ -18,6 +18,7 @@ from ..net.transmission import Send
 from ..protocol import api_keys
 from ..protocol.codec import ApiVersionCodec, lookup
 from ..protocol.header import decode_request_header, skip_tags
+from ..protocol.messages.api_versions import ApiVersion
 from ..server.request_channel import CloseConnection, NoOp, Request, Response
 from .call import Call
 
@@ -66,16 +67,21 @@ class Apis:
     Args:
         apis: what is served.
         unsupported_api_versions: answers an ApiVersions request of a version nobody knows.
+
+    Attributes:
+        ranges: the served APIs as ApiVersions tells them.
+        calls: how many calls of each API there were.
     """
 
     def __init__(self, apis: Iterable[Api], unsupported_api_versions: Callable[[], Any]) -> None:
         self._apis = {api.key: api for api in apis}
+        self.ranges = [
+            ApiVersion(api_key=api.key, min_version=api.advertised_min, max_version=api.max_version)
+            for api in self._apis.values()
+        ]
         self._unsupported_api_versions = unsupported_api_versions
         self._routes: dict[tuple[int, int], _Route] = {}
         self.calls: Counter[int] = Counter()
-
-    def __iter__(self) -> Iterator[Api]:
-        return iter(self._apis.values())
 
     async def handle(self, request: Request) -> Response | None:
         """Answer one frame (see :data:`trionet.server.handler_pool.Handler`)."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 
 from ...protocol import error_codes
-from ...protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from ..apis import Api
+from ...protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ..call import Call
 from ..state import BrokerState
 
@@ -25,16 +24,11 @@ async def handle(
         and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=error_codes.INVALID_REQUEST)
-    return ApiVersionsResponse(api_keys=[_advertise(api) for api in broker.apis])
+    return ApiVersionsResponse(api_keys=broker.apis.ranges)
 
 
 def unsupported_version(broker: BrokerState) -> ApiVersionsResponse:
     """The answer to a version nobody knows: the error, and all ranges for the next attempt."""
     return ApiVersionsResponse(
-        error_code=error_codes.UNSUPPORTED_VERSION,
-        api_keys=[_advertise(api) for api in broker.apis],
+        error_code=error_codes.UNSUPPORTED_VERSION, api_keys=broker.apis.ranges
     )
-
-
-def _advertise(api: Api) -> ApiVersion:
-    return ApiVersion(api_key=api.key, min_version=api.advertised_min, max_version=api.max_version)
