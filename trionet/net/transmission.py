@@ -121,7 +121,8 @@ class Send:
             return
         chunks = self._chunks
         done = 0
-        while written and written >= len(chunks[done]):
+        # Empty chunks count as written, or a Send would try them again for ever.
+        while written >= len(chunks[done]):
             written -= len(chunks[done])
             done += 1
         del chunks[:done]

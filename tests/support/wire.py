@@ -1,0 +1,142 @@
+"""Raw peers on real loopback sockets: they speak bytes, so they can break every rule."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from types import TracebackType
+from typing import Self
+
+import trio
+
+LOOPBACK = "127.0.0.1"
+_READ_BYTES = 64 * 1024
+
+
+def frame(payload: bytes) -> bytes:
+    """A payload with its size in front, as it travels."""
+    return struct.pack(">i", len(payload)) + payload
+
+
+def tcp_pair(*, receive_buffer_bytes: int | None = None) -> tuple[socket.socket, socket.socket]:
+    """Two connected loopback sockets: the accepted one, and the one that connected.
+
+    Args:
+        receive_buffer_bytes: of the one that connected; None leaves the system's.
+    """
+    with socket.create_server((LOOPBACK, 0)) as listening:
+        far = socket.socket()
+        if receive_buffer_bytes is not None:
+            far.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        far.connect(listening.getsockname())
+        near, _ = listening.accept()
+    return near, far
+
+
+def reset(sock: socket.socket) -> None:
+    """Close a socket so that the other side gets a reset (RST), not an end of stream (FIN)."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.close()
+
+
+class Peer:
+    """The far end of a connection, in trio."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self._socket = trio.socket.from_stdlib_socket(sock)
+
+    @classmethod
+    async def connect(cls, port: int, *, receive_buffer_bytes: int | None = None) -> Self:
+        """Connect to a port of 127.0.0.1."""
+        sock = socket.socket()
+        if receive_buffer_bytes is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        peer = cls(sock)
+        try:
+            await peer._socket.connect((LOOPBACK, port))
+        except BaseException:
+            peer.close()
+            raise
+        return peer
+
+    @property
+    def port(self) -> int:
+        """The local port, by which the other side knows this peer."""
+        port: int = self._socket.getsockname()[1]
+        return port
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        with memoryview(data) as view:
+            sent = 0
+            while sent < len(data):
+                sent += await self._socket.send(view[sent:])
+
+    async def send_frames(self, *payloads: bytes) -> None:
+        """Send frames in one go, so that small ones arrive together."""
+        await self.send(b"".join(map(frame, payloads)))
+
+    async def receive(self, count: int) -> bytes:
+        """Exactly `count` bytes; EOFError if the stream ends before."""
+        received = bytearray()
+        while len(received) < count:
+            data = await self._socket.recv(min(count - len(received), _READ_BYTES))
+            if not data:
+                raise EOFError(f"the stream ended after {len(received)} of {count} bytes")
+            received += data
+        return bytes(received)
+
+    async def receive_frame(self) -> bytes:
+        """The payload of the next frame."""
+        (size,) = struct.unpack(">i", await self.receive(4))
+        return await self.receive(size)
+
+    async def receive_to_end(self) -> bytes:
+        """Everything up to the end of the connection, be it an end of stream or a reset."""
+        received = bytearray()
+        while True:
+            try:
+                data = await self._socket.recv(_READ_BYTES)
+            except ConnectionError:
+                return bytes(received)
+            if not data:
+                return bytes(received)
+            received += data
+
+    def finish(self) -> None:
+        """Send no more, but go on receiving (FIN)."""
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def reset(self) -> None:
+        """Close with a reset (RST)."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._socket.close()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def open_sockets() -> set[str]:
+    """The sockets and pollers that this process has open, by number and identity."""
+    found = set()
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{number}")
+        except FileNotFoundError:
+            continue  # the descriptor that listed the folder
+        if target.startswith(("socket:", "anon_inode:[eventpoll]")):
+            found.add(f"{number} {target}")
+    return found
