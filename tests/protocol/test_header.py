@@ -167,7 +167,13 @@ def test_large_buffers_and_ranges_stay_as_they_are() -> None:
 def test_small_range_is_not_joined() -> None:
     ranged = Range(3)
 
-    assert frame([b"a", ranged]) == [b"\0\0\0\x04a", ranged]
+    assert frame([b"a", ranged, b"b"]) == [b"\0\0\0\x05a", ranged, b"b"]
+
+
+def test_range_may_be_the_last() -> None:
+    ranged = Range(JOINED_BYTES_MAX)
+
+    assert frame([b"a", ranged]) == [struct.pack(">i", JOINED_BYTES_MAX + 1) + b"a", ranged]
 
 
 def test_empty_ranges_are_left_out() -> None:

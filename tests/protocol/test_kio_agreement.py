@@ -13,13 +13,12 @@ The known differences to kio, and why they do not show here:
 from __future__ import annotations
 
 import importlib
-import os
 import random
+import time
 
 import pytest
 
 from protocol.generator.apis import APIS, DATA
-from protocol.generator.schema import load_api
 from protocol.kio_values import (
     codec_functions,
     entity_class,
@@ -28,22 +27,34 @@ from protocol.kio_values import (
     to_message,
     write_entity,
 )
+from protocol.samples import api_of
 
-#: Random messages for each (message, version); more of them by the environment variable.
-ROUNDS = int(os.environ.get("TRIONET_PROTOCOL_ROUNDS", "6"))
-SEED = int(os.environ.get("TRIONET_PROTOCOL_SEED", "20240229"))
+#: Random messages for each (message, version) in the gate.
+ROUNDS = 6
 
 
 @pytest.mark.parametrize("module_name", [*APIS, *DATA])
 def test_every_version_reads_and_writes_what_kio_does(module_name: str) -> None:
-    api = load_api(module_name)
+    compare(module_name, "gate", ROUNDS)
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("module_name", [*APIS, *DATA])
+def test_many_more_messages(module_name: str) -> None:
+    seed = str(time.monotonic_ns())
+    print(f"seed {seed}")  # shown with the failure
+    compare(module_name, seed, 100 * ROUNDS)
+
+
+def compare(module_name: str, seed: str, rounds: int) -> None:
+    api = api_of(module_name)
     module = importlib.import_module(f"trionet.protocol.messages.{module_name}")
     for message in api.messages.values():
         for version, struct in message.versions.items():
             decode, encode = codec_functions(module, message, version)
             cls = entity_class(module_name, version, message.side)
-            rng = random.Random(f"{SEED} {message.name} {version}")
-            for _ in range(ROUNDS):
+            rng = random.Random(f"{seed} {message.name} {version}")
+            for _ in range(rounds):
                 entity = random_entity(cls, rng)
                 wire = write_entity(entity)
                 expected = to_message(entity, struct, module)

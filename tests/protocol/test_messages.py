@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 from typing import Any, cast
 
@@ -61,6 +62,9 @@ def test_defaults_are_the_schemas_and_lists_are_fresh() -> None:
     assert (request.max_bytes, request.session_epoch, request.rack_id) == (2**31 - 1, -1, "")
     assert request.topics == []
     assert request.topics is not FetchRequest().topics
+    assert "topics: list[FetchTopic] = UNSET" in str(inspect.signature(FetchRequest)).replace(
+        "'", ""
+    )
 
 
 def test_null_is_not_the_default_of_a_nullable_list() -> None:
