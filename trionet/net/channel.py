@@ -32,6 +32,8 @@ class Channel:
     Attributes:
         id: the connection id, unique in its Selector.
         staged: whole frames that were read and not yet handed out.
+        has_staged: whether a poll can make progress here without another byte from the socket:
+            with a staged frame, or with the error behind the last of them.
         send: the Send in progress, if any.
         is_muted: nothing is read or handed out until the owner unmutes the channel.
         interest: what the poller watches for, a mask of the readiness bits.
@@ -49,6 +51,7 @@ class Channel:
         "close_detail",
         "close_reason",
         "fd",
+        "has_staged",
         "id",
         "interest",
         "is_muted",
@@ -65,6 +68,7 @@ class Channel:
         self._write = transport.write
         self._decoder = FrameDecoder(frame_bytes_max)
         self.staged: deque[Frame] = self._decoder.frames
+        self.has_staged = False
         self.send: Send | None = None
         self.is_muted = False
         self.interest = 0
@@ -77,11 +81,6 @@ class Channel:
     @property
     def is_open(self) -> bool:
         return self.close_reason is None
-
-    @property
-    def has_something_to_hand_out(self) -> bool:
-        """Whether a poll can make progress here without another byte from the socket."""
-        return bool(self.staged) or self._decoder.error is not None
 
     def begin_send(self, send: Send) -> bool:
         """Make ``send`` the Send in progress and write what the socket takes now.
@@ -97,6 +96,9 @@ class Channel:
             raise LocalProtocolError(
                 f"channel {self.id} already has a Send in progress; one at a time"
             )
+        self.bytes_sent += send.write_at_once(self._write)
+        if not send.remaining:
+            return True
         self.send = send
         return self.write()
 
@@ -166,11 +168,15 @@ class Channel:
         Raises:
             InvalidReceiveError: none is left, and the stream behind them is not valid.
         """
-        if self.staged:
-            return self.staged.popleft()
-        if self._decoder.error is not None:
-            raise self._decoder.error
-        return None
+        staged, error = self.staged, self._decoder.error
+        if not staged:
+            self.has_staged = False
+            if error is not None:
+                raise error
+            return None
+        frame = staged.popleft()
+        self.has_staged = bool(staged) or error is not None
+        return frame
 
     @property
     def end_of_stream_reason(self) -> CloseReason:

@@ -32,23 +32,33 @@ class FrameDecoder:
 
     Args:
         frame_bytes_max: largest payload that is accepted, in bytes.
+
+    Attributes:
+        frames: whole frames, to be taken from the left.
+        error: set when a size is not allowed; nothing is decoded after it.
+        is_inside_frame: whether the stream would end in mid-frame if it ended now.
     """
 
-    __slots__ = ("_filled", "_head", "_payload", "_size", "error", "frame_bytes_max", "frames")
+    __slots__ = (
+        "_filled",
+        "_head",
+        "_payload",
+        "_size",
+        "error",
+        "frame_bytes_max",
+        "frames",
+        "is_inside_frame",
+    )
 
     def __init__(self, frame_bytes_max: int) -> None:
         self.frame_bytes_max = frame_bytes_max
         self.frames: deque[Frame] = deque()
         self.error: InvalidReceiveError | None = None
+        self.is_inside_frame = False
         self._head = b""  # fewer than the four bytes of a size
         self._payload: bytearray | None = None
         self._size = 0
         self._filled = 0
-
-    @property
-    def is_inside_frame(self) -> bool:
-        """Whether the stream would end in the middle of a frame if it ended now."""
-        return bool(self._head) or self._payload is not None
 
     @property
     def wants_fill(self) -> bool:
@@ -103,10 +113,12 @@ class FrameDecoder:
             else:
                 self._begin_payload(data, start, size)
                 return
-        if self.error is None and position < available:
+        if self.error is None:
             self._head = data[position:]
+        self.is_inside_frame = bool(self._head)
 
     def _begin_payload(self, data: bytes, start: int, size: int) -> None:
+        self.is_inside_frame = True
         self._size = size
         self._filled = len(data) - start
         self._payload = bytearray(min(size, max(BUFFER_BYTES_FIRST, self._filled)))
@@ -125,6 +137,7 @@ class FrameDecoder:
             assert self._payload is not None
             self.frames.append(self._payload)
             self._payload = None
+            self.is_inside_frame = False
 
 
 def _invalid_size(size: int, frame_bytes_max: int) -> InvalidReceiveError:

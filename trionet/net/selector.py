@@ -147,7 +147,7 @@ class Selector:
         if not channel.is_muted or channel.close_reason is not None:
             return
         channel.is_muted = False
-        if channel.has_something_to_hand_out:
+        if channel.has_staged:
             self._with_staged[channel] = None
         if not channel.interest & READ:
             self._watch(channel, channel.interest | READ)
@@ -209,17 +209,18 @@ class Selector:
         if self._with_staged and not self._is_paused:
             staged, self._with_staged = self._with_staged, {}
         by_fd = self._by_fd
+        reads = 0 if self._is_paused else READ
         for fd, bits in events:
             channel = by_fd.get(fd)
-            if channel is None or channel in staged:
+            if channel is None or (staged and channel in staged):
                 continue
-            if bits == READ and not channel.is_muted and not self._is_paused:
-                self._receive(channel, channel.receive)
+            if bits == reads and not channel.is_muted:
+                self._receive(channel)
             else:
                 self._on_event(channel, bits)
         for channel in staged:
             if not channel.is_muted:
-                self._receive(channel, channel.take_staged)
+                self._take_staged(channel)
         result, self._result = self._result, PollResult()
         return result
 
@@ -228,10 +229,10 @@ class Selector:
             return False
         return self._is_paused or not self._with_staged
 
-    def _receive(self, channel: Channel, take: Callable[[], Frame | None]) -> None:
-        """Take one frame of a channel, from its socket or from those that are staged."""
+    def _receive(self, channel: Channel) -> None:
+        """Take one frame of a channel from its socket, if one is there."""
         try:
-            frame = take()
+            frame = channel.receive()
         except BlockingIOError:
             return
         except Exception as error:  # boundary: one channel's step
@@ -239,8 +240,20 @@ class Selector:
             return
         if frame is not None:
             self._result.completed_receives.append((channel, frame))
-            if channel.has_something_to_hand_out:
+            if channel.has_staged:
                 self._with_staged[channel] = None
+
+    def _take_staged(self, channel: Channel) -> None:
+        """Take one frame of those that came with an earlier one."""
+        try:
+            frame = channel.take_staged()
+        except InvalidReceiveError as error:
+            self._disconnect_for(channel, error)
+            return
+        if frame is not None:
+            self._result.completed_receives.append((channel, frame))
+        if channel.has_staged:
+            self._with_staged[channel] = None
 
     def _on_event(self, channel: Channel, bits: int) -> None:
         if bits & WRITE and channel.send is not None:
@@ -249,7 +262,7 @@ class Selector:
             if channel.is_muted or self._is_paused:
                 self._on_unwanted_read(channel, bits)
             else:
-                self._receive(channel, channel.receive)
+                self._receive(channel)
 
     def _on_unwanted_read(self, channel: Channel, bits: int) -> None:
         """Data, or the end, of a channel that is not being read.
