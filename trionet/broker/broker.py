@@ -156,11 +156,20 @@ async def open_broker(
     """
     given = {"listeners": "PLAINTEXT://127.0.0.1:0", **(settings or {}), **keywords}
     config = BrokerConfig.from_settings(given)
+    _report_settings(config)
     with raise_single_error():
         async with AsyncExitStack() as stack:
             state = await _open_state(config, stack)
             monitor = stack.enter_context(LoopMonitor())
             yield await _start(state, stack, monitor)
+
+
+def _report_settings(config: BrokerConfig) -> None:
+    """Say once which settings have no effect: accepted is not the same as applied."""
+    if config.without_meaning:
+        logger.info("without meaning on one node: %s", ", ".join(config.without_meaning))
+    if config.not_applied:
+        logger.warning("not applied by this version: %s", ", ".join(config.not_applied))
 
 
 async def _open_state(config: BrokerConfig, stack: AsyncExitStack) -> BrokerState:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import attrs
@@ -19,6 +20,7 @@ from ..protocol import error_codes
 from .apis import Apis
 from .config import BrokerConfig
 from .config_topic_keys import topic_config, topic_keys_not_applied
+from .database import DatabaseError
 from .delayed import Purgatory
 from .fetch_sessions import FetchSessionCache
 from .log import Log, LogConfig, LogFolder
@@ -36,6 +38,16 @@ def _operations(*codes: int) -> int:
 # Without an authorizer everybody may do everything (Kafka: AclEntry.supportedOperations).
 TOPIC_OPERATIONS = _operations(3, 4, 5, 6, 7, 8, 10, 11)
 CLUSTER_OPERATIONS = _operations(5, 7, 8, 9, 10, 11, 12)
+
+
+@contextmanager
+def _storage_errors() -> Iterator[None]:
+    """Tell a client of a failing disk in Kafka's words, and the operator in ours."""
+    try:
+        yield
+    except (DatabaseError, OSError) as error:
+        logger.warning("storage error: %s", error)
+        raise ApiError(error_codes.KAFKA_STORAGE_ERROR, str(error)) from error
 
 
 class BrokerState:
@@ -131,6 +143,15 @@ class BrokerState:
         self.unflushed[log] = None
         self.purgatory.notify(log, size)
 
+    async def next_producer_id(self) -> int:
+        """A producer id that was never given before.
+
+        Raises:
+            ApiError: the database cannot be written.
+        """
+        with _storage_errors():
+            return await self.producer_ids.next_id()
+
     # Topics.
 
     def log_config(self, overrides: Mapping[str, str]) -> LogConfig:
@@ -146,8 +167,9 @@ class BrokerState:
             ApiError: it exists, or what was asked for is not allowed.
         """
         async with self._changing_topics:
-            topic = await self.topics.create(name, **settings)
-            await self._create_logs(topic)
+            with _storage_errors():
+                topic = await self.topics.create(name, **settings)
+                await self._create_logs(topic)
         if ignored := topic_keys_not_applied(topic.configs):
             logger.warning("topic %s: not applied by this version: %s", name, ", ".join(ignored))
         return topic
@@ -173,10 +195,12 @@ class BrokerState:
             ApiError: it is gone already.
         """
         async with self._changing_topics:
-            await self.topics.delete(topic)
+            with _storage_errors():
+                await self.topics.delete(topic)
             for partition in range(topic.partitions):
                 log = self._logs.get((topic.name, partition))
-                await self.folder.delete(topic.name, partition)
+                with _storage_errors():
+                    await self.folder.delete(topic.name, partition)
                 if log is not None:
                     self.unflushed.pop(log, None)
                     self.purgatory.complete_all(log)

@@ -65,8 +65,10 @@ def broker(
 
     async def serve() -> None:
         async with open_broker(settings, **keywords) as running:
+            token = trio.lowlevel.current_trio_token()
             stop = trio.Event()
-            started.set_result((ThreadedBroker(running, trio.lowlevel.current_trio_token()), stop))
+            threaded = ThreadedBroker(running, token)
+            started.set_result((threaded, lambda: token.run_sync_soon(stop.set)))
             await stop.wait()
 
     ended: Future[None] = Future()

@@ -5,6 +5,7 @@ Ids are never given twice, restarts included. Gap: no transactions; a transactio
 
 from __future__ import annotations
 
+from ...errors import ApiError
 from ...protocol import error_codes
 from ...protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ..call import Call
@@ -16,4 +17,7 @@ async def handle(
 ) -> InitProducerIdResponse:
     if request.transactional_id is not None:
         return InitProducerIdResponse(error_code=error_codes.INVALID_REQUEST, producer_epoch=-1)
-    return InitProducerIdResponse(producer_id=await broker.producer_ids.next_id())
+    try:
+        return InitProducerIdResponse(producer_id=await broker.next_producer_id())
+    except ApiError as error:
+        return InitProducerIdResponse(error_code=error.error_code, producer_epoch=-1)
