@@ -134,7 +134,9 @@ class Channel:
         elif not count:
             raise EOFError
         decoder.receive_data(data)
-        if decoder.wants_fill and count == READ_BYTES:
+        if decoder.wants_fill and count == READ_BYTES and not decoder.frames:
+            # With whole frames before it, those go out first: an end of the stream that showed
+            # here would overtake them.
             self._fill_large_frame()
         return self.take_staged()
 
