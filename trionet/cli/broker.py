@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 
 import trio
 
+from .._util import raise_single_error
 from ..broker.broker import Broker, open_broker
 from ..broker.properties import read_properties
 from ..errors import TrionetError
@@ -98,7 +99,10 @@ def _settings(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 async def _serve(settings: dict[str, object]) -> None:
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    with (
+        raise_single_error(),
+        trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals,
+    ):
         async with trio.open_nursery() as nursery:
             stop = trio.Event()
             nursery.start_soon(_watch_signals, signals, stop, nursery.cancel_scope)
