@@ -185,6 +185,24 @@ def test_decoder_knows_whether_the_stream_may_end_here(data: bytes, expected: bo
     assert expected == decoder.is_inside_frame
 
 
+@given(payload_lists, cuts)
+def test_stream_may_end_exactly_where_a_frame_does(
+    payloads: list[bytes], positions: list[int]
+) -> None:
+    stream = b"".join(map(frame, payloads))
+    ends = {0}
+    for payload in payloads:
+        ends.add(max(ends) + 4 + len(payload))
+    decoder = FrameDecoder(LIMIT)
+
+    fed = 0
+    for piece in split(stream, positions):
+        decoder.receive_data(piece)
+        fed += len(piece)
+
+        assert decoder.is_inside_frame is (fed not in ends)
+
+
 def test_large_frame_is_filled_in_place() -> None:
     decoder = decoder_with(frame(bytes(10) + b"abcdef")[:14])
     assert decoder.wants_fill

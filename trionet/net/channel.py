@@ -89,7 +89,8 @@ class Channel:
             Whether it is complete already.
 
         Raises:
-            LocalProtocolError: another one is in progress (Kafka: KafkaChannel.setSend).
+            LocalProtocolError: another one is in progress (Kafka: KafkaChannel.setSend), or this
+                one is complete.
             OSError: the connection failed.
         """
         if self.send is not None:

@@ -115,7 +115,7 @@ class FrameDecoder:
                 return
         if self.error is None:
             self._head = data[position:]
-        self.is_inside_frame = bool(self._head)
+        self.is_inside_frame = bool(self._head) or self._payload is not None
 
     def _begin_payload(self, data: bytes, start: int, size: int) -> None:
         self.is_inside_frame = True

@@ -122,8 +122,8 @@ class Selector:
             the channel failed.
 
         Raises:
-            LocalProtocolError: the channel has a Send in progress (it is closed then), or is
-                closed.
+            LocalProtocolError: the channel is closed, or has a Send in progress, or this Send was
+                written before; an open channel is closed for it.
         """
         if channel.close_reason is not None:
             raise LocalProtocolError(f"channel {channel.id} is closed")
@@ -132,9 +132,13 @@ class Selector:
                 return True
             self._watch(channel, channel.interest | WRITE)
         except LocalProtocolError as error:
-            self._disconnect(channel, CloseReason.SECOND_SEND, str(error))
+            is_second = channel.send is not None
+            reason = CloseReason.SECOND_SEND if is_second else CloseReason.ERROR
+            self._disconnect(channel, reason, str(error))
             raise
         except OSError as error:
+            self._disconnect(channel, CloseReason.SEND_FAILED, str(error))
+        except Exception as error:  # boundary: one channel's step
             self._disconnect_for(channel, error)
         return False
 

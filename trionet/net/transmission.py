@@ -86,10 +86,13 @@ class Send:
             The number of bytes written.
 
         Raises:
+            LocalProtocolError: the Send was already complete.
             OSError: the connection failed.
         """
         chunks = self._chunks
         if len(chunks) != 1 or chunks[0].__class__ is not bytes:
+            if not self.remaining:
+                raise LocalProtocolError("this Send is complete; it cannot be written again")
             return 0
         try:
             count = write(chunks[0])
