@@ -7,7 +7,7 @@ These run once per request on the broker, so they are written by hand: a header 
 from __future__ import annotations
 
 import struct
-from typing import Final, cast
+from typing import Final
 
 from trionet.errors import LocalProtocolError, WireFormatError
 from trionet.protocol.codec import ApiVersionCodec
@@ -158,7 +158,7 @@ def frame(chunks: list[Chunk]) -> list[Chunk]:
     prefix = _put_untagged(size)
     if size <= JOINED_BYTES_MAX:
         try:
-            return [prefix + b"".join(cast(list[bytes], chunks))]
+            return [prefix + b"".join(chunks)]  # type: ignore[arg-type]  # the TypeError tells
         except TypeError:  # a chunk that is no bytes-like object
             pass
     return _group(prefix, chunks)
@@ -166,11 +166,11 @@ def frame(chunks: list[Chunk]) -> list[Chunk]:
 
 def _group(prefix: bytes, chunks: list[Chunk]) -> list[Chunk]:
     framed: list[Chunk] = []
-    run = [prefix]
+    run: list[bytes | bytearray | memoryview] = [prefix]
     for chunk in chunks:
         size = len(chunk)
         if size <= JOINED_BYTES_MAX and isinstance(chunk, _BYTES_LIKE):
-            run.append(cast(bytes, chunk))
+            run.append(chunk)
         elif size:
             if run:
                 framed.append(b"".join(run))
