@@ -33,6 +33,8 @@ VENV = ROOT / ".venv"
 SCRIPTS = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = SCRIPTS / ("python.exe" if os.name == "nt" else "python")
 OLDEST_PYTHON = (3, 11)
+# Not sys.executable: that may be the Python of the very environment that is made anew.
+STARTER = getattr(sys, "_base_executable", sys.executable)
 
 
 class SetupFailed(Exception):
@@ -73,7 +75,7 @@ def prepare(extra: str) -> None:
     with _locked(VENV / "lock"):
         if _stamp(extra) == _expected_stamp():
             return  # made while we waited
-        with _Progress("trionet: setting up .venv (once, about half a minute)") as progress:
+        with _Progress("trionet: setting up .venv (once)") as progress:
             _make_environment(progress)
             _install(extra, progress)
             _write(_stamp_file(extra), _expected_stamp())
@@ -88,13 +90,12 @@ def _make_environment(progress: _Progress) -> None:
             shutil.rmtree(path)
         elif path.name != "lock":
             path.unlink()
-    # Not sys.executable: that may be the environment's own Python, which is gone by now.
-    create = [getattr(sys, "_base_executable", sys.executable), "-m", "venv"]
+    create = [STARTER, "-m", "venv"]
     if find_spec("ensurepip") is None:
         # Debian splits ensurepip off into python3-venv; the pip of this Python can do its work.
         if find_spec("pip") is None:
             raise SetupFailed(
-                f"{sys.executable} comes without pip and ensurepip; install them first: "
+                f"{STARTER} comes without pip and ensurepip; install them first: "
                 "apt-get install python3-venv (Debian, Ubuntu), or use a Python from python.org"
             )
         create.append("--without-pip")
@@ -105,7 +106,7 @@ def _make_environment(progress: _Progress) -> None:
 def _install(extra: str, progress: _Progress) -> None:
     pip = [str(PYTHON), "-m", "pip"]
     if not any(VENV.glob("[Ll]ib/**/site-packages/pip")):
-        pip = [sys.executable, "-m", "pip", "--python", str(PYTHON)]
+        pip = [STARTER, "-m", "pip", "--python", str(PYTHON)]
     options = ["--disable-pip-version-check", "--no-input", "--progress-bar=off"]
     # Compiling is left to the first import: most of what is installed here is never imported.
     progress.run([*pip, "install", *options, "--no-compile", "--editable", f"{ROOT}[{extra}]"])
@@ -149,6 +150,7 @@ def _write(path: Path, text: str) -> None:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     with path.open("w") as file:
+        os.set_inheritable(file.fileno(), True)
         if fcntl is not None:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -182,6 +184,7 @@ class _Progress:
         output = []
         with subprocess.Popen(
             command,
+            close_fds=False,  # the tool holds the lock too, also when this process is killed
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

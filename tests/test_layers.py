@@ -38,7 +38,6 @@ LEVELS = {
 #: What a folder must not touch although it is not ours: I/O, and the clock.
 FOREIGN = {
     "protocol": {"trio", "socket", "select", "ssl", "time"},
-    "metrics": {"trio", "socket", "select"},
 }
 
 #: What everybody may take from the root, which is loaded before anything else.
