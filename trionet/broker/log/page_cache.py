@@ -16,7 +16,7 @@ PROBE_BYTES = 131072
 _WARM_BYTES = 1048576
 
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
-_NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)
+_NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
 
 
 def is_page_cached(file: LogFile, position: int) -> bool:

@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import weakref
+from pathlib import Path
+
+import pytest
+
+from trionet.broker.log import Directory, FolderDirectory, LogFile, MemoryDirectory
+from trionet.broker.log.directory import SeekingLogFile, log_file
+from trionet.broker.log.memory_directory import unlinked_file
+from trionet.errors import ConfigError
+
+
+def test_created_file_is_empty_and_writable_at_any_position(directory: Directory) -> None:
+    file = directory.create("a.log")
+    written = file.write_at(0, [b"one", memoryview(b"two")])
+    file.write_at(3, [b"TWO"])
+
+    assert 6 == written
+    assert b"oneTWO" == file.read_at(0, 100)
+    assert b"eT" == file.read_at(2, 2)
+    assert b"" == file.read_at(6, 10)
+    assert 6 == file.size() == directory.size("a.log")
+
+
+def test_creating_a_file_again_empties_it(directory: Directory) -> None:
+    directory.create("a.log").write_at(0, [b"old"])
+
+    assert 0 == directory.create("a.log").size()
+
+
+def test_opening_a_missing_file_does_not_create_it(directory: Directory) -> None:
+    with pytest.raises(FileNotFoundError):
+        directory.open("a.log")
+
+    assert [] == directory.names()
+
+
+def test_opened_file_has_what_was_written_under_its_name(directory: Directory) -> None:
+    directory.write("a", 0, b"content")
+
+    assert b"content" == directory.open("a").read_at(0, 100)
+
+
+def test_removed_file_stays_readable_while_somebody_holds_it(directory: Directory) -> None:
+    file = directory.create("a.log")
+    file.write_at(0, [b"kept"])
+    directory.remove("a.log")
+
+    assert [] == directory.names()
+    assert b"kept" == file.read_at(0, 4)
+
+
+def test_descriptor_closes_with_the_last_reference(directory: Directory) -> None:
+    file = directory.create("a.log")
+    directory.remove("a.log")
+    descriptor, gone = file.fileno(), weakref.ref(file)
+    del file
+    gc.collect()
+
+    assert gone() is None
+    with pytest.raises(OSError):
+        os.fstat(descriptor)
+
+
+def test_descriptors_work_with_sendfile(directory: Directory, tmp_path: Path) -> None:
+    file = directory.create("a.log")
+    file.write_at(0, [b"0123456789"])
+    out = os.open(tmp_path / "out", os.O_RDWR | os.O_CREAT)
+    try:
+        sent = os.sendfile(out, file.fileno(), 2, 5)
+        got = os.pread(out, 100, 0)
+    finally:
+        os.close(out)
+
+    assert (5, b"23456") == (sent, got)
+
+
+def test_truncate_cuts_open_and_closed_files(directory: Directory) -> None:
+    file = directory.create("a.log")
+    file.write_at(0, [b"0123456789"])
+    file.truncate(6)
+    directory.truncate("a.log", 4)
+    directory.write("b", 0, b"0123456789")
+    directory.truncate("b", 3)
+
+    assert b"0123" == directory.read("a.log")
+    assert b"012" == directory.read("b")
+
+
+def test_read_gives_a_part_of_a_file(directory: Directory) -> None:
+    directory.write("a", 0, b"0123456789")
+
+    assert b"0123456789" == directory.read("a")
+    assert b"789" == directory.read("a", 7)
+    assert b"34" == directory.read("a", 3, 2)
+
+
+def test_write_fills_a_gap_with_zeros(directory: Directory) -> None:
+    directory.write("a", 3, b"x")
+    directory.write("a", 1, b"yz")
+
+    assert b"\0yzx" == directory.read("a")
+
+
+def test_replace_gives_a_new_content_and_leaves_no_draft(directory: Directory) -> None:
+    directory.write("a", 0, b"a long old content")
+    directory.replace("a", b"new")
+
+    assert b"new" == directory.read("a")
+    assert ["a"] == directory.names()
+
+
+def test_removing_a_missing_file_is_no_error(directory: Directory) -> None:
+    directory.remove("missing")
+
+    assert [] == directory.names()
+
+
+@pytest.mark.parametrize("method", ["read", "size", "sync_file", "open", "modified_ms"])
+def test_missing_files_are_told(directory: Directory, method: str) -> None:
+    with pytest.raises(FileNotFoundError):
+        getattr(directory, method)("missing")
+
+
+def test_names_and_folders_are_listed_apart_and_sorted(directory: Directory) -> None:
+    directory.write("b", 0, b"")
+    directory.write("a", 0, b"")
+    directory.folder("z").write("inner", 0, b"")
+    directory.folder("y")
+
+    assert ["a", "b"] == directory.names()
+    assert ["y", "z"] == directory.folders()
+    assert ["inner"] == directory.folder("z").names()
+
+
+def test_moved_folder_keeps_its_files_and_frees_its_name(directory: Directory) -> None:
+    child = directory.folder("old")
+    child.write("a", 0, b"content")
+    child.move_to("new")
+    directory.folder("old")
+    child.write("b", 0, b"")
+
+    assert ["new", "old"] == directory.folders()
+    assert [] == directory.folder("old").names()
+    assert ["a", "b"] == child.names() == directory.folder("new").names()
+
+
+def test_removed_folder_is_gone_with_its_content(directory: Directory) -> None:
+    directory.folder("a").write("file", 0, b"")
+    directory.remove_folder("a")
+
+    assert [] == directory.folders()
+    assert [] == directory.folder("a").names()
+
+
+def test_everything_can_be_synced(directory: Directory) -> None:
+    file = directory.create("a")
+    file.write_at(0, [b"x"])
+    file.sync()
+    directory.sync_file("a")
+    directory.sync()
+
+    assert b"x" == directory.read("a")
+
+
+def test_memory_has_no_path_and_the_disk_has_one(tmp_path: Path) -> None:
+    on_disk = FolderDirectory(tmp_path / "deep" / "folder")
+
+    assert (True, str(tmp_path / "deep" / "folder")) == (on_disk.is_durable, on_disk.path)
+    assert (False, None) == (MemoryDirectory().is_durable, MemoryDirectory().path)
+
+
+def test_memory_knows_no_times_and_the_disk_does(folder: FolderDirectory) -> None:
+    memory = MemoryDirectory()
+    memory.write("a", 0, b"")
+    folder.write("a", 0, b"")
+    os.utime(Path(folder.path) / "a", ns=(0, 1_234_000_000))
+
+    assert memory.modified_ms("a") is None
+    assert 1234 == folder.modified_ms("a")
+
+
+def test_memory_folder_without_a_parent_cannot_be_renamed() -> None:
+    with pytest.raises(ValueError, match="parent"):
+        MemoryDirectory().move_to("x")
+
+
+def test_second_lock_of_a_folder_is_refused_until_the_first_is_gone(
+    folder: FolderDirectory,
+) -> None:
+    lock = folder.lock()
+    with pytest.raises(ConfigError, match="in use by another broker"):
+        FolderDirectory(folder.path).lock()
+    del lock
+
+    assert FolderDirectory(folder.path).lock().fileno() >= 0
+
+
+def test_lock_holds_against_another_process(folder: FolderDirectory) -> None:
+    program = (
+        "from trionet.broker.log import FolderDirectory\n"
+        "from trionet.errors import ConfigError\n"
+        f"try: FolderDirectory({folder.path!r}).lock()\n"
+        "except ConfigError: print('refused')\n"
+    )
+    lock = folder.lock()
+    refused = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    del lock
+
+    assert "refused\n" == refused.stdout
+
+
+def files_of_each_kind(tmp_path: Path) -> list[LogFile]:
+    descriptor = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
+    return [unlinked_file(), SeekingLogFile(descriptor), log_file(os.memfd_create("m"))]
+
+
+def test_all_kinds_of_files_write_and_read_at_positions(tmp_path: Path) -> None:
+    for file in files_of_each_kind(tmp_path):
+        assert 7 == file.write_at(2, [b"abc", bytearray(b"defg")])
+        assert b"\0\0abcdefg" == file.read_at(0, 100)
+        assert b"cd" == file.read_at(4, 2)
+        file.truncate(3)
+        assert (3, b"a") == (file.size(), file.read_at(2, 10))
+
+
+def test_memory_without_memfd_is_an_unlinked_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "memfd_create")
+    file = MemoryDirectory().create("a.log")
+    file.write_at(0, [b"x"])
+
+    assert file.in_memory
+    assert (b"x", 0) == (file.read_at(0, 1), os.fstat(file.fileno()).st_nlink)
+
+
+def test_systems_without_positioned_writes_seek(
+    monkeypatch: pytest.MonkeyPatch, folder: FolderDirectory
+) -> None:
+    monkeypatch.delattr(os, "pwritev")
+    file = folder.create("a.log")
+    file.write_at(3, [b"x"])
+
+    assert isinstance(file, SeekingLogFile)
+    assert b"\0\0\0x" == folder.read("a.log")

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+import trio
+from support.logs import batch, headers, stored
+
+from trionet.broker.log import FolderDirectory, Log, LogConfig, LogFile, MemoryDirectory, Stop
+from trionet.errors import ApiError
+from trionet.protocol.error_codes import KAFKA_STORAGE_ERROR
+
+NOW = 5_000
+ONE = batch()
+
+
+class FailingFile(LogFile):
+    __slots__ = ()
+
+    def sync(self) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+class FailingDisk(FolderDirectory):
+    """A folder on a disk that takes writes and cannot keep them."""
+
+    def create(self, name: str) -> LogFile:
+        file = super().create(name)
+        return FailingFile(os.dup(file.fileno()))
+
+
+async def test_recovery_point_follows_a_flush_and_nothing_else(folder: FolderDirectory) -> None:
+    log = Log.open(folder, now_ms=NOW)
+    log.append(ONE * 3, NOW)
+    before = (log.recovery_point, log.unflushed_messages)
+    await log.flush()
+
+    assert (0, 3) == before
+    assert (3, 0) == (log.recovery_point, log.unflushed_messages)
+
+
+async def test_flush_up_to_an_offset_that_is_durable_does_nothing(folder: FolderDirectory) -> None:
+    log = Log.open(folder, now_ms=NOW)
+    log.append(ONE, NOW)
+    await log.flush()
+    log.append(ONE, NOW)
+    await log.flush(1)
+
+    assert 1 == log.recovery_point
+    await log.flush(2)
+    assert 2 == log.recovery_point
+
+
+async def test_flush_beyond_the_end_is_a_flush_to_the_end(folder: FolderDirectory) -> None:
+    log = Log.open(folder, now_ms=NOW)
+    log.append(ONE, NOW)
+    await log.flush(10**6)
+
+    assert 1 == log.recovery_point
+
+
+async def test_many_flushes_at_once(folder: FolderDirectory) -> None:
+    log = Log.open(folder, LogConfig(segment_bytes=5 * len(ONE)), now_ms=NOW)
+
+    async def produce() -> None:
+        for _ in range(10):
+            last = log.append(ONE, NOW).last_offset
+            await log.flush()
+            assert log.recovery_point > last
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(10):
+            nursery.start_soon(produce)
+
+    assert 100 == log.recovery_point == log.end_offset
+
+
+async def test_memory_is_always_as_durable_as_it_gets() -> None:
+    log = Log.open(MemoryDirectory(), LogConfig(flush_messages=1), now_ms=NOW)
+    log.append(ONE, NOW)
+
+    assert (1, 0) == (log.recovery_point, log.unflushed_messages)
+    assert not log.must_flush
+    assert log.flush_due(NOW + 10**9) is None
+    with trio.testing.assert_checkpoints():
+        await log.flush()
+
+
+async def test_flush_is_due_by_the_number_of_records(folder: FolderDirectory) -> None:
+    log = Log.open(folder, LogConfig(flush_messages=3), now_ms=NOW)
+    log.append(batch(2), NOW)
+    early = (log.must_flush, log.flush_due(NOW))
+    log.append(batch(2), NOW)
+
+    assert (False, None) == early
+    assert (True, 4) == (log.must_flush, log.flush_due(NOW))
+    await log.flush()
+    assert (False, None) == (log.must_flush, log.flush_due(NOW))
+
+
+async def test_flush_is_due_by_the_age_of_the_oldest_record(folder: FolderDirectory) -> None:
+    log = Log.open(folder, LogConfig(flush_ms=100), now_ms=NOW)
+
+    assert log.flush_due(NOW + 10**6) is None
+    log.append(ONE, NOW)
+    log.append(ONE, NOW + 99)
+    assert log.flush_due(NOW + 99) is None
+    assert 2 == log.flush_due(NOW + 100)
+    await log.flush()
+    assert log.flush_due(NOW + 10**6) is None
+    log.append(ONE, NOW + 200)
+    assert log.flush_due(NOW + 299) is None
+    assert 3 == log.flush_due(NOW + 300)
+
+
+async def test_age_of_what_came_during_a_flush_counts_from_then(folder: FolderDirectory) -> None:
+    log = Log.open(folder, LogConfig(flush_ms=100), now_ms=NOW)
+    log.append(ONE, NOW)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(log.flush)
+        await trio.testing.wait_all_tasks_blocked()
+        log.append(ONE, NOW + 50)
+
+    if log.recovery_point == 2:
+        pytest.skip("the thread was too quick")
+    assert log.flush_due(NOW + 149) is None
+    assert 2 == log.flush_due(NOW + 150)
+
+
+def test_finished_segment_is_due(folder: FolderDirectory) -> None:
+    log = Log.open(folder, LogConfig(segment_bytes=2 * len(ONE)), now_ms=NOW)
+    log.append(ONE * 2, NOW)
+    assert log.flush_due(NOW) is None
+    log.append(ONE, NOW)
+
+    assert 2 == log.flush_due(NOW)
+    assert not log.must_flush
+
+
+async def test_stored_recovery_point_waits_for_the_indexes(folder: FolderDirectory) -> None:
+    log = Log.open(folder, LogConfig(segment_bytes=2 * len(ONE)), now_ms=NOW)
+    log.append(ONE * 2, NOW)
+    await log.flush()
+    log.append(ONE, NOW)
+
+    # All of the first segment is on the disk, but not its index files.
+    assert (2, 0) == (log.recovery_point, log.stored_recovery_point)
+    await log.flush(2)
+    assert 2 <= log.stored_recovery_point
+    assert "00000000000000000000.index" in folder.names()
+
+
+async def test_nobody_sees_what_a_power_cut_can_take_if_each_record_is_flushed(
+    folder: FolderDirectory,
+) -> None:
+    log = Log.open(folder, LogConfig(flush_messages=1), now_ms=NOW)
+    log.append(ONE, NOW)
+    hidden = (log.high_watermark, stored(log), len(log.read(0, 1000).records))
+    await log.flush()
+
+    assert (0, b"", 0) == hidden
+    assert 1 == log.high_watermark == len(headers(log))
+
+
+async def test_failed_sync_takes_the_log_offline_for_writing(folder: FolderDirectory) -> None:
+    log = Log.open(FailingDisk(folder.path), now_ms=NOW)
+    log.append(ONE, NOW)
+    codes = []
+    for _ in range(2):
+        with pytest.raises(ApiError, match="the disk refused") as raised:
+            await log.flush()
+        codes.append(raised.value.error_code)
+    with pytest.raises(ApiError, match="the disk refused") as raised:
+        log.append(ONE, NOW)
+
+    assert [KAFKA_STORAGE_ERROR] * 3 == [*codes, raised.value.error_code]
+    assert log.is_offline
+    assert log.flush_due(NOW + 10**9) is None
+    assert (0, 1) == (log.recovery_point, len(headers(log)))
+    with pytest.raises(ApiError):
+        await log.close()
+
+
+async def test_log_is_whole_again_after_a_failed_sync_and_a_restart(
+    folder: FolderDirectory,
+) -> None:
+    log = Log.open(FailingDisk(folder.path), now_ms=NOW)
+    log.append(ONE, NOW)
+    with pytest.raises(ApiError):
+        await log.flush()
+    log = Log.open(folder, now_ms=NOW, stop=Stop())
+
+    assert 1 == len(headers(log))
+    assert 1 == log.append(ONE, NOW).first_offset
+
+
+async def test_closed_log_takes_no_more(folder: FolderDirectory) -> None:
+    log = Log.open(folder, now_ms=NOW)
+    log.append(ONE, NOW)
+    await log.close()
+    with pytest.raises(ApiError, match="closed"):
+        log.append(ONE, NOW)
+
+    assert 1 == log.recovery_point
+
+
+async def test_abandoned_log_is_not_flushed(folder: FolderDirectory) -> None:
+    log = Log.open(folder, now_ms=NOW)
+    log.append(ONE, NOW)
+    await log.abandon()
+    with pytest.raises(ApiError, match="deleted"):
+        await log.flush()
+
+    assert 0 == log.recovery_point
