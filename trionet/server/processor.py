@@ -68,6 +68,7 @@ class Processor:
             CONNECTION_QUEUE_SIZE
         )
         self.closed: Counter[CloseReason] = Counter()
+        self._is_closed = False
         self._handed_over = 0
         self.in_flight = 0
         self.requests_received = 0
@@ -116,6 +117,8 @@ class Processor:
 
     def enqueue_response(self, request: Request) -> None:
         """Take an answered request; its answer is sent in the loop's next turn at the latest."""
+        if self._is_closed:
+            return  # the server is stopping, and has closed the connection
         self._responses.append(request)
         if len(self._responses) == 1:  # for those behind it, all of this is done already
             self._request_channel.has_responses(self)
@@ -308,6 +311,8 @@ class Processor:
         assert self._selector is not None
         for channel in self._selector.close_all(CloseReason.SERVER_SHUTDOWN):
             self._forget(channel)
+        self._is_closed = True
+        self._responses.clear()
         self._new_connections.close()
         while True:
             try:
