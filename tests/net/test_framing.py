@@ -17,7 +17,7 @@ from trionet.net.framing import BUFFER_BYTES_FIRST, FrameDecoder
 LIMIT = 1000
 
 payload_lists = st.lists(st.binary(max_size=64), max_size=8)
-cuts = st.lists(st.integers(min_value=0, max_value=600))
+cuts = st.lists(st.integers(min_value=0, max_value=100), max_size=12)
 
 
 def split(stream: bytes, positions: Iterable[int]) -> list[bytes]:

@@ -12,6 +12,7 @@ import trio
 
 LOOPBACK = "127.0.0.1"
 _READ_BYTES = 64 * 1024
+_CLOSE_WITH_RESET = struct.pack("ii", 1, 0)  # linger, for no time
 
 
 def frame(payload: bytes) -> bytes:
@@ -36,7 +37,7 @@ def tcp_pair(*, receive_buffer_bytes: int | None = None) -> tuple[socket.socket,
 
 def reset(sock: socket.socket) -> None:
     """Close a socket so that the other side gets a reset (RST), not an end of stream (FIN)."""
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _CLOSE_WITH_RESET)
     sock.close()
 
 
@@ -45,6 +46,7 @@ class Peer:
 
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
+        self._plain = sock
         self._socket = trio.socket.from_stdlib_socket(sock)
 
     @classmethod
@@ -64,7 +66,7 @@ class Peer:
     @property
     def port(self) -> int:
         """The local port, by which the other side knows this peer."""
-        port: int = self._socket.getsockname()[1]
+        port: int = self._plain.getsockname()[1]
         return port
 
     async def send(self, data: bytes) -> None:
@@ -73,6 +75,10 @@ class Peer:
             sent = 0
             while sent < len(data):
                 sent += await self._socket.send(view[sent:])
+
+    def send_now(self, data: bytes) -> None:
+        """Send a few bytes without letting any other task run."""
+        assert len(data) == self._plain.send(data)
 
     async def send_frames(self, *payloads: bytes) -> None:
         """Send frames in one go, so that small ones arrive together."""
@@ -107,11 +113,11 @@ class Peer:
 
     def finish(self) -> None:
         """Send no more, but go on receiving (FIN)."""
-        self._socket.shutdown(socket.SHUT_WR)
+        self._plain.shutdown(socket.SHUT_WR)
 
     def reset(self) -> None:
         """Close with a reset (RST)."""
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _CLOSE_WITH_RESET)
         self._socket.close()
 
     def close(self) -> None:

@@ -165,7 +165,10 @@ class Selector:
         paused, self._paused_reads = self._paused_reads, []
         for channel in paused:
             if channel.is_open and not channel.is_muted:
-                self._watch(channel, channel.interest | READ)
+                try:
+                    self._watch(channel, channel.interest | READ)
+                except Exception as error:  # boundary: one channel's step
+                    self._disconnect_for(channel, error)
 
     def close(
         self, channel: Channel, reason: CloseReason = CloseReason.LOCAL_CLOSE, detail: str = ""
@@ -180,11 +183,16 @@ class Selector:
             self._disconnect(channel, reason, detail)
 
     def close_all(self, reason: CloseReason) -> list[Channel]:
-        """Close every channel; returns those that were open."""
-        channels = list(self._by_id.values())
-        for channel in channels:
-            self._remove(channel, reason, "")
-        return channels
+        """Close every channel.
+
+        Returns:
+            Those that no poll has told of: the ones closed now, and before them those that ended
+            since the last poll.
+        """
+        for channel in list(self._by_id.values()):
+            self._disconnect(channel, reason)
+        closed, self._result.disconnected = self._result.disconnected, []
+        return closed
 
     def wakeup(self) -> None:
         """Make the poll under way, or the next one, return without waiting."""
@@ -260,13 +268,16 @@ class Selector:
             self._with_staged[channel] = None
 
     def _on_event(self, channel: Channel, bits: int) -> None:
-        if bits & WRITE and channel.send is not None:
-            self._write(channel)
-        if bits & (READ | HANGUP) and channel.close_reason is None:
-            if channel.is_muted or self._is_paused:
-                self._on_unwanted_read(channel, bits)
-            else:
-                self._receive(channel)
+        try:
+            if bits & WRITE and channel.send is not None:
+                self._write(channel)
+            if bits & (READ | HANGUP):
+                if channel.is_muted or self._is_paused:
+                    self._on_unwanted_read(channel, bits)
+                else:
+                    self._receive(channel)
+        except Exception as error:  # boundary: one channel's step
+            self._disconnect_for(channel, error)
 
     def _on_unwanted_read(self, channel: Channel, bits: int) -> None:
         """Data, or the end, of a channel that is not being read.
@@ -282,12 +293,7 @@ class Selector:
         self._watch(channel, channel.interest & ~READ)
 
     def _write(self, channel: Channel) -> None:
-        try:
-            is_complete = channel.write()
-        except Exception as error:  # boundary: one channel's step
-            self._disconnect_for(channel, error)
-            return
-        if is_complete:
+        if channel.write():
             self._result.completed_sends.append(channel)
             self._watch(channel, channel.interest & ~WRITE)
 
@@ -310,8 +316,11 @@ class Selector:
         self._readiness.modify(channel.fd, interest)
 
     def _disconnect(self, channel: Channel, reason: CloseReason, detail: str = "") -> None:
-        self._remove(channel, reason, detail)
         self._result.disconnected.append(channel)
+        try:
+            self._remove(channel, reason, detail)
+        except Exception as error:  # boundary: closing one channel
+            self._on_error(channel, error)
 
     def _remove(self, channel: Channel, reason: CloseReason, detail: str) -> None:
         channel.close_reason = reason
