@@ -5,8 +5,8 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.logs import batch, headers, placed, stored
 
+from support.logs import batch, headers, placed, stored
 from trionet.broker.log import Appended, Directory, Log, LogConfig, MemoryDirectory
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import (

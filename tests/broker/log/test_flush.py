@@ -5,8 +5,8 @@ import os
 
 import pytest
 import trio
-from support.logs import batch, headers, stored
 
+from support.logs import batch, headers, stored
 from trionet.broker.log import FolderDirectory, Log, LogConfig, LogFile, MemoryDirectory, Stop
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import KAFKA_STORAGE_ERROR

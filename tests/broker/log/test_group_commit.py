@@ -153,16 +153,15 @@ async def test_waiters_whose_round_never_began_run_one_themselves() -> None:
     disk.written = 1
     limiter = trio.CapacityLimiter(1)
     disk.commit = GroupCommit(disk.begin, "orders-3", limiter)
-    async with trio.open_nursery() as nursery:
-        # Nobody gets a thread: the first waits for one, the second for the first.
-        async with limiter:
-            with trio.CancelScope() as scope:
-                async with trio.open_nursery() as inner:
-                    inner.start_soon(disk.flush)
-                    await trio.testing.wait_all_tasks_blocked()
-                    nursery.start_soon(disk.flush)
-                    await trio.testing.wait_all_tasks_blocked()
-                    scope.cancel()
+    # Nobody gets a thread: the first waits for one, the second for the first.
+    async with trio.open_nursery() as nursery, limiter:
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as inner:
+                inner.start_soon(disk.flush)
+                await trio.testing.wait_all_tasks_blocked()
+                nursery.start_soon(disk.flush)
+                await trio.testing.wait_all_tasks_blocked()
+                scope.cancel()
 
     assert (1, 1) == (disk.durable, disk.rounds)
 
@@ -175,7 +174,7 @@ async def test_failed_sync_is_told_to_all_and_is_final() -> None:
     errors = []
 
     async def flush() -> None:
-        with pytest.raises(ApiError, match="orders-3.*Input/output") as raised:
+        with pytest.raises(ApiError, match=r"orders-3.*Input/output") as raised:
             await disk.flush()
         errors.append(raised.value.error_code)
 

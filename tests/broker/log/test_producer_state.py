@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from support.logs import batch
 
+from support.logs import batch
 from trionet.broker.log.producer_state import (
     BATCHES_KEPT,
     ProducerEntry,

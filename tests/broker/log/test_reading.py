@@ -9,8 +9,8 @@ import pytest
 import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.logs import batch, bytes_of, placed
 
+from support.logs import batch, bytes_of, placed
 from trionet.broker.log import Directory, FolderDirectory, Log, LogConfig, MemoryDirectory
 from trionet.broker.log.segments import OLD_SEGMENTS_LOADED_MAX
 from trionet.errors import ApiError

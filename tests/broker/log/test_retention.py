@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 import trio
-from support.logs import batch, headers
 
+from support.logs import batch, headers
 from trionet.broker.log import Directory, Log, LogConfig, Stop
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import OFFSET_OUT_OF_RANGE

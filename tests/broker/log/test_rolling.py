@@ -4,8 +4,8 @@ import struct
 
 import pytest
 import trio
-from support.logs import batch, headers, placed, stored
 
+from support.logs import batch, headers, placed, stored
 from trionet.broker.log import Directory, Log, LogConfig, Stop
 from trionet.protocol.records.batch import PREFIX_SIZE
 
@@ -180,17 +180,15 @@ async def test_finished_segments_stay_readable_after_their_release(directory: Di
 @pytest.mark.parametrize("count", [1, 3])
 async def test_log_goes_on_where_it_was_closed(directory: Directory, count: int) -> None:
     config = LogConfig(segment_bytes=4 * len(ONE), index_interval_bytes=1)
-    sent = []
-    end_offset = 0
-    for _ in range(4):
-        stop = Stop(was_clean=True, recovery_point=end_offset)
+    sent = [batch(timestamp=1000 + number) for number in range(4 * count)]
+    for start in range(0, 4 * count, count):
+        stop = Stop(was_clean=True, recovery_point=start)
         log = Log.open(directory, config, now_ms=NOW, stop=stop)
-        assert end_offset == log.end_offset == log.recovery_point
-        for _ in range(count):
-            sent.append(batch(timestamp=1000 + len(sent)))
-            log.append(sent[-1], NOW)
+        assert start == log.end_offset == log.recovery_point
+        for data in sent[start : start + count]:
+            log.append(data, NOW)
         await log.close()
-        end_offset = log.end_offset
+    log = Log.open(directory, config, now_ms=NOW, stop=Stop(was_clean=True))
 
     assert b"".join(placed(sent)) == stored(log)
     assert [1000 + number for number in range(4 * count)] == [

@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.logs import batch, timed_batch
 
+from support.logs import batch, timed_batch
 from trionet.broker.log import Directory, Log, LogConfig, MemoryDirectory, OffsetAndTimestamp, Stop
 from trionet.protocol.records.batch import CRC_START, read_header
 from trionet.protocol.records.crc32c import crc32c
-from trionet.protocol.records.records import encode_batch
+from trionet.protocol.records.records import NewRecord, encode_batch
 
 NOW = 5_000
 
@@ -90,7 +90,7 @@ async def test_newest_record_below_the_start_does_not_count(
 
 def test_compressed_records_are_looked_into(directory: Directory) -> None:
     log = Log.open(directory, now_ms=NOW)
-    rows = [(timestamp, None, b"value" * 20, []) for timestamp in (10, 20, 30)]
+    rows: list[NewRecord] = [(time, None, b"value" * 20, []) for time in (10, 20, 30)]
     log.append(encode_batch(rows, codec=1), NOW)
 
     assert OffsetAndTimestamp(1, 20) == log.offset_for_timestamp(15)

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.logs import batch
 
+from support.logs import batch
 from trionet.broker.log import LogConfig
 from trionet.broker.log.validation import check_batches
 from trionet.errors import ApiError

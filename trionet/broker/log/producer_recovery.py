@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from ...errors import WireFormatError
+from ...errors import ApiError, WireFormatError
 from .directory import Directory
 from .producer_snapshot import decode_snapshot, encode_snapshot
 from .producer_state import ProducerEntry, replayed
@@ -60,7 +60,10 @@ def producers_at(
             break
     for segment in segments:
         if segment.end_offset > start:
-            _replay(segment, start, offset, producers)
+            try:
+                _replay(segment, start, offset, producers)
+            except (ApiError, WireFormatError) as error:
+                logger.warning("%r: producers may be forgotten: %s", directory, error)
     return producers
 
 

@@ -27,7 +27,7 @@ from .producer_recovery import (
 from .producer_state import ProducerEntry, replayed, without_expired
 from .scan import Scan
 from .segment import BatchPlace, Segment, file_name
-from .trust import forget_indexes, index_again, sync_segment, trust, trust_active
+from .trust import forget_indexes, sync_segment, trust, trust_active
 
 logger = logging.getLogger("trionet.broker.log")
 
@@ -72,7 +72,7 @@ def load(directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms:
     recovery_point = stop.recovery_point
     producers: dict[int, ProducerEntry] = {}
     if segments and stop.was_clean and trust_active(segments[-1]):
-        _trust_all(segments[:-1], name, config)
+        _trust_all(segments[:-1])
         recovery_point = segments[-1].end_offset
         producers = producers_at(directory, segments, recovery_point, was_clean=True)
     elif segments:
@@ -134,10 +134,11 @@ def remove_segments(directory: Directory, segments: list[Segment]) -> None:
             directory.remove(file_name(segment.base_offset, suffix))
 
 
-def _trust_all(segments: list[Segment], name: str, config: LogConfig) -> None:
+def _trust_all(segments: list[Segment]) -> None:
     for segment in segments:
         if not trust(segment):
-            index_again(segment, name, config.index_interval_bytes)
+            segment.index_again()
+            segment.release()
 
 
 class _Recovery:
@@ -162,7 +163,7 @@ class _Recovery:
         )
         trusted, doubtful = segments[:first], segments[first:]
         base_offset = doubtful[0].base_offset
-        _trust_all(trusted, self._name, self._config)
+        _trust_all(trusted)
         self._producers = producers_at(self._directory, trusted, base_offset, was_clean=False)
         logger.info(
             "%s: scanning %d bytes in %d segments from offset %d on",

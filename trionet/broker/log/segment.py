@@ -11,19 +11,22 @@ without a lock is the order of the writes: entries before their counts, ``end_of
 from __future__ import annotations
 
 import errno
+import logging
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
 from operator import itemgetter
 from typing import NamedTuple
 
-from ...errors import ApiError
+from ...errors import ApiError, WireFormatError
 from ...protocol.error_codes import CORRUPT_MESSAGE
-from ...protocol.records.batch import HEADER_SIZE, PREFIX_SIZE
+from ...protocol.records.batch import HEADER_SIZE, PREFIX_SIZE, read_header
 from .config import LogConfig
 from .directory import GATHER_BUFFERS_MAX, Buffer, Directory, LogFile
 from .index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, OffsetIndex, TimeIndex
 from .page_cache import is_page_cached
+
+logger = logging.getLogger("trionet.broker.log")
 
 # One read covers the batches between two index entries, with Kafka's default of 4 KB between them.
 SCAN_BYTES = 8192
@@ -33,6 +36,9 @@ RECENT_BATCHES_MAX = 256
 
 # Base offset, length, (epoch, magic, CRC, attributes), last offset delta.
 _PLACE = struct.Struct(">qi11xi")
+# Kafka's default; an index that is made again needs no other.
+_INDEX_INTERVAL_BYTES = 4096
+
 _RELATIVE_OFFSET_MAX = 2**31 - 1
 _base_offset = itemgetter(0)
 
@@ -124,9 +130,12 @@ class Segment:
         """The offset index, read from its file when it is not in RAM (may wait for the disk)."""
         index = self._index
         if index is None:
-            index = OffsetIndex.decode(self.directory.read(self.name("index")), self.size)
+            try:
+                index = OffsetIndex.decode(self.directory.read(self.name("index")), self.size)
+            except FileNotFoundError:
+                pass
             if index is None:
-                raise ApiError(CORRUPT_MESSAGE, f"{self.name('index')} is damaged")
+                index, _ = self.index_again()
             self._index_saved = len(index)
             self._index = index
         return index
@@ -134,12 +143,44 @@ class Segment:
     @property
     def time_index(self) -> TimeIndex:
         """The time index; that of an old segment is read anew each time (may wait for the disk)."""
-        if self._time_index is not None:
-            return self._time_index
-        index = TimeIndex.decode(self.directory.read(self.name("timeindex")))
+        index = self._time_index
         if index is None:
-            raise ApiError(CORRUPT_MESSAGE, f"{self.name('timeindex')} is damaged")
+            try:
+                index = TimeIndex.decode(self.directory.read(self.name("timeindex")))
+            except FileNotFoundError:
+                pass
+            if index is None:
+                _, index = self.index_again()
         return index
+
+    def index_again(self) -> tuple[OffsetIndex, TimeIndex]:
+        """Make the indexes of an old segment anew from its batch headers, in RAM and on the disk.
+
+        Nothing is cut: the log file was on the disk before the last stop. What lies behind bytes
+        that are no batch cannot be read. Blocks; thread-safe.
+
+        Raises:
+            FileNotFoundError: the segment was removed.
+        """
+        again = Segment(self.directory, self.base_offset, self.created_ms)
+        again.start_indexes()
+        damage = None
+        try:
+            for place in self.places(0):
+                header = read_header(self.file.read_at(place.position, HEADER_SIZE))
+                again.note(place, header.max_timestamp, _INDEX_INTERVAL_BYTES)
+        except (ApiError, WireFormatError) as error:
+            damage = error
+        again.finish()
+        index, time_index = again.index, again.time_index
+        self.directory.replace(self.name("index"), index.encode())
+        self.directory.replace(self.name("timeindex"), time_index.encode())
+        self.max_timestamp = again.max_timestamp
+        self.max_timestamp_offset = again.max_timestamp_offset
+        logger.warning("%r: the indexes of %s were made again", self.directory, self.name("log"))
+        if damage is not None:
+            logger.error("%r: records behind cannot be read: %s", self.directory, damage)
+        return index, time_index
 
     @property
     def is_loaded(self) -> bool:

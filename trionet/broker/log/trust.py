@@ -6,14 +6,10 @@ the batches, and the log file itself is left alone: it was on the disk before th
 
 from __future__ import annotations
 
-import logging
-
 from ...errors import ApiError, WireFormatError
 from ...protocol.records.batch import HEADER_SIZE, BatchHeader, read_header
 from .index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, OffsetIndex, TimeIndex
 from .segment import Segment
-
-logger = logging.getLogger("trionet.broker.log")
 
 
 def trust(segment: Segment) -> bool:
@@ -55,36 +51,6 @@ def trust_active(segment: Segment) -> bool:
     return True
 
 
-def index_again(segment: Segment, name: str, index_interval_bytes: int) -> None:
-    """Make an old segment's indexes from its batch headers, and save them. Blocks."""
-    logger.warning("%s: the indexes of %s are made again", name, segment.name("log"))
-    forget_indexes(segment)
-    end_offset = segment.end_offset
-    position = 0
-    damage: Exception | None = None
-    try:
-        for place in segment.places(0):
-            header = read_batch_header(segment, place.position)
-            segment.note(place, header.max_timestamp, index_interval_bytes)
-            position = place.position + place.size
-    except (ApiError, WireFormatError) as error:
-        damage = error
-    if damage is not None:
-        logger.error(
-            "%s: %s is damaged at byte %d although it was on the disk before the last stop; "
-            "records behind it cannot be read: %s",
-            name,
-            segment.name("log"),
-            position,
-            damage,
-        )
-    segment.end_offset = end_offset
-    segment.finish()
-    segment.save_indexes()
-    sync_segment(segment)
-    segment.release()
-
-
 def forget_indexes(segment: Segment) -> None:
     """Start with empty indexes, in RAM and on the disk."""
     for suffix in ("index", "timeindex"):
@@ -110,12 +76,16 @@ def read_batch_header(segment: Segment, position: int) -> BatchHeader:
 
 
 def _tail(segment: Segment, suffix: str, entry_size: int) -> bytes | None:
-    """The last entry of an index file (b"" without one); None: the file is missing or torn."""
+    """The last two entries of an index file (b"" without any); None: it is missing or torn.
+
+    Two, because one says nothing: zeros, which a crash can leave behind the entries, are a possible
+    entry but not one that rises.
+    """
     name = segment.name(suffix)
     try:
         size = segment.directory.size(name)
         if size % entry_size:
             return None
-        return segment.directory.read(name, max(0, size - entry_size), entry_size)
+        return segment.directory.read(name, max(0, size - 2 * entry_size))
     except FileNotFoundError:
         return None
