@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 import trio
-from support.wire import open_sockets, reset, tcp_pair
 from trio.testing import wait_all_tasks_blocked
 
+from support.wire import open_sockets, reset, tcp_pair
 from trionet.net.readiness import (
     HANGUP,
     READ,

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
+
 from support.ranges import RangedFile
 from support.selecting import Selecting, selecting
 from support.wire import Peer, frame
-from trio.testing import wait_all_tasks_blocked
-
 from trionet.errors import LocalProtocolError
 from trionet.net.channel import Channel
 from trionet.net.close_reason import CloseReason
@@ -447,5 +447,3 @@ async def test_one_failing_close_keeps_no_other_channel_open(
         assert b"" == await stubborn_peer.receive_to_end()
         assert b"" == await peer.receive_to_end()
         assert "no space left" in caplog.text
-
-

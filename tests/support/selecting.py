@@ -20,13 +20,19 @@ FRAME_BYTES_MAX = 100 * 1024 * 1024
 
 
 class CountingReadiness:
-    """A backend that counts how often it is used, and can be told to fail once."""
+    """A backend that counts how often it is used, and can be told to fail.
+
+    Attributes:
+        refused: a descriptor that cannot be modified any more.
+        next_error: what the next poll raises.
+    """
 
     def __init__(self, readiness: Readiness) -> None:
         self._readiness = readiness
         self.polls = 0
         self.parks = 0
         self.modifications: list[tuple[int, int]] = []
+        self.refused = -1
         self.next_error: OSError | None = None
 
     def register(self, fd: int, interest: int) -> None:
@@ -34,6 +40,8 @@ class CountingReadiness:
 
     def modify(self, fd: int, interest: int) -> None:
         self.modifications.append((fd, interest))
+        if fd == self.refused:
+            raise OSError("this descriptor is not watched")
         self._readiness.modify(fd, interest)
 
     def unregister(self, fd: int) -> None:
