@@ -1,9 +1,9 @@
 """What README.md and docs/ show is what happens.
 
-* A ```` ```python ```` block is a whole program: it runs in a fresh interpreter, in an empty folder,
-  and must end with exit status 0 within its time.
-* A ```` ```console ```` block is a terminal session: its lines beginning with ``$ `` run in one shell,
-  in an empty folder, and each must succeed. The lines below a command are what it prints, where
+* A block of ``python`` is a whole program: it runs in a fresh interpreter, in an empty folder, and
+  must end with exit status 0 within its time.
+* A block of ``console`` is a terminal session: its lines beginning with ``$ `` run in one shell, in
+  an empty folder, and each must succeed. The lines below a command are what it prints, where
   ``...`` stands for anything, also for whole lines; without such lines any output will do.
 * A block that cannot run here says why to the reader of the source, in a comment directly above it:
   ``<!-- not run: needs a cluster of three brokers -->``.
@@ -132,11 +132,8 @@ def play(commands: list[str], folder: Path) -> list[str]:
     """What each command prints; all of them run in one shell, whose jobs end with it."""
     mark = "--- next command ---"
     script = f"\necho '{mark}'\n".join(commands)
-    # The script is a file and stdin empty, or a command that reads would eat the next one.
-    (folder.parent / "session.sh").write_text(
-        f"set -e\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}\n", "utf-8"
-    )
-    printed = run(["bash", str(folder.parent / "session.sh")], "", folder)
+    stop_jobs = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT"
+    printed = run(["bash", "-c", f"set -e\n{stop_jobs}\n{script}"], "", folder)
     return printed.split(f"{mark}\n")
 
 

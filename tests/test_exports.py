@@ -61,6 +61,12 @@ def test_a_public_name_can_be_used(name: str) -> None:
     assert name in dir(trionet)
 
 
+def test_the_broker_for_tests_needs_no_import_of_its_own() -> None:
+    actual = modules_after("import trionet; trionet.testing.broker")
+
+    assert "trionet" in actual
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'trionet' has no attribute 'open_brokr'"):
         trionet.open_brokr  # type: ignore[attr-defined]  # noqa: B018

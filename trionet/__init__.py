@@ -19,6 +19,7 @@ from trionet.errors import (
 )
 
 if TYPE_CHECKING:
+    from trionet import testing as testing
     from trionet.broker import Broker, open_broker
     from trionet.server import SocketServer
 
@@ -43,20 +44,23 @@ _HOMES = {
     "SocketServer": "trionet.server",
     "open_broker": "trionet.broker",
 }
+#: Subpackages that need no import of their own: ``with trionet.testing.broker() as broker``.
+_SUBPACKAGES = {"testing"}
 
 
 if not TYPE_CHECKING:  # a type checker would take every misspelt name for a loadable one
 
     def __getattr__(name: str) -> object:
-        home = _HOMES.get(name)
-        if home is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
 
-        value = getattr(import_module(home), name)
+        if name in _SUBPACKAGES:
+            return import_module(f"{__name__}.{name}")
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(_HOMES[name]), name)
         globals()[name] = value
         return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_SUBPACKAGES})

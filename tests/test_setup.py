@@ -1,0 +1,144 @@
+"""`python3 tests` and `python3 demo` before their environment exists: small, plain, and exact."""
+
+from __future__ import annotations
+
+import ast
+import io
+import shutil
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BOOTSTRAP = [ROOT / ".ci/environment.py", ROOT / "tests/__main__.py", ROOT / "demo/__main__.py"]
+
+
+def load(path: Path) -> ModuleType:
+    spec = spec_from_file_location(f"loaded_{path.parent.name.strip('.')}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout with nothing but what the set-up looks at."""
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci/environment.py", tmp_path / ".ci")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def environment(checkout: Path) -> ModuleType:
+    """The bootstrap of that checkout."""
+    return load(checkout / ".ci/environment.py")
+
+
+def pretend_to_be_set_up(environment: ModuleType, extra: str) -> None:
+    environment.PYTHON.parent.mkdir(parents=True)
+    environment.PYTHON.symlink_to(sys.executable)
+    environment._write(environment._stamp_file(extra), environment._expected_stamp())
+
+
+def is_set_up(environment: ModuleType, extra: str) -> bool:
+    return bool(environment._stamp(extra) == environment._expected_stamp())
+
+
+@pytest.mark.parametrize("path", BOOTSTRAP, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_the_bootstrap_needs_only_an_old_python(path: Path) -> None:
+    tree = ast.parse(path.read_text("utf-8"), feature_version=(3, 7))
+
+    imported = {
+        name.partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [alias.name for alias in node.names]
+        )
+    }
+
+    assert set() == imported - sys.stdlib_module_names - {"environment"}
+
+
+def test_help_needs_no_environment_and_names_every_job(tmp_path: Path) -> None:
+    tests = load(ROOT / "tests/__main__.py")
+    # In isolated mode, without site-packages: as bare as a Python gets.
+    command = [sys.executable, "-I", "-S", str(ROOT / "tests"), "--help"]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+
+    jobs = [*tests.PROGRAMS, *tests.SELECTIONS]
+    assert [] == [job for job in jobs if f"\n  {job} " not in done.stdout]
+
+
+def test_every_job_that_is_a_program_exists() -> None:
+    tests = load(ROOT / "tests/__main__.py")
+
+    modules = [module.replace(".", "/") for _, module in tests.PROGRAMS.values()]
+
+    assert [] == [name for name in modules if not (ROOT / "tests" / name / "__main__.py").exists()]
+
+
+def test_a_finished_set_up_is_not_repeated(environment: ModuleType) -> None:
+    pretend_to_be_set_up(environment, "test")
+
+    environment.prepare("test")
+
+    assert is_set_up(environment, "test")
+
+
+def test_another_extra_is_not_set_up_by_the_first(environment: ModuleType) -> None:
+    pretend_to_be_set_up(environment, "test")
+
+    assert not is_set_up(environment, "demo")
+
+
+def test_a_changed_pyproject_is_set_up_again(environment: ModuleType, checkout: Path) -> None:
+    pretend_to_be_set_up(environment, "test")
+
+    with (checkout / "pyproject.toml").open("a") as file:
+        file.write("# another line\n")
+
+    assert not is_set_up(environment, "test")
+
+
+def test_an_environment_whose_python_is_gone_is_made_again(environment: ModuleType) -> None:
+    pretend_to_be_set_up(environment, "test")
+
+    environment.PYTHON.unlink()
+    environment.PYTHON.symlink_to("/nowhere/python")
+
+    assert not is_set_up(environment, "test")
+
+
+def test_a_moved_checkout_is_set_up_again(
+    environment: ModuleType, checkout: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    pretend_to_be_set_up(environment, "test")
+
+    moved = checkout.rename(tmp_path_factory.mktemp("elsewhere") / "trionet")
+
+    assert not is_set_up(load(moved / ".ci/environment.py"), "test")
+
+
+def test_a_tool_that_fails_says_everything_and_one_that_works_nothing(
+    environment: ModuleType,
+) -> None:
+    line = io.StringIO()
+    fails = [sys.executable, "-c", "print('first'); print('why'); raise SystemExit(3)"]
+
+    with environment._Progress("setting up", line) as progress:
+        progress.run([sys.executable, "-c", "print('never seen')"])
+        with pytest.raises(environment.SetupFailed, match=r"status 3\):\nfirst\nwhy"):
+            progress.run(fails)
+
+    assert line.getvalue() == "setting up ... done after 0 s\n"
