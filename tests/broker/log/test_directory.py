@@ -190,15 +190,23 @@ def test_memory_folder_without_a_parent_cannot_be_renamed() -> None:
         MemoryDirectory().move_to("x")
 
 
-def test_second_lock_of_a_folder_is_refused_until_the_first_is_gone(
+def test_second_lock_of_a_folder_is_refused_until_the_first_is_released(
     folder: FolderDirectory,
 ) -> None:
     lock = folder.lock()
     with pytest.raises(ConfigError, match="in use by another broker"):
         FolderDirectory(folder.path).lock()
-    del lock
+    lock.release()
+    lock.release()
 
-    assert FolderDirectory(folder.path).lock().fileno() >= 0
+    FolderDirectory(folder.path).lock().release()
+
+
+def test_memory_is_nobody_elses() -> None:
+    memory = MemoryDirectory()
+
+    memory.lock().release()
+    assert [] == memory.names()
 
 
 def test_lock_holds_against_another_process(folder: FolderDirectory) -> None:
@@ -212,7 +220,7 @@ def test_lock_holds_against_another_process(folder: FolderDirectory) -> None:
     refused = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    del lock
+    lock.release()
 
     assert "refused\n" == refused.stdout
 

@@ -59,10 +59,14 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[FolderDirector
 def fill(log: Log, full: Full, data: bytes) -> list[bytes]:
     """Append until the disk is full; what was accepted."""
     sent: list[bytes] = []
-    with pytest.raises(ApiError) as raised, full():
+
+    def append_on() -> None:
         while True:
             log.append(data, NOW)
             sent.append(data)
+
+    with pytest.raises(ApiError) as raised, full():
+        append_on()
     assert KAFKA_STORAGE_ERROR == raised.value.error_code
     return sent
 

@@ -143,6 +143,19 @@ def log_file(descriptor: int, *, in_memory: bool = False) -> LogFile:
     return kind(descriptor, in_memory=in_memory)
 
 
+class FolderLock:
+    """A folder that belongs to this process."""
+
+    def __init__(self, file: LogFile | None = None) -> None:
+        self._file = file
+
+    def release(self) -> None:
+        """Give the folder back; once or more often."""
+        if self._file is not None:
+            _unlock_descriptor(self._file.fileno())
+            self._file = None
+
+
 class Directory(Protocol):
     """A folder of files and folders; every name is a plain name inside it.
 
@@ -213,8 +226,8 @@ class Directory(Protocol):
     def remove_folder(self, name: str) -> None:
         """Remove a folder and everything in it."""
 
-    def lock(self) -> LogFile:
-        """Take the folder for this process as long as the result is referenced.
+    def lock(self) -> FolderLock:
+        """Take the folder for this process until the lock is released, or the process ends.
 
         Raises:
             ConfigError: another broker has it.
@@ -302,7 +315,7 @@ class FolderDirectory:
     def remove_folder(self, name: str) -> None:
         shutil.rmtree(self._join(name))
 
-    def lock(self) -> LogFile:
+    def lock(self) -> FolderLock:
         file = self.create(".lock")
         try:
             _lock_descriptor(file.fileno())
@@ -311,7 +324,7 @@ class FolderDirectory:
                 f"the data folder {self.path} is in use by another broker (its .lock is held); "
                 "stop that broker or give this one a folder of its own (log.dirs)"
             ) from error
-        return file
+        return FolderLock(file)
 
     def _join(self, name: str) -> str:
         return f"{self.path}{os.sep}{name}"
@@ -339,11 +352,17 @@ if sys.platform == "win32":
     def _lock_descriptor(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 
+    def _unlock_descriptor(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
 else:
     import fcntl
 
     def _lock_descriptor(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _unlock_descriptor(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 if sys.platform == "darwin":

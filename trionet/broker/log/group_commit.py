@@ -87,14 +87,17 @@ class GroupCommit:
         running = self._running = trio.Event()
         try:
             this_round = self._begin()
-            await trio.to_thread.run_sync(self._work, this_round, limiter=self._limiter)
-            self.raise_if_failed()
+            failure = await trio.to_thread.run_sync(self._work, this_round, limiter=self._limiter)
+            if failure is not None:
+                self.failure = failure
+                raise ApiError(KAFKA_STORAGE_ERROR, failure)
             this_round.note_done()
         finally:
             self._running = None
             running.set()
 
-    def _work(self, this_round: Round) -> None:
+    def _work(self, this_round: Round) -> str | None:
+        """In the thread; returns what makes the log unusable."""
         try:
             this_round.save()
         except OSError as error:
@@ -104,7 +107,8 @@ class GroupCommit:
         try:
             this_round.sync()
         except OSError as error:
-            self.failure = (
+            return (
                 f"{self._name}: the disk refused data that was written before ({error}); the log "
                 "takes no more records until the broker has been restarted and has checked it"
             )
+        return None

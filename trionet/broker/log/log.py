@@ -341,7 +341,9 @@ class Log:
     @property
     def stored_recovery_point(self) -> int:
         """The recovery point to write into the checkpoint file."""
-        return min(self._durability.stored_recovery_point, self.end_offset)
+        if not self.directory.is_durable:
+            return self.end_offset
+        return self._durability.stored_recovery_point
 
     @property
     def unflushed_messages(self) -> int:

@@ -37,7 +37,7 @@ from .checkpoints import (
     random_id,
 )
 from .config import LogConfig
-from .directory import Directory, LogFile
+from .directory import Directory, FolderLock
 from .log import Log
 from .recovery import Stop
 from .threads import run_blocking
@@ -62,14 +62,14 @@ class LogFolder:
         logs: all open logs, by topic and partition.
     """
 
-    def __init__(self, directory: Directory, lock: LogFile, identity: FolderIdentity) -> None:
+    def __init__(self, directory: Directory, lock: FolderLock, identity: FolderIdentity) -> None:
         self.directory = directory
         self.cluster_id = identity.cluster_id
         self.node_id = identity.node_id
         self.directory_id = identity.directory_id
         self.was_clean = False
         self.logs: dict[PartitionKey, Log] = {}
-        self._lock: LogFile | None = lock
+        self._lock = lock
         self._is_open = False
         self._syncs = trio.CapacityLimiter(SYNCS_AT_ONCE_MAX)
         self._removing: dict[PartitionKey, trio.Event] = {}
@@ -277,7 +277,7 @@ class LogFolder:
             for log in self.logs.values():
                 log.refuse("the broker has stopped")
             self._is_open = False
-            self._lock = None
+            self._lock.release()
 
     async def _close_logs(self) -> bool:
         failed: list[PartitionKey] = []
@@ -327,7 +327,11 @@ async def open_log_folder(
     Cancellation: the folder is let go at once; the stop is then not a clean one.
     """
     lock = await run_blocking(directory, directory.lock)
-    identity = await run_blocking(directory, _identify, directory, node_id, cluster_id)
+    try:
+        identity = await run_blocking(directory, _identify, directory, node_id, cluster_id)
+    except BaseException:
+        lock.release()
+        raise
     async with LogFolder(directory, lock, identity) as folder:
         yield folder
 

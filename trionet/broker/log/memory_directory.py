@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 
-from .directory import Buffer, LogFile, log_file
+from .directory import Buffer, FolderLock, LogFile, log_file
 
 
 class MemoryDirectory:
@@ -107,8 +107,8 @@ class MemoryDirectory:
     def remove_folder(self, name: str) -> None:
         del self._folders[name]
 
-    def lock(self) -> LogFile:
-        return self.create(".lock")
+    def lock(self) -> FolderLock:
+        return FolderLock()
 
     def _existing(self, name: str) -> LogFile | bytearray:
         try:
