@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...errors import ApiError
+from ...errors import ApiError, WireFormatError
 from ...net.close_reason import CloseReason
 from ...protocol import error_codes
 from ...protocol.messages.produce import (
@@ -24,7 +24,7 @@ from ...protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from ...protocol.records.batch import iter_batches
+from ...protocol.records.batch import MAGIC, iter_batches
 from ...server.request_channel import NO_OP, CloseConnection, NoOp
 from ..call import Call
 from ..log import Appended, Log
@@ -102,7 +102,13 @@ def _check_request(request: ProduceRequest) -> None:
 
 
 def _is_transactional(records: memoryview | bytes | bytearray) -> bool:
-    return any(header.is_transactional for _, header in iter_batches(records))
+    """Whether a batch belongs to a transaction; what is no batch is refused by the log."""
+    try:
+        return any(
+            header.is_transactional and header.magic == MAGIC for _, header in iter_batches(records)
+        )
+    except WireFormatError:
+        return False
 
 
 def _refuse(answer: PartitionProduceResponse, error: ApiError) -> None:
