@@ -77,7 +77,8 @@ class FetchSession:
 
     def served(self, key: PartitionKey) -> None:
         """Serve this partition last the next time, so that none starves behind the others."""
-        self.partitions.move_to_end(key)
+        if key in self.partitions:  # a later fetch, on another connection, may have forgotten it
+            self.partitions.move_to_end(key)
 
 
 class FetchContext:

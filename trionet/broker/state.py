@@ -41,7 +41,7 @@ CLUSTER_OPERATIONS = _operations(5, 7, 8, 9, 10, 11, 12)
 
 
 @contextmanager
-def _storage_errors() -> Iterator[None]:
+def storage_errors() -> Iterator[None]:
     """Tell a client of a failing disk in Kafka's words, and the operator in ours."""
     try:
         yield
@@ -149,7 +149,7 @@ class BrokerState:
         Raises:
             ApiError: the database cannot be written.
         """
-        with _storage_errors():
+        with storage_errors():
             return await self.producer_ids.next_id()
 
     # Topics.
@@ -167,7 +167,7 @@ class BrokerState:
             ApiError: it exists, or what was asked for is not allowed.
         """
         async with self._changing_topics:
-            with _storage_errors():
+            with storage_errors():
                 topic = await self.topics.create(name, **settings)
                 await self._create_logs(topic)
         if ignored := topic_keys_not_applied(topic.configs):
@@ -195,11 +195,11 @@ class BrokerState:
             ApiError: it is gone already.
         """
         async with self._changing_topics:
-            with _storage_errors():
+            with storage_errors():
                 await self.topics.delete(topic)
             for partition in range(topic.partitions):
                 log = self._logs.get((topic.name, partition))
-                with _storage_errors():
+                with storage_errors():
                     await self.folder.delete(topic.name, partition)
                 if log is not None:
                     self.unflushed.pop(log, None)

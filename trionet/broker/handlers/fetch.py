@@ -22,7 +22,7 @@ from ...protocol.messages.fetch import (
 from ..call import Call
 from ..fetch_sessions import FetchContext, FetchedPartition
 from ..log import Log
-from ..state import BrokerState
+from ..state import BrokerState, storage_errors
 
 READ_COMMITTED = 1
 # Ranges up to this size are read and sent in one piece with the rest of the answer: one system
@@ -118,28 +118,36 @@ class _Fetch:
                 self._check(partition)
                 self._read(partition, log, data)
             except ApiError as error:
-                data.error_code = error.error_code
-                data.high_watermark = -1
-                self._has_error = True
+                self._refuse(partition, error.error_code)
 
     async def read_cold_partitions(self) -> None:
         """Read in a thread what is not in the page cache, so that the loop never waits for it."""
         for partition, log in self.cold_partitions:
-            data = self._answers[partition]
             limit = self._limit(partition)
             try:
-                read = await trio.to_thread.run_sync(
-                    log.read_warm,
-                    partition.fetch_offset,
-                    limit,
-                    not self._bytes,
-                    self._up_to(log),
-                )
+                with storage_errors():
+                    read = await trio.to_thread.run_sync(
+                        log.read_warm,
+                        partition.fetch_offset,
+                        limit,
+                        not self._bytes,
+                        self._up_to(log),
+                    )
             except ApiError as error:
-                data.error_code = error.error_code
+                self._refuse(partition, error.error_code)
                 continue
-            data.records = read.records
+            self._answers[partition].records = read.records
             self._bytes += len(read.records)
+
+    def _refuse(self, partition: FetchedPartition, error_code: int) -> None:
+        self._has_error = True
+        self._answers[partition] = PartitionData(
+            partition_index=partition.key[1],
+            error_code=error_code,
+            high_watermark=-1,
+            aborted_transactions=None,
+            records=b"",
+        )
 
     def _check(self, partition: FetchedPartition) -> None:
         request = self._request

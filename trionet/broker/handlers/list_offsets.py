@@ -7,6 +7,7 @@ which there is none of.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import trio
@@ -22,7 +23,7 @@ from ...protocol.messages.list_offsets import (
 )
 from ..call import Call
 from ..log import Log, OffsetAndTimestamp
-from ..state import BrokerState
+from ..state import BrokerState, storage_errors
 
 LATEST = -1
 EARLIEST = -2
@@ -31,19 +32,33 @@ EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 
-# The lowest version in which each of these may be asked for.
-_SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+# The times that are none, and the lowest version in which each may be asked for.
+_SINCE = {
+    LATEST: 0,
+    EARLIEST: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+_NEVER = 2**15
 
 
 async def handle(
     broker: BrokerState, request: ListOffsetsRequest, call: Call
 ) -> ListOffsetsResponse:
+    asked = Counter(
+        (topic.name, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
+    )
+    twice = {partition for partition, count in asked.items() if count > 1}
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=[
-                    await _list(broker, request, call, topic.name, partition)
+                    await _list(broker, request, call, topic.name, partition, twice)
                     for partition in topic.partitions
                 ],
             )
@@ -58,16 +73,19 @@ async def _list(
     call: Call,
     topic: str,
     wanted: ListOffsetsPartition,
+    twice: set[tuple[str, int]],
 ) -> ListOffsetsPartitionResponse:
     answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
     try:
+        if (topic, wanted.partition_index) in twice:
+            raise ApiError(error_codes.INVALID_REQUEST, "the partition is in the request twice")
         log = broker.find_log(topic, wanted.partition_index)
         if wanted.current_leader_epoch > 0:
             raise ApiError(error_codes.UNKNOWN_LEADER_EPOCH, "the leader epoch is 0")
-        if call.version < _SINCE.get(wanted.timestamp, 0):
+        if wanted.timestamp < 0 and call.version < _SINCE.get(wanted.timestamp, _NEVER):
             raise ApiError(
                 error_codes.UNSUPPORTED_VERSION,
-                f"timestamp {wanted.timestamp} needs version {_SINCE[wanted.timestamp]}",
+                f"timestamp {wanted.timestamp} means nothing in version {call.version}",
             )
         found = await _find(broker, request, log, wanted.timestamp)
     except ApiError as error:
@@ -84,15 +102,14 @@ async def _find(
     broker: BrokerState, request: ListOffsetsRequest, log: Log, timestamp: int
 ) -> OffsetAndTimestamp | None:
     up_to = log.last_stable_offset if request.isolation_level else log.high_watermark
-    match timestamp:
-        case -1:
-            return OffsetAndTimestamp(up_to, -1)
-        case -2 | -4:
-            return OffsetAndTimestamp(log.start_offset, -1)
-        case -3:
-            return await _search(broker, log.max_timestamp_offset)
-        case _ if timestamp < 0:
-            return None
+    if timestamp == LATEST:
+        return OffsetAndTimestamp(up_to, -1)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return OffsetAndTimestamp(log.start_offset, -1)
+    if timestamp == MAX_TIMESTAMP:
+        return await _search(broker, log.max_timestamp_offset)
+    if timestamp < 0:
+        return None
     return await _search(broker, lambda: log.offset_for_timestamp(timestamp, up_to))
 
 
@@ -100,6 +117,7 @@ async def _search(
     broker: BrokerState, search: Callable[[], OffsetAndTimestamp | None]
 ) -> OffsetAndTimestamp | None:
     """A search reads batches, from a disk that may be slow: not on the loop."""
-    if broker.is_in_memory:
-        return search()
-    return await trio.to_thread.run_sync(search)
+    with storage_errors():
+        if broker.is_in_memory:
+            return search()
+        return await trio.to_thread.run_sync(search)

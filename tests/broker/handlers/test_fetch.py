@@ -1,0 +1,630 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from support.brokers import close_reasons, settled
+from support.calls import (
+    FETCH_BY_ID,
+    batch,
+    create_topic,
+    delete_topic,
+    fetch,
+    fetch_request,
+    only_partition,
+    produce,
+    produce_request,
+    records_of,
+    values_of,
+)
+from support.client import Client, connect
+from trionet import Broker, open_broker
+from trionet.broker.log import Log
+from trionet.protocol import error_codes
+from trionet.protocol.messages.fetch import PartitionData, ReplicaState
+
+FOREVER_MS = 2**31 - 1
+NEVER_SEEN = b"\x01" * 16
+
+
+def log_of(broker: Broker, topic: str = "t", partition: int = 0) -> Log:
+    return broker._state.folder.logs[topic, partition]
+
+
+def size_of(data: PartitionData) -> int:
+    assert data.records is not None
+    return len(data.records)
+
+
+async def append(client: Client, *values: bytes, topic: str = "t", partition: int = 0) -> None:
+    """Each value as a batch of its own."""
+    for value in values:
+        answer = await produce(client, topic, batch(value), partition=partition)
+        assert 0 == answer.error_code
+
+
+async def waiting(broker: Broker, count: int) -> None:
+    """Return when this many calls wait for data; fail if they never will."""
+    assert count == (await settled(broker)).delayed
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+async def test_records_are_read_with_the_offsets_of_the_log(client: Client, version: int) -> None:
+    topic_id = (await create_topic(client, "t")).topic_id
+    await append(client, b"a", b"b")
+    topic = topic_id if version >= FETCH_BY_ID else "t"
+
+    data = await fetch(client, topic, 1, version=version)
+
+    assert error_codes.NONE == data.error_code
+    assert [(1, b"b")] == [(offset, value) for offset, _, _, value, _ in records_of(data)]
+    assert (2, 2) == (data.high_watermark, data.last_stable_offset)
+    assert (0 if version >= 5 else -1) == data.log_start_offset
+    assert data.aborted_transactions is None
+
+
+async def test_at_the_end_of_the_log_there_is_nothing(client: Client) -> None:
+    await create_topic(client, "t")
+    await append(client, b"a")
+
+    data = await fetch(client, "t", 1)
+
+    assert (0, 0, 1) == (data.error_code, size_of(data), data.high_watermark)
+
+
+async def test_an_offset_inside_a_batch_gives_the_whole_batch(client: Client) -> None:
+    await create_topic(client, "t")
+    await produce(client, "t", batch(b"0", b"1", b"2"))
+    await append(client, b"3")
+
+    data = await fetch(client, "t", 1)
+
+    assert [0, 1, 2, 3] == [offset for offset, *_ in records_of(data)]
+
+
+@pytest.mark.parametrize("offset", [-1, 3, 2**62])
+async def test_an_offset_outside_the_log_is_an_error(client: Client, offset: int) -> None:
+    await create_topic(client, "t")
+    await append(client, b"a", b"b")
+
+    data = await fetch(client, "t", offset, max_wait_ms=FOREVER_MS)
+
+    assert error_codes.OFFSET_OUT_OF_RANGE == data.error_code
+    assert (-1, -1, -1) == (data.high_watermark, data.last_stable_offset, data.log_start_offset)
+    assert 0 == size_of(data)
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition", "code"),
+    [
+        ("missing", 0, error_codes.UNKNOWN_TOPIC_OR_PARTITION),
+        ("t", 1, error_codes.UNKNOWN_TOPIC_OR_PARTITION),
+        ("t", -1, error_codes.UNKNOWN_TOPIC_OR_PARTITION),
+        (NEVER_SEEN, 0, error_codes.UNKNOWN_TOPIC_ID),
+        (bytes(16), 0, error_codes.UNKNOWN_TOPIC_ID),
+    ],
+)
+async def test_what_does_not_exist_is_an_error_at_once(
+    client: Client, topic: str | bytes, partition: int, code: int
+) -> None:
+    await create_topic(client, "t")
+
+    data = await fetch(client, topic, partition=partition, max_wait_ms=FOREVER_MS)
+
+    assert (code, -1, None) == (data.error_code, data.high_watermark, data.aborted_transactions)
+
+
+async def test_a_partition_that_a_topic_known_by_id_lacks_is_an_error(client: Client) -> None:
+    topic_id = (await create_topic(client, "t")).topic_id
+
+    data = await fetch(client, topic_id, partition=1)
+
+    assert error_codes.UNKNOWN_TOPIC_OR_PARTITION == data.error_code
+
+
+@pytest.mark.parametrize(
+    ("epoch", "code"),
+    [
+        (-1, error_codes.NONE),
+        (0, error_codes.NONE),
+        (1, error_codes.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+async def test_the_leader_epoch_is_0(client: Client, epoch: int, code: int) -> None:
+    await create_topic(client, "t")
+
+    data = await fetch(client, "t", leader_epoch=epoch, version=12)
+
+    assert code == data.error_code
+
+
+@pytest.mark.parametrize("version", [4, 14, 15, 18])
+async def test_followers_are_refused(client: Client, version: int) -> None:
+    topic_id = (await create_topic(client, "t")).topic_id
+    request = fetch_request({topic_id if version >= FETCH_BY_ID else "t": {0: 0}})
+    if version < 15:
+        request.replica_id = 2
+    else:
+        request.replica_state = ReplicaState(replica_id=2, replica_epoch=1)
+
+    data = only_partition(await client.call(request, version))
+
+    assert error_codes.NOT_LEADER_OR_FOLLOWER == data.error_code
+
+
+async def test_read_committed_is_told_of_aborted_transactions(client: Client) -> None:
+    await create_topic(client, "t")
+    await append(client, b"a")
+
+    data = await fetch(client, "t", isolation_level=1)
+
+    assert [b"a"] == values_of(data)
+    assert [] == data.aborted_transactions
+
+
+async def test_a_fetch_without_partitions_is_answered_at_once(client: Client) -> None:
+    response = await client.call(fetch_request({}, max_wait_ms=FOREVER_MS), 12)
+
+    assert (0, 0, []) == (response.error_code, response.session_id, response.responses)
+
+
+async def test_many_partitions_of_many_topics_are_answered_together(client: Client) -> None:
+    for topic in ("a", "b"):
+        await create_topic(client, topic, partitions=3)
+        for partition in range(3):
+            await append(client, b"%s%d" % (topic.encode(), partition), topic=topic,
+                         partition=partition)  # fmt: skip
+
+    wanted = {"b": {2: 0, 0: 0}, "a": {1: 0, 0: 1}, "missing": {0: 0}}
+    response = await client.call(fetch_request(wanted), 12)
+
+    assert {
+        ("b", 2): (0, [b"b2"]),
+        ("b", 0): (0, [b"b0"]),
+        ("a", 1): (0, [b"a1"]),
+        ("a", 0): (0, []),
+        ("missing", 0): (error_codes.UNKNOWN_TOPIC_OR_PARTITION, []),
+    } == {
+        (topic.topic, data.partition_index): (data.error_code, values_of(data))
+        for topic in response.responses
+        for data in topic.partitions
+    }
+
+
+# Limits of size (KIP-74).
+
+
+async def test_the_first_batch_is_whole_whatever_the_limits_say(client: Client) -> None:
+    await create_topic(client, "t")
+    await append(client, b"x" * 1000, b"y")
+
+    by_partition = await fetch(client, "t", partition_max_bytes=1)
+    by_request = await fetch(client, "t", max_bytes=1)
+    without = await fetch(client, "t", partition_max_bytes=0, max_bytes=0)
+
+    assert [b"x" * 1000] == values_of(by_partition) == values_of(by_request) == values_of(without)
+
+
+async def test_a_partition_gives_at_most_its_own_limit(client: Client) -> None:
+    await create_topic(client, "t")
+    await append(client, *[b"x" * 100] * 10)
+    one = size_of(await fetch(client, "t", partition_max_bytes=1))
+
+    data = await fetch(client, "t", partition_max_bytes=3 * one + one // 2)
+
+    assert 3 * one + one // 2 == size_of(data)
+    assert 3 == len(values_of(data))
+
+
+async def test_all_partitions_together_give_at_most_the_limit_of_the_request(
+    client: Client,
+) -> None:
+    await create_topic(client, "t", partitions=3)
+    for partition in range(3):
+        await append(client, *[b"x" * 100] * 10, partition=partition)
+    whole = size_of(await fetch(client, "t"))
+
+    request = fetch_request({"t": {0: 0, 1: 0, 2: 0}}, max_bytes=whole + whole // 2)
+    response = await client.call(request, 12)
+
+    sizes = [size_of(data) for data in response.responses[0].partitions]
+    assert [whole, whole // 2, 0] == sizes
+    assert [10, 10, 10] == [data.high_watermark for data in response.responses[0].partitions]
+
+
+async def test_only_the_first_partition_with_data_exceeds_the_limit(client: Client) -> None:
+    await create_topic(client, "t", partitions=3)
+    for partition in (1, 2):
+        await append(client, b"x" * 1000, partition=partition)
+
+    response = await client.call(fetch_request({"t": {0: 0, 1: 0, 2: 0}}, max_bytes=10), 12)
+
+    assert [0, 1, 0] == [len(values_of(data)) for data in response.responses[0].partitions]
+
+
+async def test_fetch_max_bytes_of_the_broker_is_a_limit_too() -> None:
+    async with (
+        open_broker(fetch_max_bytes=1024) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        await create_topic(client, "t")
+        await append(client, *[b"x" * 400] * 5)
+
+        data = await fetch(client, "t", max_bytes=1024 * 1024)
+
+        assert 1024 == size_of(data)
+
+
+async def test_large_batches_arrive_as_they_were_sent(client: Client, tmp_path: Path) -> None:
+    async with (
+        open_broker(log_dirs=str(tmp_path)) as on_disk,
+        connect(on_disk.bootstrap_servers) as other,
+    ):
+        sent = batch(os.urandom(900_000))
+        for each in (client, other):
+            await create_topic(each, "t")
+            await produce(each, "t", sent)
+            await produce(each, "t", sent)
+
+            data = await fetch(each, "t", partition_max_bytes=2**31 - 1)
+
+            received = bytes(memoryview(data.records))  # type: ignore[arg-type]
+            assert 2 * len(sent) == len(received)
+            assert sent[16:] == received[16 : len(sent)] == received[len(sent) + 16 :]
+
+
+# Segments.
+
+
+@pytest.mark.parametrize("where", ["memory", "disk"])
+async def test_old_segments_are_read_from_their_first_to_their_last_record(
+    tmp_path: Path, where: str
+) -> None:
+    settings = {"log.dirs": str(tmp_path)} if where == "disk" else {}
+    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+        await create_topic(client, "t", internal_segment_bytes=400)
+        expected = [b"%03d" % index for index in range(60)]
+        await append(client, *expected)
+        assert 10 < log_of(broker).segment_count
+
+        read: list[bytes | None] = []
+        while len(read) < 60:
+            values = values_of(await fetch(client, "t", len(read)))
+            assert values
+            read += values
+
+        assert expected == read
+
+
+async def test_what_is_not_in_the_page_cache_is_read_in_a_thread(tmp_path: Path) -> None:
+    async with (
+        open_broker(log_dirs=str(tmp_path)) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        await create_topic(client, "t", partitions=2, internal_segment_bytes=200_000)
+        values = [os.urandom(90_000) for _ in range(4)]
+        for partition in (0, 1):
+            await append(client, *values, partition=partition)
+            await log_of(broker, partition=partition).flush()
+            for path in (tmp_path / f"t-{partition}").glob("*.log"):
+                with path.open("rb") as file:
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        log = log_of(broker)
+        if log.is_cached(log.read(0, 90_000).records):
+            pytest.skip("this file system keeps its pages")
+
+        request = fetch_request({"t": {0: 0, 1: 1}}, max_wait_ms=FOREVER_MS)
+        response = await client.call(request, 12)
+
+        [first, second] = response.responses[0].partitions
+        assert (values[0], values[1]) == (values_of(first)[0], values_of(second)[0])
+        assert (4, 4) == (first.high_watermark, second.high_watermark)
+
+
+# Waiting for data.
+
+
+async def test_a_fetch_waits_until_there_is_a_record(broker: Broker, client: Client) -> None:
+    await create_topic(client, "t")
+    async with connect(broker.bootstrap_servers) as producer:
+        await client.send(fetch_request({"t": {0: 0}}, max_wait_ms=FOREVER_MS), 12)
+        await waiting(broker, 1)
+
+        await append(producer, b"a")
+        data = only_partition(await client.receive())
+
+        assert ([b"a"], 1) == (values_of(data), data.high_watermark)
+        await waiting(broker, 0)
+
+
+async def test_a_fetch_waits_until_there_are_min_bytes(broker: Broker, client: Client) -> None:
+    await create_topic(client, "t", partitions=2)
+    async with connect(broker.bootstrap_servers) as producer:
+        size = len(batch(b"a"))
+        request = fetch_request({"t": {0: 0, 1: 0}}, max_wait_ms=FOREVER_MS, min_bytes=3 * size)
+        await client.send(request, 12)
+        await append(producer, b"a")
+        await append(producer, b"b", partition=1)
+        await waiting(broker, 1)
+
+        await append(producer, b"c")
+        response = await client.receive()
+
+        [first, second] = response.responses[0].partitions
+        assert ([b"a", b"c"], [b"b"]) == (values_of(first), values_of(second))
+
+
+async def test_bytes_that_are_there_already_count(client: Client) -> None:
+    await create_topic(client, "t")
+    await append(client, b"a", b"b")
+
+    data = await fetch(client, "t", max_wait_ms=FOREVER_MS, min_bytes=2 * len(batch(b"a")))
+
+    assert [b"a", b"b"] == values_of(data)
+
+
+@pytest.mark.parametrize("max_wait_ms", [1, 500, 30_000])
+async def test_a_fetch_waits_no_longer_than_it_says(
+    autojump_clock: trio.testing.MockClock, client: Client, max_wait_ms: int
+) -> None:
+    await create_topic(client, "t")
+    await append(client, b"a")
+    began = trio.current_time()
+
+    data = await fetch(client, "t", max_wait_ms=max_wait_ms, min_bytes=1000)
+
+    assert max_wait_ms / 1000 == pytest.approx(trio.current_time() - began)
+    assert [b"a"] == values_of(data)
+
+
+@pytest.mark.parametrize("limits", [{"max_wait_ms": 0}, {"min_bytes": 0, "max_wait_ms": 5000}])
+async def test_a_fetch_that_wants_no_wait_is_answered_at_once(
+    autojump_clock: trio.testing.MockClock, client: Client, limits: dict[str, int]
+) -> None:
+    await create_topic(client, "t")
+    began = trio.current_time()
+
+    data = await fetch(client, "t", **limits)
+
+    assert (0, []) == (data.error_code, values_of(data))
+    assert began == pytest.approx(trio.current_time())
+
+
+async def test_deadlines_come_in_their_order(
+    autojump_clock: trio.testing.MockClock, broker: Broker, client: Client
+) -> None:
+    await create_topic(client, "t")
+    began = trio.current_time()
+    ended: list[tuple[int, int]] = []
+
+    async def wait(max_wait_ms: int) -> None:
+        async with connect(broker.bootstrap_servers) as each:
+            await fetch(each, "t", max_wait_ms=max_wait_ms)
+            ended.append((max_wait_ms, round((trio.current_time() - began) * 1000)))
+
+    async with trio.open_nursery() as nursery:
+        for max_wait_ms in (300, 100, 200, 400):
+            nursery.start_soon(wait, max_wait_ms)
+
+    assert [(ms, ms) for ms in (100, 200, 300, 400)] == ended
+
+
+async def test_an_error_in_one_partition_answers_for_all(client: Client) -> None:
+    await create_topic(client, "t")
+
+    response = await client.call(fetch_request({"t": {0: 0, 1: 0}}, max_wait_ms=FOREVER_MS), 12)
+
+    assert [0, error_codes.UNKNOWN_TOPIC_OR_PARTITION] == [
+        data.error_code for data in response.responses[0].partitions
+    ]
+
+
+async def test_waiting_fetches_hold_no_handler() -> None:
+    async with (
+        open_broker(num_io_threads=1, num_network_threads=1) as broker,
+        connect(broker.bootstrap_servers) as producer,
+        trio.open_nursery() as nursery,
+    ):
+        await create_topic(producer, "t")
+        woken: list[list[bytes | None]] = []
+
+        async def wait() -> None:
+            async with connect(broker.bootstrap_servers) as consumer:
+                woken.append(values_of(await fetch(consumer, "t", max_wait_ms=FOREVER_MS)))
+
+        for _ in range(40):  # fewer than socket.listen.backlog.size, as they connect together
+            nursery.start_soon(wait)
+        await waiting(broker, 40)
+        await append(producer, b"a")
+        await append(producer, b"b")
+        await waiting(broker, 0)
+
+        assert [[b"a"]] * 40 == woken
+
+
+async def test_several_consumers_read_the_same_records(broker: Broker, client: Client) -> None:
+    await create_topic(client, "t")
+    expected: list[bytes | None] = [b"%d" % index for index in range(100)]
+    read: list[list[bytes | None]] = []
+
+    async def consume() -> None:
+        values: list[bytes | None] = []
+        async with connect(broker.bootstrap_servers) as consumer:
+            while len(values) < 100:
+                data = await fetch(consumer, "t", len(values), max_wait_ms=FOREVER_MS)
+                values += values_of(data)
+        read.append(values)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(5):
+            nursery.start_soon(consume)
+        for value in expected:
+            await produce(client, "t", batch(value or b""))
+
+    assert [expected] * 5 == read
+
+
+async def test_a_consumer_that_leaves_while_it_waits_disturbs_nobody(
+    broker: Broker, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    await create_topic(client, "t")
+    async with connect(broker.bootstrap_servers) as leaving:
+        await leaving.send(fetch_request({"t": {0: 0}}, max_wait_ms=FOREVER_MS), 12)
+        await waiting(broker, 1)
+    async with connect(broker.bootstrap_servers) as staying:
+        await staying.send(fetch_request({"t": {0: 0}}, max_wait_ms=FOREVER_MS), 12)
+        await settled(broker)
+
+        await append(client, b"a")
+
+        assert [b"a"] == values_of(only_partition(await staying.receive()))
+        await waiting(broker, 0)
+    assert [] == [record for record in caplog.records if record.levelname != "INFO"]
+
+
+@pytest.mark.parametrize("by_id", [False, True])
+async def test_the_deletion_of_a_topic_ends_the_fetches_that_wait_for_it(
+    broker: Broker, client: Client, by_id: bool
+) -> None:
+    topic: Any = (await create_topic(client, "t")).topic_id if by_id else "t"
+    if not by_id:
+        await create_topic(client, "t")
+    async with connect(broker.bootstrap_servers) as other:
+        await client.send(
+            fetch_request({topic: {0: 0}}, max_wait_ms=FOREVER_MS), FETCH_BY_ID if by_id else 12
+        )
+        await waiting(broker, 1)
+
+        await delete_topic(other, "t")
+        data = only_partition(await client.receive())
+
+        expected = error_codes.UNKNOWN_TOPIC_ID if by_id else error_codes.UNKNOWN_TOPIC_OR_PARTITION
+        assert expected == data.error_code
+
+
+async def test_records_that_await_their_flush_are_seen_by_nobody(tmp_path: Path) -> None:
+    async with (
+        open_broker(log_dirs=str(tmp_path)) as broker,
+        connect(broker.bootstrap_servers) as producer,
+        connect(broker.bootstrap_servers) as consumer,
+    ):
+        await create_topic(producer, "t", flush_messages=1)
+        log = log_of(broker)
+        await producer.send(produce_request("t", batch(b"a")), 9)
+
+        data = await fetch(consumer, "t", max_wait_ms=FOREVER_MS)
+
+        assert ([b"a"], 1) == (values_of(data), data.high_watermark)
+        assert 1 == log.recovery_point
+
+
+# Sessions (KIP-227) over the wire; all transitions are in test_fetch_sessions.py.
+
+
+@pytest.mark.parametrize("version", [7, 12, 13, 18])
+async def test_in_a_session_only_news_are_sent(client: Client, version: int) -> None:
+    topic_id = (await create_topic(client, "t", partitions=3)).topic_id
+    topic: Any = topic_id if version >= FETCH_BY_ID else "t"
+
+    full = await client.call(fetch_request({topic: {0: 0, 1: 0, 2: 0}}, session=(0, 0)), version)
+    nothing = await client.call(fetch_request({}, session=(full.session_id, 1)), version)
+    await append(client, b"a", partition=1)
+    news = await client.call(fetch_request({}, session=(full.session_id, 2)), version)
+
+    assert [0, 1, 2] == [data.partition_index for data in full.responses[0].partitions]
+    assert full.session_id > 0
+    assert (full.session_id, []) == (nothing.session_id, nothing.responses)
+    assert (1, [b"a"]) == (only_partition(news).partition_index, values_of(only_partition(news)))
+
+
+async def test_a_waiting_fetch_of_a_session_is_woken_by_all_its_partitions(
+    broker: Broker, client: Client
+) -> None:
+    await create_topic(client, "t", partitions=3)
+    full = await client.call(fetch_request({"t": {0: 0, 1: 0, 2: 0}}, session=(0, 0)), 12)
+    async with connect(broker.bootstrap_servers) as producer:
+        session = (full.session_id, 1)
+        await client.send(fetch_request({}, session=session, max_wait_ms=FOREVER_MS), 12)
+        await waiting(broker, 1)
+
+        await append(producer, b"a", partition=2)
+
+        assert 2 == only_partition(await client.receive()).partition_index
+
+
+async def test_partitions_with_data_take_turns_where_the_answer_is_limited(
+    client: Client,
+) -> None:
+    await create_topic(client, "t", partitions=3)
+    for partition in range(3):
+        await append(client, b"x" * 500, b"y" * 500, partition=partition)
+    offsets = {0: 0, 1: 0, 2: 0}
+    session, wanted, order = (0, 0), dict(offsets), []
+
+    for epoch in range(1, 7):
+        response = await client.call(
+            fetch_request({"t": wanted}, session=session, max_bytes=10), 12
+        )
+        session = (response.session_id, epoch)
+        data = [each for each in response.responses[0].partitions if values_of(each)]
+        assert 1 == len(data)
+        index = data[0].partition_index
+        order.append(index)
+        offsets[index] += 1
+        wanted = {index: offsets[index]}
+
+    assert [0, 1, 2, 0, 1, 2] == order
+
+
+async def test_an_unknown_session_and_a_wrong_epoch_are_errors(client: Client) -> None:
+    await create_topic(client, "t")
+    full = await client.call(fetch_request({"t": {0: 0}}, session=(0, 0)), 12)
+
+    unknown = await client.call(fetch_request({}, session=(full.session_id ^ 1, 1)), 12)
+    wrong = await client.call(fetch_request({}, session=(full.session_id, 2)), 12)
+
+    assert (error_codes.FETCH_SESSION_ID_NOT_FOUND, 0, []) == (
+        unknown.error_code,
+        unknown.session_id,
+        unknown.responses,
+    )
+    assert error_codes.INVALID_FETCH_SESSION_EPOCH == wrong.error_code
+
+
+async def test_a_partition_forgotten_on_another_connection_ends_nobodys_call(
+    broker: Broker, client: Client
+) -> None:
+    await create_topic(client, "t", partitions=2)
+    full = await client.call(fetch_request({"t": {0: 0, 1: 0}}, session=(0, 0)), 12)
+    async with connect(broker.bootstrap_servers) as other:
+        session = (full.session_id, 1)
+        await client.send(fetch_request({}, session=session, max_wait_ms=FOREVER_MS), 12)
+        await waiting(broker, 1)
+        await other.call(fetch_request({}, session=(full.session_id, 2), forgotten={"t": [0]}), 12)
+
+        await append(other, b"a")
+
+        assert [b"a"] == values_of(only_partition(await client.receive()))
+        assert {} == await close_reasons(broker)
+
+
+async def test_a_deleted_topic_is_an_error_in_every_answer_of_the_session(client: Client) -> None:
+    await create_topic(client, "t")
+    full = await client.call(fetch_request({"t": {0: 0}}, session=(0, 0)), 12)
+    await delete_topic(client, "t")
+
+    answers = [
+        await client.call(fetch_request({}, session=(full.session_id, epoch)), 12)
+        for epoch in (1, 2)
+    ]
+    await create_topic(client, "t")
+    mended = await client.call(fetch_request({}, session=(full.session_id, 3)), 12)
+
+    assert [error_codes.UNKNOWN_TOPIC_OR_PARTITION] * 2 == [
+        only_partition(answer).error_code for answer in answers
+    ]
+    assert 0 == only_partition(mended).error_code
