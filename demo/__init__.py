@@ -1,0 +1,1 @@
+"""Runnable stories: ``python3 demo`` plays :mod:`demo.flights`."""

@@ -1,0 +1,118 @@
+"""A child process as the demo sees it: its reports, its end, and never a trace of it afterwards."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+
+_STDERR_BYTES_MAX = 4000
+
+
+class ChildFailed(Exception):
+    """A child ended before its last report; the text says what it wrote to stderr."""
+
+
+class Child:
+    """One running child.
+
+    Attributes:
+        name: of its module in ``demo``.
+        latest: what it reported last.
+    """
+
+    def __init__(self, name: str, process: trio.Process) -> None:
+        self.name = name
+        self.latest: dict[str, Any] = {}
+        self._process = process
+        self._stderr = b""
+        self._has_reported = trio.Event()
+        self._has_finished = trio.Event()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it has given its last report, the one with its totals."""
+        return "totals" in self.latest
+
+    async def first_report(self) -> None:
+        await self._has_reported.wait()
+
+    async def finished(self) -> None:
+        """Wait for the last report."""
+        await self._has_finished.wait()
+
+    async def stop(self) -> None:
+        """Ask it to come to an end, and wait for its last report."""
+        if not self.is_finished:
+            assert self._process.stdin is not None
+            try:
+                await self._process.stdin.send_all(b"stop\n")
+            except trio.BrokenResourceError:
+                pass  # it has ended: by its last report, or the reader of its reports raises
+        await self.finished()
+
+    async def read_reports(self) -> None:
+        """Follow its reports to the last one.
+
+        Raises:
+            ChildFailed: it ended without that.
+        """
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._read_stderr)
+            rest = b""
+            assert self._process.stdout is not None
+            async for data in self._process.stdout:
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    self.latest = json.loads(line)
+                    self._has_reported.set()
+                    if self.is_finished:
+                        self._has_finished.set()
+        if not self.is_finished:
+            status = await self._process.wait()
+            text = self._stderr.decode(errors="replace").strip()
+            raise ChildFailed(f"the {self.name} ended early, with exit status {status}\n{text}")
+
+    async def _read_stderr(self) -> None:
+        assert self._process.stderr is not None
+        async for data in self._process.stderr:
+            self._stderr = (self._stderr + data)[-_STDERR_BYTES_MAX:]
+
+
+@asynccontextmanager
+async def open_child(name: str, *arguments: str) -> AsyncIterator[Child]:
+    """Run ``demo.<name>`` for as long as the block lasts; it is killed and reaped at its end.
+
+    Args:
+        name: the module.
+        arguments: for its command line.
+
+    Raises:
+        ChildFailed: in a group, cancelling the block: it ended before its last report.
+    """
+    process = await trio.lowlevel.open_process(
+        [sys.executable, "-m", f"demo.{name}", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # Of its own: Ctrl-C in the terminal is the demo's, which then ends the child.
+        process_group=0,
+    )
+    try:
+        async with trio.open_nursery() as nursery:
+            child = Child(name, process)
+            nursery.start_soon(child.read_reports, name=f"reports of the {name}")
+            yield child
+            nursery.cancel_scope.cancel(reason="the demo is over")
+    finally:
+        process.kill()
+        with trio.CancelScope(shield=True):
+            await process.wait()
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe is not None:
+                    await pipe.aclose()

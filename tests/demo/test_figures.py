@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from demo.figures import Sample, Window
+from trionet import open_broker
+from trionet.broker import BrokerStatistics
+
+
+async def statistics() -> BrokerStatistics:
+    async with open_broker() as broker:
+        return broker.statistics()
+
+
+def sample(seconds: float, begin: BrokerStatistics, **counts: Any) -> Sample:
+    """A moment at which ``counts`` were reached: of records, bytes, seconds of waiting, calls."""
+    server = attrs.evolve(
+        begin.server,
+        bytes_received=begin.server.bytes_received + counts.get("bytes_in", 0),
+        bytes_sent=begin.server.bytes_sent + counts.get("bytes_out", 0),
+    )
+    loop = attrs.evolve(
+        begin.loop,
+        seconds=begin.loop.seconds + seconds,
+        idle_seconds=begin.loop.idle_seconds + counts.get("idle", 0),
+    )
+    return Sample(
+        seconds,
+        attrs.evolve(begin, server=server, loop=loop, calls=counts.get("calls", {})),
+        {"produced": counts.get("produced", 0), "clock": "2013-01-01 05:15"},
+        {"consumed": counts.get("consumed", 0), "lag": 7, "delay_p50_ms": 3, "delay_p99_ms": 9},
+    )
+
+
+async def test_rates_are_those_of_the_last_second() -> None:
+    begin = await statistics()
+    window = Window(sample(0, begin))
+    window.add(sample(1, begin, produced=1000, consumed=900, bytes_in=5000))
+
+    actual = window.add(sample(2, begin, produced=3000, consumed=3000, bytes_in=6000, bytes_out=8))
+
+    assert (3000, 2000.0, 2100.0) == (actual.produced, actual.produced_rate, actual.consumed_rate)
+    assert (1000.0, 8.0) == (actual.bytes_in_rate, actual.bytes_out_rate)
+
+
+async def test_the_loop_is_idle_for_the_share_of_the_last_second_that_it_waited() -> None:
+    begin = await statistics()
+    window = Window(sample(0, begin))
+    window.add(sample(1, begin, idle=1.0))
+
+    actual = window.add(sample(2, begin, idle=1.25))
+
+    assert pytest.approx(0.25) == actual.idle_ratio
+
+
+async def test_requests_are_counted_per_api_also_those_that_are_new() -> None:
+    begin = await statistics()
+    window = Window(sample(0, begin))
+
+    actual = window.add(sample(2, begin, calls={"Fetch": 10, "Produce": 4}))
+
+    assert {"Fetch": 5.0, "Produce": 2.0} == actual.request_rates
+    assert 7.0 == actual.requests_rate
+
+
+async def test_the_history_ends_with_what_came_in_since_the_last_moment() -> None:
+    begin = await statistics()
+    window = Window(sample(0, begin))
+    window.add(sample(0.25, begin, bytes_in=100))
+
+    actual = window.add(sample(0.5, begin, bytes_in=150))
+
+    assert (0, 100, 50) == actual.history[-3:]
+
+
+async def test_before_the_first_reports_there_are_zeros() -> None:
+    begin = await statistics()
+    window = Window(Sample(0, begin, {}, {}))
+
+    actual = window.add(Sample(0, begin, {}, {}))
+
+    assert (0, 0, 0, None) == (actual.produced, actual.consumed, actual.lag, actual.delay_p50)

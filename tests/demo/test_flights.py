@@ -1,0 +1,193 @@
+"""The demo as a user starts it: real processes, without a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from demo.dataset import data_file
+from support.process_list import children_of, commands_with
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = [sys.executable, "-m", "demo.flights"]
+VERDICT = re.compile(r"Verdict: consumed == produced, record by record, for all \d+ carriers\.")
+PLAIN_LINE = re.compile(
+    r" +\d+\.\d s  2013-\d\d-\d\d \d\d:\d\d  produced \d+ \(\d+/s\)  consumed \d+ \(\d+/s\)"
+    r"  lag \d+  requests/s: \w.*  in .*/s  out .*/s  connections \d+  loop idle \d+%"
+    r"  request queue \d+"
+)
+
+try:
+    data_file()
+except FileNotFoundError as missing:
+    pytest.skip(str(missing), allow_module_level=True)
+
+pytestmark = [pytest.mark.slow, pytest.mark.interop]
+
+
+@contextlib.contextmanager
+def demo(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The running demo without a terminal; whatever is left of it is killed at the end."""
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def first_figures(process: subprocess.Popen[str]) -> str:
+    """Read on to the first line of figures; the title, which is above it."""
+    assert process.stdout is not None
+    title, _ = process.stdout.readline(), process.stdout.readline()
+    return title
+
+
+def left_behind(title: str) -> list[str]:
+    """The processes that were started for the broker of a run."""
+    found = re.search(r"127\.0\.0\.1:\d+", title)
+    assert found is not None, title
+    return commands_with(found[0])
+
+
+def children(process: subprocess.Popen[str]) -> dict[str, int]:
+    """The process ids of a demo's producer and consumer."""
+    return {
+        name: pid
+        for pid, command in children_of(process.pid).items()
+        for name in ("producer", "consumer")
+        if f"demo.{name}" in command
+    }
+
+
+def test_without_a_terminal_it_prints_a_line_a_second_and_ends_by_itself() -> None:
+    with demo("--for", "3") as process:
+        output, errors = process.communicate()
+    title, *figures, replayed, answered, verdict = output.splitlines()
+
+    assert (0, "") == (process.returncode, errors)
+    assert re.fullmatch(
+        r"trionet broker at 127\.0\.0\.1:\d+: 336,776 flights of 2013, at 86,400 times their speed",
+        title,
+    )
+    assert 2 <= len(figures) <= 4
+    assert [] == [line for line in figures if not PLAIN_LINE.fullmatch(line)]
+    assert replayed.startswith("Replayed the flights up to 2013-01-0")
+    assert re.search(r"Produce \d+, Fetch \d+", answered)
+    assert VERDICT.fullmatch(verdict)
+    assert [] == left_behind(title)
+
+
+@pytest.mark.timeout(300)
+def test_the_whole_year_goes_through_as_fast_as_possible() -> None:
+    with demo("--speed", "max") as process:
+        output, errors = process.communicate()
+    *_, replayed, _, verdict = output.splitlines()
+
+    assert (0, "") == (process.returncode, errors)
+    assert replayed.startswith("Replayed the flights up to 2013-12-31 23:59 in ")
+    assert replayed.endswith("336776 records produced, 336776 consumed.")
+    assert "Verdict: consumed == produced, record by record, for all 16 carriers." == verdict
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_with_the_summary(number: signal.Signals) -> None:
+    with demo() as process:
+        title = first_figures(process)
+        process.send_signal(number)
+        output, errors = process.communicate()
+
+    assert (0, "") == (process.returncode, errors)
+    assert VERDICT.fullmatch(output.splitlines()[-1])
+    assert [] == left_behind(title)
+
+
+def test_a_second_ctrl_c_ends_it_at_once() -> None:
+    with demo() as process:
+        title = first_figures(process)
+        producer = children(process)["producer"]
+        os.kill(producer, signal.SIGSTOP)  # it cannot finish its work
+        process.send_signal(signal.SIGINT)
+        assert process.stdout is not None
+        process.stdout.readline()  # it has seen the first, and still shows what happens
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate()
+
+    assert (130, "") == (process.returncode, errors)
+    assert [] == left_behind(title)
+
+
+def test_a_child_that_dies_is_an_error_with_its_name() -> None:
+    with demo() as process:
+        title = first_figures(process)
+        os.kill(children(process)["consumer"], signal.SIGKILL)
+        output, errors = process.communicate()
+
+    assert 1 == process.returncode
+    assert "demo: the consumer ended early, with exit status -9" == errors.strip()
+    assert "Verdict" not in output
+    assert [] == left_behind(title)
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="no pidfd_open on this system")
+def test_nothing_survives_a_demo_that_is_killed() -> None:
+    with demo() as process:
+        title = first_figures(process)
+        waiting = [os.pidfd_open(pid) for pid in children(process).values()]
+        process.kill()
+        for descriptor in waiting:
+            select.select([descriptor], [], [])  # readable when the process has ended
+            os.close(descriptor)
+
+    assert 2 == len(waiting)
+    assert [] == left_behind(title)
+
+
+def test_a_reader_that_has_seen_enough_ends_it() -> None:
+    with demo() as process:
+        title = first_figures(process)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        errors = process.stderr.read()
+        status = process.wait()
+
+    assert (1, "") == (status, errors)
+    assert [] == left_behind(title)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--speed", "0"], "argument --speed: '0' is not a number above 0, or max"),
+        (["--speed", "fast"], "argument --speed: 'fast' is not a number above 0, or max"),
+        (["--speed", "inf"], "argument --speed: 'inf' is not a number above 0, or max"),
+        (["--for", "-1"], "argument --for: '-1' is not a number above 0"),
+        (["--for", "nan"], "argument --for: 'nan' is not a number above 0"),
+        (["--for", ""], "argument --for: '' is not a number above 0"),
+        (["--sped", "max"], "unrecognized arguments: --sped max"),
+    ],
+)
+def test_wrong_arguments_are_told(arguments: list[str], error: str) -> None:
+    with demo(*arguments) as process:
+        output, errors = process.communicate()
+
+    assert (2, "") == (process.returncode, output)
+    assert f"python3 demo: error: {error}" == errors.splitlines()[-1]

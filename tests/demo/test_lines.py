@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import pytest
+
+from demo.figures import Figures
+from demo.lines import bars, live_lines, plain_line, size, summary
+from trionet import open_broker
+
+FIGURES = Figures(
+    seconds=3.04,
+    clock="2013-01-03 17:05",
+    produced=2699,
+    produced_rate=912.4,
+    consumed=2690,
+    consumed_rate=911.0,
+    lag=9,
+    delay_p50=7.2,
+    delay_p99=None,
+    request_rates={"Metadata": 0.2, "Fetch": 217.0, "Produce": 252.0},
+    bytes_in_rate=215_600.0,
+    bytes_out_rate=218.0,
+    connections=3,
+    idle_ratio=0.893,
+    loop_held_max=1.26,
+    request_queue=0,
+    log_bytes=1_100_000,
+    history=(0, 4, 8),
+)
+
+
+def test_a_plain_line_holds_every_figure() -> None:
+    actual = plain_line(FIGURES)
+
+    assert (
+        "  3.0 s  2013-01-03 17:05  produced 2699 (912/s)  consumed 2690 (911/s)  lag 9"
+        "  requests/s: Produce 252  Fetch 217  in 215.6 kB/s  out 218 B/s"
+        "  connections 3  loop idle 89%  request queue 0"
+    ) == actual
+
+
+def test_live_lines_hold_every_figure() -> None:
+    actual = [line.plain for line in live_lines(FIGURES, "the title", has_bars=True)]
+
+    assert [
+        "the title",
+        "New York      2013-01-03 17:05",
+        "Produced          2,699        912/s",
+        "Consumed          2,690        911/s  lag 9",
+        "End to end    p50 7 ms, p99 -",
+        "Requests/s    469: Produce 252  Fetch 217",
+        "Network       in 215.6 kB/s, out 218 B/s, 3 connections",
+        "              ▁▅█",
+        "Broker's loop 89% idle, longest hold 1.3 ms, request queue 0",
+        "Log           1.1 MB in memory",
+        "Ctrl-C ends it.",
+    ] == actual
+
+
+def test_a_terminal_without_the_characters_of_a_graph_gets_none() -> None:
+    lines = live_lines(FIGURES, "the title", has_bars=False)
+
+    assert all(line.plain.isascii() for line in lines)
+
+
+def test_a_graph_of_nothing_is_flat() -> None:
+    assert "▁▁" == bars((0, 0))
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (31_400_000, "31.4 MB"),
+        (5e12, "5000.0 GB"),
+    ],
+)
+def test_a_size_is_told_in_a_fitting_unit(count: float, text: str) -> None:
+    assert text == size(count)
+
+
+async def test_the_summary_ends_with_the_verdict() -> None:
+    async with open_broker() as broker:
+        statistics = broker.statistics()
+
+    *_, good = summary(FIGURES, statistics, [], 15)
+    *_, reason, bad = summary(FIGURES, statistics, ["UA: 2 records produced, 1 consumed"], 15)
+
+    assert "Verdict: consumed == produced, record by record, for all 15 carriers." == good
+    assert "UA: 2 records produced, 1 consumed" == reason
+    assert "Verdict: FAILED, what was consumed is not what was produced." == bad
