@@ -200,10 +200,7 @@ class SocketServer:
                 Acceptor(endpoint, sock, processors, config.socket_send_buffer_bytes, self._log)
             )
         scope = trio.CancelScope()
-        for acceptor in acceptors:
-            nursery.start_soon(
-                _run_in, scope, acceptor, name=f"socket-acceptor-{acceptor.endpoint}"
-            )
+        nursery.start_soon(_accept, scope, acceptors, name="socket-acceptors")
         return scope
 
     async def _start_processor(self, nursery: trio.Nursery, endpoint: Endpoint) -> Processor:
@@ -230,9 +227,12 @@ class SocketServer:
                 nursery.start_soon(processor.drain)
 
 
-async def _run_in(scope: trio.CancelScope, acceptor: Acceptor) -> None:
+async def _accept(scope: trio.CancelScope, acceptors: list[Acceptor]) -> None:
+    """Run the acceptors until ``scope`` is cancelled; processors and handlers go on without."""
     with scope:
-        await acceptor.run()
+        async with trio.open_nursery() as nursery:
+            for acceptor in acceptors:
+                nursery.start_soon(acceptor.run, name=f"socket-acceptor-{acceptor.endpoint}")
 
 
 class _PrefixedLog(logging.LoggerAdapter[logging.Logger]):
