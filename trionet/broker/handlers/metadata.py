@@ -20,13 +20,16 @@ from ..call import Call
 from ..state import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, BrokerState
 from ..topics import Topic, check_topic_name, is_internal
 
+# The first version in which a topic may be asked for by its id (KIP-516).
+BY_ID = 12
+
 
 async def handle(broker: BrokerState, request: MetadataRequest, call: Call) -> MetadataResponse:
     # Up to version 0 an empty list asks for all topics; later null does.
     if request.topics is None or (call.version == 0 and not request.topics):
         topics = [_describe(broker, topic) for topic in broker.topics]
     else:
-        topics = [await _find(broker, request, wanted) for wanted in request.topics]
+        topics = [await _find(broker, request, wanted, call.version) for wanted in request.topics]
     address = broker.advertised(call.listener_name)
     response = MetadataResponse(
         brokers=[
@@ -48,16 +51,21 @@ async def handle(broker: BrokerState, request: MetadataRequest, call: Call) -> M
 
 
 async def _find(
-    broker: BrokerState, request: MetadataRequest, wanted: MetadataRequestTopic
+    broker: BrokerState, request: MetadataRequest, wanted: MetadataRequestTopic, version: int
 ) -> MetadataResponseTopic:
-    if wanted.name is None or (not wanted.name and any(wanted.topic_id)):
+    name = wanted.name
+    if version < BY_ID and (name is None or any(wanted.topic_id)):
+        # The versions that have the fields but not the feature (Kafka: handleTopicMetadataRequest).
+        return MetadataResponseTopic(
+            name=name or "", topic_id=wanted.topic_id, error_code=error_codes.INVALID_REQUEST
+        )
+    if name is None or any(wanted.topic_id):
         by_id = broker.topics.by_id(wanted.topic_id)
         if by_id is not None:
             return _describe(broker, by_id)
         return MetadataResponseTopic(
             name=None, topic_id=wanted.topic_id, error_code=error_codes.UNKNOWN_TOPIC_ID
         )
-    name = wanted.name
     topic = broker.topics.get(name)
     if topic is not None:
         return _describe(broker, topic)

@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+
+from support.calls import batch, create_topic, describe_topics, produce
+from support.client import Client, connect
+from trionet import Broker, open_broker
+from trionet.protocol import error_codes
+from trionet.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+
+NEVER_SEEN = b"\x01" * 16
+# AclOperation numbers as bits: what may be done without an authorizer (KIP-430).
+ALL_OF_A_TOPIC = 0b1101_1111_1000
+ALL_OF_A_CLUSTER = 0b1_1111_1010_0000
+NOT_ASKED_FOR = -(2**31)
+
+
+def asks_for(*names: str, **fields: Any) -> MetadataRequest:
+    return MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names], **fields)
+
+
+@pytest.mark.parametrize("version", range(14))
+async def test_the_broker_the_topic_and_its_partitions(
+    broker: Broker, client: Client, version: int
+) -> None:
+    topic_id = (await create_topic(client, "t", partitions=2)).topic_id
+    await create_topic(client, "other")
+
+    response = await client.call(asks_for("t"), version)
+
+    [node] = response.brokers
+    assert broker.bootstrap_servers == f"{node.host}:{node.port}"
+    assert (1, None) == (node.node_id, node.rack)
+    assert (1 if version >= 1 else -1) == response.controller_id
+    assert (broker.cluster_id if version >= 2 else None) == response.cluster_id
+    [topic] = response.topics
+    assert (0, "t", False) == (topic.error_code, topic.name, topic.is_internal)
+    assert (topic_id if version >= 10 else bytes(16)) == topic.topic_id
+    assert [(0, index, 1, 0 if version >= 7 else -1, [1], [1], []) for index in range(2)] == [
+        (
+            partition.error_code,
+            partition.partition_index,
+            partition.leader_id,
+            partition.leader_epoch,
+            partition.replica_nodes,
+            partition.isr_nodes,
+            partition.offline_replicas,
+        )
+        for partition in topic.partitions
+    ]
+
+
+async def test_null_asks_for_all_topics_and_an_empty_list_for_none(client: Client) -> None:
+    for name in ("b", "a", "c"):
+        await create_topic(client, name)
+
+    everything = await client.call(MetadataRequest(topics=None), 12)
+    nothing = await client.call(MetadataRequest(topics=[]), 12)
+
+    assert ["b", "a", "c"] == [topic.name for topic in everything.topics]
+    assert [] == nothing.topics
+
+
+async def test_in_version_0_an_empty_list_asks_for_all_topics(client: Client) -> None:
+    await create_topic(client, "a")
+
+    response = await client.call(MetadataRequest(topics=[]), 0)
+
+    assert ["a"] == [topic.name for topic in response.topics]
+
+
+@pytest.mark.parametrize("version", [12, 13])
+@pytest.mark.parametrize("name", [None, "", "another name"])
+async def test_a_topic_is_found_by_its_id(client: Client, version: int, name: str | None) -> None:
+    topic_id = (await create_topic(client, "t")).topic_id
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=name, topic_id=topic_id)])
+
+    [topic] = (await client.call(request, version)).topics
+
+    assert (0, "t", topic_id) == (topic.error_code, topic.name, topic.topic_id)
+
+
+@pytest.mark.parametrize("topic_id", [NEVER_SEEN, bytes(16)])
+async def test_an_unknown_id_is_an_error(client: Client, topic_id: bytes) -> None:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=None, topic_id=topic_id)])
+
+    [topic] = (await client.call(request, 12)).topics
+
+    assert (error_codes.UNKNOWN_TOPIC_ID, None, topic_id) == (
+        topic.error_code,
+        topic.name,
+        topic.topic_id,
+    )
+
+
+@pytest.mark.parametrize("version", [10, 11])
+@pytest.mark.parametrize("name", [None, "t"])
+async def test_ids_cannot_be_asked_for_before_version_12(
+    client: Client, version: int, name: str | None
+) -> None:
+    topic_id = (await create_topic(client, "t")).topic_id
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=name, topic_id=topic_id)])
+
+    [topic] = (await client.call(request, version)).topics
+
+    assert (error_codes.INVALID_REQUEST, name or "") == (topic.error_code, topic.name)
+
+
+@pytest.mark.parametrize("version", [0, 3, 4, 13])
+async def test_an_unknown_topic_is_created_and_ready_in_the_same_answer(
+    client: Client, version: int
+) -> None:
+    [topic] = (await client.call(asks_for("new"), version)).topics
+
+    answer = await produce(client, "new", batch(b"a"))
+
+    assert (0, 1) == (topic.error_code, len(topic.partitions))
+    assert 0 == answer.error_code
+
+
+async def test_a_created_topic_has_the_brokers_defaults() -> None:
+    async with (
+        open_broker(num_partitions=3) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        [topic] = await describe_topics(client, "new", allow_auto_topic_creation=True)
+
+        assert 3 == len(topic.partitions)
+
+
+async def test_nothing_is_created_where_the_request_does_not_want_it(client: Client) -> None:
+    [topic] = await describe_topics(client, "new", allow_auto_topic_creation=False)
+
+    assert (error_codes.UNKNOWN_TOPIC_OR_PARTITION, []) == (topic.error_code, topic.partitions)
+    assert [] == await describe_topics(client)
+
+
+async def test_nothing_is_created_where_the_broker_does_not_want_it() -> None:
+    async with (
+        open_broker(auto_create_topics_enable=False) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        [topic] = await describe_topics(client, "new", allow_auto_topic_creation=True)
+
+        assert error_codes.UNKNOWN_TOPIC_OR_PARTITION == topic.error_code
+        assert [] == await describe_topics(client)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a b", "ä", "x" * 250])
+@pytest.mark.parametrize("create", [False, True])
+async def test_an_illegal_name_is_said_to_be_one(client: Client, name: str, create: bool) -> None:
+    [topic] = await describe_topics(client, name, allow_auto_topic_creation=create)
+
+    assert (error_codes.INVALID_TOPIC_EXCEPTION, name) == (topic.error_code, topic.name)
+    assert [] == await describe_topics(client)
+
+
+async def test_a_name_that_collides_with_anothers_metrics_is_not_created(client: Client) -> None:
+    await create_topic(client, "a.b")
+
+    [topic] = await describe_topics(client, "a_b", allow_auto_topic_creation=True)
+
+    assert error_codes.INVALID_TOPIC_EXCEPTION == topic.error_code
+
+
+async def test_each_topic_has_an_answer_of_its_own(client: Client) -> None:
+    await create_topic(client, "t")
+
+    topics = await describe_topics(client, "missing", "t", "a b")
+
+    assert [
+        ("missing", error_codes.UNKNOWN_TOPIC_OR_PARTITION),
+        ("t", error_codes.NONE),
+        ("a b", error_codes.INVALID_TOPIC_EXCEPTION),
+    ] == [(topic.name, topic.error_code) for topic in topics]
+
+
+async def test_many_who_want_the_same_new_topic_get_the_same_one(broker: Broker) -> None:
+    ids: list[bytes] = []
+
+    async def ask() -> None:
+        async with connect(broker.bootstrap_servers) as each:
+            [topic] = await describe_topics(each, "new", allow_auto_topic_creation=True)
+            assert 0 == topic.error_code
+            ids.append(topic.topic_id)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(20):
+            nursery.start_soon(ask)
+
+    assert (20, 1) == (len(ids), len(set(ids)))
+
+
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
+async def test_topics_of_kafkas_own_are_said_to_be_internal(client: Client, name: str) -> None:
+    await create_topic(client, name)
+
+    [topic] = await describe_topics(client, name)
+
+    assert topic.is_internal
+
+
+@pytest.mark.parametrize("version", [8, 9, 10])
+async def test_what_may_be_done_is_told_where_it_is_asked_for(client: Client, version: int) -> None:
+    await create_topic(client, "t")
+
+    without = await client.call(asks_for("t"), version)
+    asked = asks_for(
+        "t",
+        "missing",
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=True,
+        include_topic_authorized_operations=True,
+    )
+    with_them = await client.call(asked, version)
+
+    assert NOT_ASKED_FOR == without.cluster_authorized_operations
+    assert NOT_ASKED_FOR == without.topics[0].topic_authorized_operations
+    assert ALL_OF_A_CLUSTER == with_them.cluster_authorized_operations
+    assert [ALL_OF_A_TOPIC, NOT_ASKED_FOR] == [
+        topic.topic_authorized_operations for topic in with_them.topics
+    ]
+
+
+async def test_what_may_be_done_with_a_topic_is_told_in_the_newest_version_too(
+    client: Client,
+) -> None:
+    await create_topic(client, "t")
+
+    response = await client.call(asks_for("t", include_topic_authorized_operations=True), 13)
+
+    assert ALL_OF_A_TOPIC == response.topics[0].topic_authorized_operations
+
+
+async def test_the_rack_and_the_advertised_address_are_those_of_the_settings() -> None:
+    settings = {
+        "broker.rack": "rack-a",
+        "node.id": 7,
+        "advertised.listeners": "PLAINTEXT://kafka.example.org:9999",
+    }
+    async with open_broker(settings) as broker:
+        port = broker.endpoints[0].port
+        async with connect(f"127.0.0.1:{port}") as client:
+            response = await client.call(asks_for(), 12)
+
+    [node] = response.brokers
+    assert (7, "kafka.example.org", 9999, "rack-a") == (
+        node.node_id,
+        node.host,
+        node.port,
+        node.rack,
+    )
+    assert 7 == response.controller_id
+
+
+async def test_clients_are_told_the_address_of_the_listener_they_came_by() -> None:
+    settings = {
+        "listeners": "INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
+        "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+    }
+    async with open_broker(settings) as broker:
+        for endpoint in broker.endpoints:
+            async with connect(endpoint.address) as client:
+                [node] = (await client.call(asks_for(), 12)).brokers
+
+                assert endpoint.address == f"{node.host}:{node.port}"
