@@ -71,6 +71,7 @@ class Processor:
         self._is_closed = False
         self._handed_over = 0
         self.in_flight = 0
+        self.request_queue_full = 0
         self.requests_received = 0
         self.responses_sent = 0
         self.connections_created = 0
@@ -268,6 +269,7 @@ class Processor:
         """The request channel is full: keep this one, read nothing, go on answering."""
         assert self._selector is not None
         if not self._held:
+            self.request_queue_full += 1
             self._selector.pause_reading()
             self._request_channel.wake_when_free(self)
         self._held.append(request)

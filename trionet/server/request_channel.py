@@ -93,9 +93,8 @@ class RequestChannel:
         self.requests_max = requests_max
         self.requests: deque[Request] = deque()
         self._idle_handlers = trio.lowlevel.ParkingLot()
-        self._blocked: deque[Processor] = deque()
+        self._blocked: dict[Processor, None] = {}
         self._answered: list[Processor] = []
-        self.blocked_count = 0
 
     def __len__(self) -> int:
         return len(self.requests)
@@ -112,9 +111,8 @@ class RequestChannel:
         return bool(self.requests) and bool(self._idle_handlers.unpark())
 
     def wake_when_free(self, processor: Processor) -> None:
-        """Wake a processor, once, when a handler has taken requests."""
-        self.blocked_count += 1
-        self._blocked.append(processor)
+        """Wake a processor, once, when a handler has taken a request."""
+        self._blocked[processor] = None
 
     def has_responses(self, processor: Processor) -> None:
         """Note that the response queue of a processor is not empty any more."""
@@ -143,5 +141,15 @@ class RequestChannel:
             return None
         request = self.requests.popleft()
         if self._blocked:
-            self._blocked.popleft().wakeup()
+            self._wake_blocked()
         return request
+
+    def _wake_blocked(self) -> None:
+        """Wake every processor that waits for room; those that find none will wait again.
+
+        Not one of them only: it may have found room by itself meanwhile, and with it would go the
+        wake-up that another needs.
+        """
+        blocked, self._blocked = self._blocked, {}
+        for processor in blocked:
+            processor.wakeup()

@@ -157,7 +157,7 @@ class SocketServer:
             bytes_sent=sum(p.bytes_sent for p in processors),
             request_queue_size=len(self.request_channel),
             response_queue_size=sum(p.response_queue_size for p in processors),
-            request_queue_full=self.request_channel.blocked_count,
+            request_queue_full=sum(p.request_queue_full for p in processors),
             closed=dict(closed),
         )
 

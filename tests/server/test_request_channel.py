@@ -1,0 +1,200 @@
+"""The queue between processors and handlers: bounded, in order, and no wake-up is lost."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from support.serving import answer, serving
+from support.wire import Peer
+from trio.testing import wait_all_tasks_blocked
+
+from trionet.errors import LocalProtocolError
+from trionet.net.readiness import ReadinessKind
+from trionet.server import NO_OP, Request, RequestChannel, Response
+
+
+async def test_requests_are_taken_in_the_order_in_which_they_came(kind: ReadinessKind) -> None:
+    async with serving(kind, num_io_threads=1) as rig:
+        peers = [await rig.connect() for _ in range(20)]
+        for number, peer in enumerate(peers):
+            await peer.send_frames(b"%d" % number)
+            await wait_all_tasks_blocked()
+
+        payloads = [(await rig.requests.receive()).payload for _ in peers]
+
+    assert [b"%d" % number for number in range(20)] == payloads
+
+
+async def test_empty_channel_has_nothing_to_take_and_nobody_to_wake() -> None:
+    channel = RequestChannel(5)
+
+    assert channel.take() is None
+    assert not channel.wake_handler()
+    assert 0 == len(channel)
+
+
+class Gate:
+    """A handler that is held up until it is let go, one request at a time."""
+
+    def __init__(self) -> None:
+        self.permits = trio.Semaphore(0)
+        self.waiting: list[bytes] = []
+        self.handled: list[bytes] = []
+
+    async def __call__(self, request: Request) -> Response:
+        self.waiting.append(bytes(request.payload))
+        await self.permits.acquire()
+        self.waiting.remove(bytes(request.payload))
+        self.handled.append(bytes(request.payload))
+        return answer(bytes(request.payload))
+
+    def open(self, count: int = 100) -> None:
+        for _ in range(count):
+            self.permits.release()
+
+
+async def send_one_by_one(peers: list[Peer], *payloads: bytes) -> None:
+    """Let the server come to rest between two requests, so that their order is known."""
+    for peer, payload in zip(peers, payloads, strict=True):
+        await peer.send_frames(payload)
+        await wait_all_tasks_blocked()
+
+
+async def test_full_channel_stops_reading_and_goes_on_when_a_handler_takes_one(
+    kind: ReadinessKind,
+) -> None:
+    """R4: of five requests one is with the handler, one waits, one is held; two stay unread."""
+    gate = Gate()
+    async with serving(kind, handler=gate, num_io_threads=1, queued_max_requests=1) as rig:
+        peers = [await rig.connect() for _ in range(5)]
+        await send_one_by_one(peers, b"0", b"1", b"2", b"3", b"4")
+        statistics = rig.server.statistics()
+        assert [b"0"] == gate.waiting
+        assert 1 == statistics.request_queue_size
+        assert 3 == statistics.requests
+        assert 1 == statistics.request_queue_full
+        assert 3 * 5 == statistics.bytes_received
+
+        gate.open()
+
+        for number, peer in enumerate(peers):
+            assert b"%d" % number == await peer.receive_frame()
+        assert [b"0", b"1", b"2"] == gate.handled[:3]
+        assert 0 == rig.server.statistics().request_queue_size
+
+
+async def test_answers_go_out_while_the_channel_is_full(kind: ReadinessKind) -> None:
+    """Neither side waits for the other: the answer that makes room can always leave."""
+    held: list[Request] = []
+    gate = Gate()
+
+    async def handle(request: Request) -> Response | None:
+        if request.payload == b"later":
+            held.append(request)
+            return None
+        return await gate(request)
+
+    async with serving(kind, handler=handle, num_io_threads=1, queued_max_requests=1) as rig:
+        peers = [await rig.connect() for _ in range(4)]
+        await send_one_by_one(peers, b"later", b"1", b"2", b"3")
+        assert 1 == rig.server.statistics().request_queue_full
+
+        held[0].respond(answer(b"now"))
+
+        assert b"now" == await peers[0].receive_frame()
+        gate.open()
+        assert b"3" == await peers[3].receive_frame()
+
+
+async def test_no_processor_waits_for_room_that_another_was_woken_for(
+    kind: ReadinessKind,
+) -> None:
+    """Two processors wait for room in the channel; the first has looked in vain meanwhile.
+
+    Looked at again and again, it must not use up the wake-ups of the second.
+    """
+    gate = Gate()
+    async with serving(
+        kind, handler=gate, num_network_threads=2, num_io_threads=1, queued_max_requests=1
+    ) as rig:
+        peers = [await rig.connect() for _ in range(5)]  # in turn: 0, 1, 0, 1, 0
+        await send_one_by_one([peers[0], peers[2], peers[4]], b"with it", b"waits", b"held by 0")
+        for _ in range(6):
+            await rig.connect()  # every second one makes processor 0 look again
+            await wait_all_tasks_blocked()
+        await send_one_by_one([peers[1]], b"held by 1")
+        assert 2 == rig.server.statistics().request_queue_full
+
+        gate.open()
+
+        assert b"held by 1" == await peers[1].receive_frame()
+        assert b"held by 0" == await peers[4].receive_frame()
+
+
+async def test_all_handlers_may_be_held_up_while_requests_wait(kind: ReadinessKind) -> None:
+    """The loop parks, and whoever is free first takes the next."""
+    gate = Gate()
+    async with serving(kind, handler=gate, num_io_threads=3) as rig:
+        peers = [await rig.connect() for _ in range(8)]
+        await send_one_by_one(peers, *[b"%d" % number for number in range(8)])
+        assert 3 == len(gate.waiting)
+        assert 5 == rig.server.statistics().request_queue_size
+
+        for expected in (4, 5, 6, 7, 8):
+            gate.open(1)
+            await wait_all_tasks_blocked()
+            assert expected == len(gate.handled) + len(gate.waiting)
+        gate.open()
+
+        for number, peer in enumerate(peers):
+            assert b"%d" % number == await peer.receive_frame()
+
+
+async def test_every_handler_is_used_when_requests_come_together(kind: ReadinessKind) -> None:
+    """One is woken a turn; each that is held up is followed by another."""
+    gate = Gate()
+    async with serving(kind, handler=gate, num_io_threads=5) as rig:
+        peers = [await rig.connect() for _ in range(5)]
+        for peer in peers:
+            await peer.send_frames(bytes(str(peer.port), "ascii"))
+        await wait_all_tasks_blocked()
+
+        assert 5 == len(gate.waiting)
+        gate.open()
+
+
+@pytest.mark.parametrize("handlers", [1, 2, 8])
+async def test_more_requests_than_one_wake_up_serves_are_all_served(
+    kind: ReadinessKind, handlers: int
+) -> None:
+    async with serving(kind, num_io_threads=handlers) as rig:
+        peers = [await rig.connect() for _ in range(200)]
+        for peer in peers:
+            await peer.send_frames(b"x")
+
+        for _ in peers:
+            (await rig.receive(b"x")).respond(NO_OP)
+
+
+async def test_request_is_answered_once(kind: ReadinessKind) -> None:
+    """Answering twice is an error of the second; the first answer leaves."""
+    async with serving(kind) as rig:
+        peer = await rig.connect()
+        await peer.send_frames(b"a")
+        request = await rig.receive(b"a")
+        request.respond(answer(b"first"))
+
+        with pytest.raises(LocalProtocolError, match="answered twice"):
+            request.respond(answer(b"second"))
+
+        assert b"first" == await peer.receive_frame()
+        await rig.exchange(peer, b"next")
+
+
+async def test_request_prints_who_asked_and_how_much(kind: ReadinessKind) -> None:
+    async with serving(kind) as rig:
+        peer = await rig.connect()
+        await peer.send_frames(b"abc")
+        request = await rig.receive(b"abc")
+
+        assert f"<Request of {request.channel.id}, 3 bytes>" == repr(request)

@@ -1,0 +1,147 @@
+"""A running SocketServer whose requests the test answers itself."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+
+import trio
+
+from support.wire import LOOPBACK, Peer, frame, open_sockets
+from trionet.net.close_reason import CloseReason
+from trionet.net.endpoint import Endpoint, SecurityProtocol
+from trionet.net.readiness import ReadinessKind
+from trionet.net.transmission import Send
+from trionet.server import Request, Response, ServerConfig, SocketServer
+from trionet.server.handler_pool import Handler
+from trionet.server.processor import Processor
+
+
+def listener(port: int = 0, *, name: str = "PLAINTEXT", host: str = LOOPBACK) -> Endpoint:
+    return Endpoint(name, SecurityProtocol.PLAINTEXT, host, port)
+
+
+def answer(payload: bytes) -> Send:
+    """A response of one frame."""
+    return Send([frame(payload)])
+
+
+async def echo(request: Request) -> Response:
+    """The handler that answers with what it was asked."""
+    return answer(bytes(request.payload))
+
+
+class Serving:
+    """The server of a test, and what the test does with it.
+
+    Attributes:
+        requests: what the handlers got, for the test to answer; unless it has its own handler.
+    """
+
+    def __init__(self, server: SocketServer, opened: ExitStack) -> None:
+        self.server = server
+        self._opened = opened
+        self._arrived, self.requests = trio.open_memory_channel[Request](10_000)
+
+    async def hand_to_test(self, request: Request) -> None:
+        """The handler: answers nothing, the test does."""
+        self._arrived.send_nowait(request)
+
+    @property
+    def processors(self) -> list[Processor]:
+        return self.server._processors
+
+    async def connect(self, number: int = 0, *, receive_buffer_bytes: int | None = None) -> Peer:
+        """A new connection to the listener of this number."""
+        port = self.server.endpoints[number].port
+        peer = await Peer.connect(port, receive_buffer_bytes=receive_buffer_bytes)
+        return self._opened.enter_context(peer)
+
+    async def receive(self, payload: bytes) -> Request:
+        """The next request that a handler got, which must have this payload."""
+        request = await self.requests.receive()
+        assert payload == request.payload
+        return request
+
+    async def exchange(self, peer: Peer, payload: bytes) -> None:
+        """One request and its answer."""
+        await peer.send_frames(b"? " + payload)
+        (await self.receive(b"? " + payload)).respond(answer(b"! " + payload))
+        assert b"! " + payload == await peer.receive_frame()
+
+    def reasons(self) -> dict[CloseReason, int]:
+        """The reasons of the connections that ended, and how often."""
+        return self.server.statistics().closed
+
+
+@asynccontextmanager
+async def serving(
+    kind: ReadinessKind,
+    *,
+    handler: Handler | None = None,
+    listeners: int = 1,
+    num_network_threads: int = 1,
+    num_io_threads: int = 2,
+    queued_max_requests: int = 500,
+    socket_request_max_bytes: int = 100 * 1024 * 1024,
+    socket_send_buffer_bytes: int = -1,
+    socket_receive_buffer_bytes: int = -1,
+    socket_listen_backlog_size: int = 2000,
+) -> AsyncIterator[Serving]:
+    """A server that is cancelled when the block ends; no socket may be left open then.
+
+    Args:
+        kind: its readiness backend.
+        handler: None hands the requests to the test.
+        listeners: how many; all on free ports of 127.0.0.1.
+        num_network_threads: as the others, Kafka's setting of that name.
+    """
+    before = open_sockets()
+    config = ServerConfig(
+        num_network_threads=num_network_threads,
+        num_io_threads=num_io_threads,
+        queued_max_requests=queued_max_requests,
+        socket_request_max_bytes=socket_request_max_bytes,
+        socket_send_buffer_bytes=socket_send_buffer_bytes,
+        socket_receive_buffer_bytes=socket_receive_buffer_bytes,
+        socket_listen_backlog_size=socket_listen_backlog_size,
+        readiness=kind,
+    )
+    endpoints = [listener(name=f"L{number}") for number in range(listeners)]
+    with trio.fail_after(10), ExitStack() as opened:
+        async with trio.open_nursery() as nursery:
+            serving = Serving(SocketServer(_nobody, endpoints, config), opened)
+            serving.server._handler = handler or serving.hand_to_test
+            await nursery.start(serving.server.run)
+            yield serving
+            nursery.cancel_scope.cancel()
+    assert before == open_sockets()
+
+
+async def _nobody(request: Request) -> None:
+    raise NotImplementedError
+
+
+@asynccontextmanager
+async def undisturbed(kind: ReadinessKind, **settings: int) -> AsyncIterator[Serving]:
+    """As :func:`serving`, with one processor, where the test does harm; checks what P60 asks.
+
+    When the block ends the old healthy connection still works, nothing is in flight, every other
+    connection is gone, and a new one works.
+    """
+    async with serving(kind, **settings) as rig:
+        port = rig.server.endpoints[0].port
+        with await Peer.connect(port) as healthy:
+            await rig.exchange(healthy, b"before")
+            yield rig
+            await rig.exchange(healthy, b"after")
+            with await Peer.connect(port) as new:
+                await rig.exchange(new, b"new")
+                statistics = rig.server.statistics()
+                assert 2 == statistics.connections
+                assert 0 == statistics.request_queue_size
+                assert 0 == statistics.response_queue_size
+                assert 0 == sum(processor.in_flight for processor in rig.processors)
+                ended = statistics.closed.copy()
+                ended.pop(CloseReason.REGISTER_FAILED, None)
+                assert statistics.connections_created == 2 + sum(ended.values())
