@@ -13,18 +13,28 @@ requests wait: a handler that drains the queue is joined by another only when it
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import trio
 
 from ..errors import LocalProtocolError
 from ..net.channel import Channel
 from ..net.close_reason import CloseReason
+from ..net.endpoint import Endpoint
 from ..net.framing import Frame
 from ..net.transmission import Send
 
-if TYPE_CHECKING:
-    from .processor import Processor
+
+class RequestSource(Protocol):
+    """What is known here of a processor: the listener it serves, and how answers go back."""
+
+    endpoint: Endpoint
+
+    def enqueue_response(self, request: Request) -> None: ...
+
+    def process_new_responses(self) -> None: ...
+
+    def wakeup(self) -> None: ...
 
 
 class NoOp:
@@ -61,7 +71,7 @@ class Request:
 
     __slots__ = ("channel", "payload", "processor", "response")
 
-    def __init__(self, processor: Processor, channel: Channel, payload: Frame) -> None:
+    def __init__(self, processor: RequestSource, channel: Channel, payload: Frame) -> None:
         self.processor = processor
         self.channel = channel
         self.payload = payload
@@ -94,7 +104,8 @@ class RequestChannel:
         self.requests: deque[Request] = deque()
         self._idle_handlers = trio.lowlevel.ParkingLot()
         self._blocked: dict[Processor, None] = {}
-        self._answered: list[Processor] = []
+        self._answered: list[RequestSource] = []
+        self.blocked_count = 0
 
     def __len__(self) -> int:
         return len(self.requests)
@@ -110,11 +121,11 @@ class RequestChannel:
         """If requests wait, wake one idle handler for them; whether one was woken."""
         return bool(self.requests) and bool(self._idle_handlers.unpark())
 
-    def wake_when_free(self, processor: Processor) -> None:
+    def wake_when_free(self, processor: RequestSource) -> None:
         """Wake a processor, once, when a handler has taken a request."""
         self._blocked[processor] = None
 
-    def has_responses(self, processor: Processor) -> None:
+    def has_responses(self, processor: RequestSource) -> None:
         """Note that the response queue of a processor is not empty any more."""
         self._answered.append(processor)
 
