@@ -103,7 +103,7 @@ class RequestChannel:
         self.requests_max = requests_max
         self.requests: deque[Request] = deque()
         self._idle_handlers = trio.lowlevel.ParkingLot()
-        self._blocked: dict[Processor, None] = {}
+        self._blocked: dict[RequestSource, None] = {}
         self._answered: list[RequestSource] = []
         self.blocked_count = 0
 
