@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient
@@ -43,15 +43,20 @@ class Replay:
             }
         )
 
-    def run(self, source: Iterable[Flight], speed: float) -> None:
-        """Send every flight when it is due, until all are sent or the demo says stop."""
+    def run(self, source: Iterator[Flight], speed: float) -> None:
+        """Send every flight when it is due, until all are sent or the demo says stop.
+
+        The first report comes when the first flight is in the log: until then the client may take
+        a second to find its broker, which is not the beginning that anyone wants to see.
+        """
+        first = next(source)
+        self._send(first)
+        self._producer.flush(FLUSH_SECONDS_MAX)
         self._report()
-        first_scheduled, began = None, time.monotonic()
+        began = time.monotonic()
         for flight in source:
-            if first_scheduled is None:
-                first_scheduled, began = flight.scheduled, time.monotonic()
             if speed:
-                self._wait_until(began + (flight.scheduled - first_scheduled) / speed)
+                self._wait_until(began + (flight.scheduled - first.scheduled) / speed)
             if self._reporter.must_stop:
                 break
             self._send(flight)
