@@ -123,25 +123,23 @@ async def _nobody(request: Request) -> None:
 
 
 @asynccontextmanager
-async def undisturbed(kind: ReadinessKind, **settings: int) -> AsyncIterator[Serving]:
-    """As :func:`serving`, with one processor, where the test does harm; checks what P60 asks.
+async def undisturbed(rig: Serving) -> AsyncIterator[None]:
+    """A block that does harm to the connections of one processor; checks what P60 asks.
 
-    When the block ends the old healthy connection still works, nothing is in flight, every other
+    When it ends a healthy connection of before still works, nothing is in flight, every other
     connection is gone, and a new one works.
     """
-    async with serving(kind, **settings) as rig:
-        port = rig.server.endpoints[0].port
-        with await Peer.connect(port) as healthy:
-            await rig.exchange(healthy, b"before")
-            yield rig
-            await rig.exchange(healthy, b"after")
-            with await Peer.connect(port) as new:
-                await rig.exchange(new, b"new")
-                statistics = rig.server.statistics()
-                assert 2 == statistics.connections
-                assert 0 == statistics.request_queue_size
-                assert 0 == statistics.response_queue_size
-                assert 0 == sum(processor.in_flight for processor in rig.processors)
-                ended = statistics.closed.copy()
-                ended.pop(CloseReason.REGISTER_FAILED, None)
-                assert statistics.connections_created == 2 + sum(ended.values())
+    with await rig.connect() as healthy:
+        await rig.exchange(healthy, b"before")
+        yield
+        await rig.exchange(healthy, b"after")
+        with await rig.connect() as new:
+            await rig.exchange(new, b"new")
+            statistics = rig.server.statistics()
+            assert 2 == statistics.connections
+            assert 0 == statistics.request_queue_size
+            assert 0 == statistics.response_queue_size
+            assert 0 == sum(processor.in_flight for processor in rig.processors)
+            ended = statistics.closed.copy()
+            ended.pop(CloseReason.REGISTER_FAILED, None)
+            assert statistics.connections_created == 2 + sum(ended.values())

@@ -34,12 +34,9 @@ def bind(endpoint: Endpoint, *, backlog: int, receive_buffer_bytes: int) -> sock
     Raises:
         OSError: the address cannot be bound; says which and why.
     """
-    family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
     host = endpoint.host
-    if not host and socket.has_dualstack_ipv6():
-        family = socket.AF_INET6
-    elif host and family == socket.AF_INET:
-        host = socket.gethostbyname(host)
+    is_ipv6 = ":" in host or (not host and socket.has_dualstack_ipv6())
+    family = socket.AF_INET6 if is_ipv6 else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -96,7 +93,11 @@ class Acceptor:
                     if sock is None:
                         break
                     self.accepted += 1
-                    await self._hand_over(sock)
+                    try:
+                        await self._hand_over(sock)
+                    except BaseException:  # cancelled, or the processor has ended
+                        sock.close()
+                        raise
 
     async def _accept(self) -> socket.socket | None:
         try:
@@ -131,8 +132,4 @@ class Acceptor:
                 return
         processor = self._processors[self._next]
         self._next = (self._next + 1) % count
-        try:
-            await processor.accept_connection(sock)
-        except BaseException:
-            sock.close()
-            raise
+        await processor.accept_connection(sock)

@@ -105,7 +105,6 @@ class RequestChannel:
         self._idle_handlers = trio.lowlevel.ParkingLot()
         self._blocked: dict[RequestSource, None] = {}
         self._answered: list[RequestSource] = []
-        self.blocked_count = 0
 
     def __len__(self) -> int:
         return len(self.requests)

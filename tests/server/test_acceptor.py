@@ -1,0 +1,390 @@
+"""Binding, accepting and handing over; the server goes on whatever accepting runs into."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import resource
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from support.serving import answer, listener, serving, undisturbed
+from support.wire import LOOPBACK, Peer, open_sockets, reset
+from trionet.net.close_reason import CloseReason
+from trionet.net.endpoint import ConnectionId, Endpoint
+from trionet.net.readiness import ReadinessKind
+from trionet.net.transport import PlaintextTransport
+from trionet.server import Request
+from trionet.server.acceptor import Acceptor, bind
+from trionet.server.processor import CONNECTION_QUEUE_SIZE, Processor
+from trionet.server.request_channel import RequestChannel
+
+needs_ipv6 = pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no dual-stack IPv6 here")
+
+
+@contextmanager
+def bound(endpoint: Endpoint, *, backlog: int = 50, buffer: int = -1) -> Iterator[socket.socket]:
+    with bind(endpoint, backlog=backlog, receive_buffer_bytes=buffer) as sock:
+        yield sock
+
+
+def connects(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_port_0_takes_a_free_one() -> None:
+    with bound(listener()) as sock:
+        assert connects(LOOPBACK, sock.getsockname()[1])
+
+
+def test_listening_socket_does_not_block() -> None:
+    with bound(listener()) as sock:
+        assert 0 == sock.gettimeout()
+
+
+def test_name_of_a_host_is_looked_up() -> None:
+    with bound(listener(host="localhost")) as sock:
+        assert LOOPBACK == sock.getsockname()[0]
+
+
+@needs_ipv6
+def test_wildcard_listens_on_both_protocols() -> None:
+    with bound(listener(host="")) as sock:
+        port = sock.getsockname()[1]
+
+        assert connects(LOOPBACK, port)
+        assert connects("::1", port)
+
+
+def test_wildcard_listens_on_ipv4_where_there_is_no_dual_stack(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+
+    with bound(listener(host="")) as sock:
+        assert socket.AF_INET == sock.family
+        assert connects(LOOPBACK, sock.getsockname()[1])
+
+
+@needs_ipv6
+def test_ipv6_address_listens_on_ipv6_only() -> None:
+    with bound(listener(host="::1")) as sock:
+        port = sock.getsockname()[1]
+
+        assert connects("::1", port)
+        assert not connects(LOOPBACK, port)
+
+
+def test_port_in_use_is_an_error_that_says_where_and_why() -> None:
+    """KAFKA-16703: and the socket of the failed attempt is closed."""
+    with bound(listener()) as taken:
+        port = taken.getsockname()[1]
+        before = open_sockets()
+
+        with pytest.raises(OSError, match="Address already in use") as caught:
+            bind(listener(port), backlog=1, receive_buffer_bytes=-1)
+
+        assert errno.EADDRINUSE == caught.value.errno
+        assert f"cannot listen on PLAINTEXT://127.0.0.1:{port}: " in str(caught.value)
+        assert before == open_sockets()
+
+
+def test_name_without_an_address_is_an_error_that_says_which() -> None:
+    with pytest.raises(OSError, match="cannot listen on PLAINTEXT://no such host:0: "):
+        bind(listener(host="no such host"), backlog=1, receive_buffer_bytes=-1)
+
+
+def test_address_of_another_machine_is_an_error() -> None:
+    with pytest.raises(OSError, match=r"cannot listen on PLAINTEXT://192\.0\.2\.1:0: ") as caught:
+        bind(listener(host="192.0.2.1"), backlog=1, receive_buffer_bytes=-1)
+
+    assert errno.EADDRNOTAVAIL == caught.value.errno
+
+
+def test_as_many_connections_as_the_backlog_wait_without_an_acceptor() -> None:
+    """P55."""
+    with bound(listener(), backlog=128) as sock, ExitStack() as opened:
+        for _ in range(128):
+            address = (LOOPBACK, sock.getsockname()[1])
+            opened.enter_context(socket.create_connection(address, timeout=5))
+
+
+def test_receive_buffer_is_set_unless_minus_1() -> None:
+    """X16, KAFKA-724: of the listening socket, whose connections inherit it."""
+    with socket.socket() as plain:
+        default = plain.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+    with bound(listener(), buffer=-1) as sock:
+        assert default == sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+    with bound(listener(), buffer=20_000) as sock:
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) in (20_000, 40_000)
+
+
+def socket_of(request: Request) -> socket.socket:
+    transport = request.channel.transport
+    assert isinstance(transport, PlaintextTransport)
+    return transport._socket
+
+
+@pytest.mark.parametrize(("buffer", "expected"), [(-1, None), (30_000, 60_000)])
+async def test_accepted_sockets_have_their_options(
+    kind: ReadinessKind, buffer: int, expected: int | None
+) -> None:
+    """X16, KAFKA-2096: no delay, keep-alive, both buffer sizes unless -1; Linux doubles them."""
+    async with serving(
+        kind, socket_send_buffer_bytes=buffer, socket_receive_buffer_bytes=buffer
+    ) as rig:
+        peer = await rig.connect()
+        await peer.send_frames(b"a")
+        sock = socket_of(await rig.receive(b"a"))
+
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        sizes = {
+            sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF),
+            sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF),
+        }
+        if expected is None:
+            assert 60_000 not in sizes
+        else:
+            assert {expected} == sizes
+        assert 0 == sock.gettimeout()
+
+
+def processor_of(request: Request) -> int:
+    id = ConnectionId.parse(request.channel.id)
+    assert id is not None
+    return id.processor
+
+
+async def test_connections_go_to_the_processors_in_turn(kind: ReadinessKind) -> None:
+    """X1: 0, 1, 2, 0, …"""
+    processors = []
+    async with serving(kind, num_network_threads=3) as rig:
+        for number in range(7):
+            peer = await rig.connect()
+            await peer.send_frames(b"%d" % number)
+            processors.append(processor_of(await rig.receive(b"%d" % number)))
+
+    assert [0, 1, 2, 0, 1, 2, 0] == processors
+
+
+async def test_each_listener_has_processors_of_its_own(kind: ReadinessKind) -> None:
+    """Their numbers go on from listener to listener; each takes turns by itself."""
+    seen = []
+    async with serving(kind, listeners=2, num_network_threads=2) as rig:
+        for number in (0, 1, 0, 1, 0, 1):
+            peer = await rig.connect(number)
+            await peer.send_frames(b"a")
+            request = await rig.receive(b"a")
+            seen.append((request.processor.endpoint.listener_name, processor_of(request)))
+
+    assert [("L0", 0), ("L1", 2), ("L0", 1), ("L1", 3), ("L0", 0), ("L1", 2)] == seen
+
+
+async def test_connection_is_served_when_its_peer_says_nothing_first(kind: ReadinessKind) -> None:
+    """It is set up without waiting for data."""
+    async with serving(kind) as rig:
+        await rig.connect()
+        await wait_all_tasks_blocked()
+
+        assert 1 == rig.server.statistics().connections
+
+
+async def test_peer_that_is_gone_before_it_is_served_costs_nobody_else(
+    kind: ReadinessKind, caplog: pytest.LogCaptureFixture
+) -> None:
+    """P23, P36: its socket is closed and not counted as a connection; the next one works."""
+    async with serving(kind) as rig, undisturbed(rig):
+        sock = socket.create_connection((LOOPBACK, rig.server.endpoints[0].port))
+        reset(sock)
+        after = socket.create_connection((LOOPBACK, rig.server.endpoints[0].port))
+        with Peer(after) as peer:
+            await rig.exchange(peer, b"after")
+
+        assert {CloseReason.REGISTER_FAILED: 1} == rig.reasons()
+        assert "could not set up an accepted connection" in caplog.text
+
+
+class Listening(socket.socket):
+    """A listening socket that can fail where a test wants it."""
+
+    errors: list[OSError]
+    accepted_type: type[socket.socket] = socket.socket
+
+    def accept(self) -> tuple[socket.socket, object]:
+        if self.errors:
+            raise self.errors.pop(0)
+        sock, address = super().accept()
+        return self.accepted_type(fileno=sock.detach()), address
+
+
+def failing(errors: list[OSError], accepted_type: type[socket.socket]) -> Callable[..., Listening]:
+    """What replaces `bind` to get such a listening socket."""
+
+    def bind_failing(endpoint: Endpoint, **options: int) -> Listening:
+        sock = Listening(fileno=bind(endpoint, **options).detach())
+        sock.errors = errors
+        sock.accepted_type = accepted_type
+        sock.setblocking(False)
+        return sock
+
+    return bind_failing
+
+
+async def test_connection_that_is_aborted_while_it_waits_is_passed_over(
+    kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors: list[OSError] = [ConnectionAbortedError(errno.ECONNABORTED, "aborted")] * 3
+    monkeypatch.setattr("trionet.server.socket_server.bind", failing(errors, socket.socket))
+    async with serving(kind) as rig:
+        await rig.exchange(await rig.connect(), b"a")
+
+    assert [] == errors
+
+
+async def test_socket_that_cannot_be_configured_is_closed(
+    kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """P23, KAFKA-13457: its peer sees the end; it never was a connection."""
+    caplog.set_level(logging.INFO)
+
+    class FailsOnce(socket.socket):
+        failures = 1
+
+        def setsockopt(self, *arguments: object) -> None:
+            if FailsOnce.failures:
+                FailsOnce.failures -= 1
+                raise OSError("option refused")
+            super().setsockopt(*arguments)  # type: ignore[call-overload]
+
+    monkeypatch.setattr("trionet.server.socket_server.bind", failing([], FailsOnce))
+    async with serving(kind) as rig:
+        unlucky = await rig.connect()
+        assert b"" == await unlucky.receive_to_end()
+        assert 0 == rig.server.statistics().connections_created
+        assert "while it was being accepted: option refused" in caplog.text
+
+        await rig.exchange(await rig.connect(), b"next")
+
+
+async def test_broken_listening_socket_ends_the_server(
+    kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bug of ours is not hidden: nobody would notice that no connection gets in any more."""
+    errors = [OSError(errno.ENOTSOCK, "not a socket")]
+    monkeypatch.setattr("trionet.server.socket_server.bind", failing(errors, socket.socket))
+
+    with pytest.RaisesGroup(OSError, flatten_subgroups=True):
+        async with serving(kind) as rig:
+            await rig.connect()
+            await trio.sleep_forever()
+
+
+async def test_lack_of_descriptors_makes_the_acceptor_wait(
+    kind: ReadinessKind, caplog: pytest.LogCaptureFixture
+) -> None:
+    """EMFILE: the old connections are served meanwhile, the new one as soon as there is room."""
+    async with serving(kind) as rig, undisturbed(rig):
+        old = await rig.connect()
+        await rig.exchange(old, b"old")
+        sock = socket.socket()
+        probe = os.dup(sock.fileno())
+        os.close(probe)
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (probe, limits[1]))
+            sock.connect((LOOPBACK, rig.server.endpoints[0].port))
+            await wait_all_tasks_blocked(0.001)
+            assert "Too many open files; waiting" in caplog.text
+            await rig.exchange(old, b"still")
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+        with Peer(sock) as new:
+            await rig.exchange(new, b"new")
+        old.close()
+
+
+async def test_flood_of_connections_is_registered_a_queue_at_a_time(kind: ReadinessKind) -> None:
+    """P53, KIP-402: the loop polls between, so that old connections are served meanwhile."""
+    count = 5 * CONNECTION_QUEUE_SIZE
+    async with serving(kind) as rig:
+        old = await rig.connect()
+        await rig.exchange(old, b"old")
+        await wait_all_tasks_blocked()
+        [processor] = rig.processors
+        seen = []
+        poll = processor.poll
+
+        async def counting_poll() -> object:
+            seen.append(processor.connection_count)
+            return await poll()
+
+        processor.poll = counting_poll  # type: ignore[method-assign, assignment]
+        with ExitStack() as opened:
+            for _ in range(count):
+                address = (LOOPBACK, rig.server.endpoints[0].port)
+                opened.enter_context(socket.create_connection(address, timeout=5))
+            await wait_all_tasks_blocked()
+
+            assert 1 + count == processor.connection_count
+            steps = [after - before for before, after in pairwise(seen)]
+            assert max(steps) <= CONNECTION_QUEUE_SIZE + 1
+            assert len([step for step in steps if step]) >= 4
+            await rig.exchange(old, b"still")
+
+
+async def test_full_processor_is_passed_over(kind: ReadinessKind) -> None:
+    """Two processors take two queues at once, and nobody is lost when both are full."""
+    count = 5 * CONNECTION_QUEUE_SIZE
+    async with serving(kind, num_network_threads=2) as rig:
+        with ExitStack() as opened:
+            for _ in range(count):
+                address = (LOOPBACK, rig.server.endpoints[0].port)
+                opened.enter_context(socket.create_connection(address, timeout=5))
+            await wait_all_tasks_blocked()
+
+            shares = [processor.connection_count for processor in rig.processors]
+            assert count == sum(shares)
+            assert min(shares) >= CONNECTION_QUEUE_SIZE
+
+
+async def test_socket_for_a_processor_that_has_ended_is_closed(kind: ReadinessKind) -> None:
+    """KAFKA-2353: no connection is lost without being closed, on no path."""
+    log = logging.LoggerAdapter(logging.getLogger("trionet.server"))
+    processor = Processor(0, listener(), RequestChannel(1), 100, log, kind)
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(processor.run)
+            nursery.cancel_scope.cancel()
+        listening = bind(listener(), backlog=5, receive_buffer_bytes=-1)
+        acceptor = Acceptor(listener(), listening, [processor], -1, log)
+        with await Peer.connect(listening.getsockname()[1]) as peer:
+            with pytest.raises(trio.ClosedResourceError):
+                await acceptor.run()
+
+            assert b"" == await peer.receive_to_end()
+
+
+async def test_full_queue_does_not_keep_the_answer_of_a_connection(kind: ReadinessKind) -> None:
+    async with serving(kind) as rig:
+        peers = [await rig.connect() for _ in range(3 * CONNECTION_QUEUE_SIZE)]
+        for number, peer in enumerate(peers):
+            await peer.send_frames(b"%d" % number)
+        for _ in peers:
+            request = await rig.requests.receive()
+            request.respond(answer(bytes(request.payload)))
+
+        for number, peer in enumerate(peers):
+            assert b"%d" % number == await peer.receive_frame()
