@@ -85,7 +85,7 @@ class BrokerState:
             config.integer("max.incremental.fetch.session.cache.slots")
         )
         self.node_id = config.node_id
-        self.cluster_id = topics.cluster_id
+        self.cluster_id = folder.cluster_id
         rack = config["broker.rack"]
         self.rack = rack if isinstance(rack, str) else None
         self.auto_create_topics = config.flag("auto.create.topics.enable")
@@ -169,7 +169,14 @@ class BrokerState:
         async with self._changing_topics:
             with storage_errors():
                 topic = await self.topics.create(name, **settings)
-                await self._create_logs(topic)
+                failure: OSError | None = None
+                try:
+                    await self._create_logs(topic)
+                except OSError as error:
+                    failure = error
+                if failure is not None:
+                    await self._remove(topic)  # what was refused must not be there
+                    raise failure
         if ignored := topic_keys_not_applied(topic.configs):
             logger.warning("topic %s: not applied by this version: %s", name, ", ".join(ignored))
         return topic
@@ -196,14 +203,23 @@ class BrokerState:
         """
         async with self._changing_topics:
             with storage_errors():
-                await self.topics.delete(topic)
-            for partition in range(topic.partitions):
-                log = self._logs.get((topic.name, partition))
-                with storage_errors():
-                    await self.folder.delete(topic.name, partition)
-                if log is not None:
-                    self.unflushed.pop(log, None)
-                    self.purgatory.complete_all(log)
+                await self._remove(topic)
+
+    async def _remove(self, topic: Topic) -> None:
+        await self.topics.delete(topic)
+        failure: OSError | None = None
+        for partition in range(topic.partitions):
+            log = self._logs.get((topic.name, partition))
+            if log is None:
+                continue  # it could not be made
+            try:
+                await self.folder.delete(topic.name, partition)
+            except OSError as error:
+                failure = error  # the others have to go all the same
+            self.unflushed.pop(log, None)
+            self.purgatory.complete_all(log)
+        if failure is not None:
+            raise failure
 
     async def open_logs(self) -> None:
         """Open what is in the folder, and finish creations and deletions that were cut short."""

@@ -25,11 +25,10 @@ async def handle(
 ) -> CreateTopicsResponse:
     names = Counter(topic.name for topic in request.topics)
     results = []
-    for name, count in names.items():
+    for name, wanted in {topic.name: topic for topic in request.topics}.items():
         result = CreatableTopicResult(name=name, error_message=None, configs=None)
-        wanted = next(topic for topic in request.topics if topic.name == name)
         try:
-            if count > 1:
+            if names[name] > 1:
                 raise ApiError(
                     error_codes.INVALID_REQUEST, f"topic {name!r} is in the request twice"
                 )
