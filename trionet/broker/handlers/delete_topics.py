@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ...errors import ApiError
 from ...protocol import error_codes
 from ...protocol.messages.delete_topics import (
@@ -12,33 +14,73 @@ from ...protocol.messages.delete_topics import (
 )
 from ..call import Call
 from ..state import BrokerState
+from ..topics import Topic
 
 
 async def handle(
     broker: BrokerState, request: DeleteTopicsRequest, call: Call
 ) -> DeleteTopicsResponse:
     wanted = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
-    return DeleteTopicsResponse(responses=[await _delete(broker, state) for state in wanted])
+    found = [_find(broker, state) for state in wanted]
+    named = Counter(topic.id for topic in found if topic is not None)
+    return DeleteTopicsResponse(
+        responses=[
+            await _delete(broker, call, state, topic, named)
+            for state, topic in zip(wanted, found, strict=True)
+        ]
+    )
 
 
-async def _delete(broker: BrokerState, state: DeleteTopicState) -> DeletableTopicResult:
+def _find(broker: BrokerState, state: DeleteTopicState) -> Topic | None:
+    if state.name is not None:
+        return broker.topics.get(state.name)
+    return broker.topics.by_id(state.topic_id)
+
+
+async def _delete(
+    broker: BrokerState,
+    call: Call,
+    state: DeleteTopicState,
+    topic: Topic | None,
+    named: Counter[bytes],
+) -> DeletableTopicResult:
     result = DeletableTopicResult(name=state.name, topic_id=state.topic_id)
     try:
-        if not broker.config.flag("delete.topic.enable"):
-            raise ApiError(
-                error_codes.TOPIC_DELETION_DISABLED, "delete.topic.enable is false on this broker"
-            )
-        if state.name is not None:
-            topic = broker.topics.get(state.name)
-            missing = error_codes.UNKNOWN_TOPIC_OR_PARTITION
-        else:
-            topic = broker.topics.by_id(state.topic_id)
-            missing = error_codes.UNKNOWN_TOPIC_ID
+        _check(broker, call, state, topic, named)
         if topic is None:
-            raise ApiError(missing, "there is no such topic")
+            raise ApiError(
+                error_codes.UNKNOWN_TOPIC_ID
+                if state.name is None
+                else error_codes.UNKNOWN_TOPIC_OR_PARTITION,
+                "there is no such topic",
+            )
         result.name, result.topic_id = topic.name, topic.id
         await broker.delete_topic(topic)
     except ApiError as error:
         result.error_code = error.error_code
         result.error_message = error.message or None
     return result
+
+
+def _check(
+    broker: BrokerState,
+    call: Call,
+    state: DeleteTopicState,
+    topic: Topic | None,
+    named: Counter[bytes],
+) -> None:
+    """Whether the request is one (Kafka: ControllerApis.deleteTopics)."""
+    if not broker.config.flag("delete.topic.enable"):
+        raise ApiError(
+            error_codes.INVALID_REQUEST
+            if call.version < 3
+            else error_codes.TOPIC_DELETION_DISABLED,
+            "delete.topic.enable is false on this broker",
+        )
+    has_id = any(state.topic_id)
+    if state.name is None and not has_id:
+        raise ApiError(error_codes.INVALID_REQUEST, "neither a name nor an id is given")
+    if state.name is not None and has_id:
+        raise ApiError(error_codes.INVALID_REQUEST, "both a name and an id are given; allowed: one")
+    if topic is not None and named[topic.id] > 1:
+        raise ApiError(error_codes.INVALID_REQUEST, "the topic is in the request twice")
