@@ -18,6 +18,7 @@ from ...protocol.messages.describe_configs import (
 from ..call import Call
 from ..config_describe import ConfigEntry, describe_broker, describe_topic
 from ..state import BrokerState
+from ..topics import check_topic_name
 
 TOPIC = 2
 BROKER = 4
@@ -45,16 +46,15 @@ def _describe(
         result.error_code = error.error_code
         result.error_message = error.message
         return result
-    keys = resource.configuration_keys
-    result.configs = [
-        _entry(entry, request) for entry in entries if keys is None or entry.name in keys
-    ]
+    keys = resource.configuration_keys  # null or empty: all of them
+    result.configs = [_entry(entry, request) for entry in entries if not keys or entry.name in keys]
     return result
 
 
 def _entries(broker: BrokerState, resource: DescribeConfigsResource) -> list[ConfigEntry]:
     name = resource.resource_name
     if resource.resource_type == TOPIC:
+        check_topic_name(name)
         topic = broker.topics.get(name)
         if topic is None:
             raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
