@@ -12,16 +12,20 @@ from ..call import Call
 from ..state import CLUSTER_OPERATIONS, BrokerState
 
 BROKERS = 1
+CONTROLLERS = 2
 
 
 async def handle(
     broker: BrokerState, request: DescribeClusterRequest, call: Call
 ) -> DescribeClusterResponse:
     if request.endpoint_type != BROKERS:
+        is_known = request.endpoint_type == CONTROLLERS
         return DescribeClusterResponse(
-            error_code=error_codes.MISMATCHED_ENDPOINT_TYPE,
-            error_message="only brokers can be described here (endpoint type 1)",
-            endpoint_type=request.endpoint_type,
+            error_code=error_codes.MISMATCHED_ENDPOINT_TYPE
+            if is_known
+            else error_codes.UNSUPPORTED_ENDPOINT_TYPE,
+            error_message=f"endpoint type {request.endpoint_type} is not described here; brokers"
+            " (endpoint type 1) are",
         )
     address = broker.advertised(call.listener_name)
     response = DescribeClusterResponse(
