@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+
+from support.client import Client
+from trionet.protocol import error_codes
+from trionet.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+# The highest versions of Apache Kafka 4.2; nothing may be advertised above them, since clients
+# take it for what a released broker can do.
+KAFKA_4_2 = {
+    "Produce": (0, 0, 13),  # below 3 for librdkafka's sake only (KAFKA-18659)
+    "Fetch": (1, 4, 18),
+    "ListOffsets": (2, 1, 11),
+    "Metadata": (3, 0, 13),
+    "FindCoordinator": (10, 0, 6),
+    "ApiVersions": (18, 0, 4),
+    "CreateTopics": (19, 2, 7),
+    "DeleteTopics": (20, 1, 6),
+    "InitProducerId": (22, 0, 5),
+    "DescribeConfigs": (32, 1, 4),
+    "DescribeCluster": (60, 0, 2),
+}
+
+
+async def ask(
+    client: Client, version: int, name: str = "librdkafka", software_version: str = "2.3.0"
+) -> ApiVersionsResponse:
+    request = ApiVersionsRequest(
+        client_software_name=name, client_software_version=software_version
+    )
+    response = await client.call(request, version)
+    assert isinstance(response, ApiVersionsResponse)
+    return response
+
+
+@pytest.mark.parametrize("version", range(5))
+async def test_exactly_what_is_served_is_advertised(client: Client, version: int) -> None:
+    response = await ask(client, version)
+
+    assert (0, 0) == (response.error_code, response.throttle_time_ms)
+    assert sorted(KAFKA_4_2.values()) == [
+        (api.api_key, api.min_version, api.max_version) for api in response.api_keys
+    ]
+    assert [] == response.supported_features
+
+
+@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize(
+    ("name", "software_version"),
+    [("", "1"), ("a", ""), ("a b", "1"), ("-a", "1"), ("a", "1-"), ("a\n", "1"), ("ä", "1")],
+)
+async def test_a_client_that_names_itself_oddly_is_told_so(
+    client: Client, version: int, name: str, software_version: str
+) -> None:
+    response = await ask(client, version, name, software_version)
+
+    assert (error_codes.INVALID_REQUEST, []) == (response.error_code, response.api_keys)
+
+
+@pytest.mark.parametrize("name", ["a", "apache-kafka-java", "a.b-c.9", "7"])
+async def test_usual_names_are_accepted(client: Client, name: str) -> None:
+    response = await ask(client, 3, name, "4.0.0-SNAPSHOT")
+
+    assert error_codes.NONE == response.error_code
+
+
+async def test_a_connection_may_ask_again_and_again(client: Client) -> None:
+    first = await ask(client, 0)
+    again = [await ask(client, 4) for _ in range(3)]
+
+    assert [first.api_keys] * 3 == [response.api_keys for response in again]

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+
+from support.client import Client
+from trionet.protocol import error_codes
+from trionet.protocol.messages.find_coordinator import FindCoordinatorRequest
+
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+
+
+@pytest.mark.parametrize("version", range(4))
+async def test_there_is_no_coordinator_for_one_key(client: Client, version: int) -> None:
+    response = await client.call(FindCoordinatorRequest(key="g"), version)
+
+    assert (error_codes.COORDINATOR_NOT_AVAILABLE, -1, "", -1) == (
+        response.error_code,
+        response.node_id,
+        response.host,
+        response.port,
+    )
+    if version >= 1:
+        assert "consumer groups are not supported" in response.error_message
+
+
+@pytest.mark.parametrize("version", range(4, 7))
+async def test_there_is_no_coordinator_for_any_of_several_keys(
+    client: Client, version: int
+) -> None:
+    request = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=["a", "b"])
+
+    response = await client.call(request, version)
+
+    unavailable = error_codes.COORDINATOR_NOT_AVAILABLE
+    assert [("a", unavailable, -1), ("b", unavailable, -1)] == [
+        (each.key, each.error_code, each.node_id) for each in response.coordinators
+    ]
+    assert "transactions are not supported" in response.coordinators[0].error_message
+
+
+@pytest.mark.parametrize("key_type", [3, -1])
+async def test_an_unknown_kind_of_coordinator_is_an_error(client: Client, key_type: int) -> None:
+    one = await client.call(FindCoordinatorRequest(key="g", key_type=key_type), 3)
+    several = await client.call(
+        FindCoordinatorRequest(coordinator_keys=["g"], key_type=key_type), 6
+    )
+
+    assert error_codes.INVALID_REQUEST == one.error_code
+    assert [error_codes.INVALID_REQUEST] == [each.error_code for each in several.coordinators]
+    assert f"coordinator type {key_type}" in one.error_message
+
+
+async def test_share_groups_are_said_not_to_be_there(client: Client) -> None:
+    request = FindCoordinatorRequest(coordinator_keys=["g:t:0"], key_type=SHARE)
+
+    response = await client.call(request, 6)
+
+    assert "share groups are not supported" in response.coordinators[0].error_message
