@@ -403,7 +403,7 @@ async def test_failing_poll_loses_nothing(kind: ReadinessKind) -> None:
         await peer.send_frames(b"1", b"2")
         assert b"1" == await rig.receive(channel)
         rig.selector.disconnect(gone, CloseReason.IDLE)
-        rig.readiness.next_error = OSError("no memory for events")
+        rig.readiness.fail_once(OSError("no memory for events"))
 
         with pytest.raises(OSError, match="no memory"):
             await rig.selector.poll()

@@ -24,7 +24,6 @@ class CountingReadiness:
 
     Attributes:
         refused: a descriptor that cannot be modified any more.
-        next_error: what the next poll raises.
     """
 
     def __init__(self, readiness: Readiness) -> None:
@@ -33,7 +32,11 @@ class CountingReadiness:
         self.parks = 0
         self.modifications: list[tuple[int, int]] = []
         self.refused = -1
-        self.next_error: OSError | None = None
+        self._error: OSError | None = None
+
+    def fail_once(self, error: OSError) -> None:
+        """Raise this from the next poll."""
+        self._error = error
 
     def register(self, fd: int, interest: int) -> None:
         self._readiness.register(fd, interest)
@@ -49,7 +52,7 @@ class CountingReadiness:
 
     def poll(self) -> list[tuple[int, int]]:
         self.polls += 1
-        error, self.next_error = self.next_error, None
+        error, self._error = self._error, None
         if error is not None:
             raise error
         return self._readiness.poll()

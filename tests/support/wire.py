@@ -50,9 +50,13 @@ class Peer:
         self._socket = trio.socket.from_stdlib_socket(sock)
 
     @classmethod
-    async def connect(cls, port: int, *, receive_buffer_bytes: int | None = None) -> Self:
+    async def connect(
+        cls, port: int, *, local_port: int = 0, receive_buffer_bytes: int | None = None
+    ) -> Self:
         """Connect to a port of 127.0.0.1."""
         sock = socket.socket()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((LOOPBACK, local_port))
         if receive_buffer_bytes is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         peer = cls(sock)

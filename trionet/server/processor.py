@@ -206,7 +206,10 @@ class Processor:
     def process_disconnected(self, channels: list[Channel]) -> None:
         """Forget channels that ended."""
         for channel in channels:
-            self._forget(channel)
+            try:
+                self._forget(channel)
+            except Exception as error:  # boundary: one channel's step
+                self._on_channel_error(channel, error)
 
     # Parts of the steps.
 
@@ -261,9 +264,9 @@ class Processor:
             raise LocalProtocolError(f"{channel.id} sent what nobody asked for")
         channel.attachment = None
         self.in_flight -= 1
-        self._selector.unmute(channel)
         if self._all_answered is not None and not self.in_flight:
             self._all_answered.set()
+        self._selector.unmute(channel)
 
     def _hold(self, request: Request) -> None:
         """The request channel is full: keep this one, read nothing, go on answering."""

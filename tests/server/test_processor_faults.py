@@ -1,0 +1,502 @@
+"""Each fault ends its own connection, with its own reason; P60 is checked after each."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from support.ranges import RangedFile
+from support.selecting import CountingReadiness
+from support.serving import Serving, answer, serving, undisturbed
+from support.wire import LOOPBACK, Peer, frame, reset
+from trionet.errors import LocalProtocolError
+from trionet.net.close_reason import CloseReason
+from trionet.net.readiness import ReadinessKind
+from trionet.net.selector import EMPTY_POLLS_BEFORE_PARK, Selector
+from trionet.net.transmission import FileRange, Send
+from trionet.server import NO_OP, CloseConnection, Request, Response
+from trionet.server.processor import Processor
+
+MEGABYTE = 1024 * 1024
+
+TLS_HELLO = b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03"
+
+
+def only_processor(rig: Serving) -> tuple[Processor, Selector]:
+    [processor] = rig.processors
+    assert processor._selector is not None
+    return processor, processor._selector
+
+
+def counted(rig: Serving) -> CountingReadiness:
+    """From here on the processor's use of its backend is counted, and can fail."""
+    _, selector = only_processor(rig)
+    counting = CountingReadiness(selector._readiness)
+    selector._readiness = counting
+    return counting
+
+
+async def requested(rig: Serving, payload: bytes = b"a") -> tuple[Peer, Request]:
+    """A new connection with a request that waits for its answer."""
+    peer = await rig.connect()
+    await peer.send_frames(payload)
+    return peer, await rig.receive(payload)
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"\xff\xff\xff\xff", (1001).to_bytes(4, "big"), b"GET / HTTP/1.1\r\n\r\n", TLS_HELLO],
+    ids=["negative", "one too large", "HTTP", "TLS"],
+)
+async def test_garbage_closes_the_connection_at_the_size(
+    kind: ReadinessKind, garbage: bytes
+) -> None:
+    """P8, X2: before the body, without a request."""
+    async with serving(kind, socket_request_max_bytes=1000) as rig, undisturbed(rig):
+        peer = await rig.connect()
+        await peer.send(garbage)
+
+        assert b"" == await peer.receive_to_end()
+        assert {CloseReason.INVALID_RECEIVE: 1} == rig.reasons()
+
+
+async def test_request_of_exactly_the_largest_size_is_served(kind: ReadinessKind) -> None:
+    """X3."""
+    async with serving(kind, socket_request_max_bytes=1000) as rig, undisturbed(rig):
+        peer = await rig.connect()
+        await peer.send_frames(bytes(1000))
+        (await rig.receive(bytes(1000))).respond(answer(b"served"))
+
+        assert b"served" == await peer.receive_frame()
+        peer.close()
+
+
+async def test_each_reason_is_reached_by_its_own_fault(kind: ReadinessKind, tmp_path: Path) -> None:
+    """All faults at once, on eight connections of one processor."""
+    short_file = RangedFile.holding(tmp_path, b"short")
+    async with serving(kind) as rig, undisturbed(rig):
+        reset(socket.create_connection((LOOPBACK, rig.server.endpoints[0].port)))
+        closes, cut, resets, invalid = [await rig.connect() for _ in range(4)]
+        requests = [await requested(rig) for _ in range(3)]
+        closes.close()
+        await cut.send(b"\0\0")
+        cut.close()
+        resets.reset()
+        await invalid.send(b"\xff\xff\xff\xff")
+        requests[0][1].respond(CloseConnection())
+        requests[1][1].respond(Send([b"\0\0\0\x0a", FileRange(short_file, 0, 10)]))
+        requests[2][1].respond(cast(Response, "no response at all"))
+        await wait_all_tasks_blocked()
+
+        expected = [
+            CloseReason.REGISTER_FAILED,
+            CloseReason.PEER_CLOSED,
+            CloseReason.PEER_CLOSED_IN_FRAME,
+            CloseReason.PEER_RESET,
+            CloseReason.INVALID_RECEIVE,
+            CloseReason.CLOSE_RESPONSE,
+            CloseReason.SEND_FAILED,
+            CloseReason.ERROR,
+        ]
+        assert dict.fromkeys(expected, 1) == rig.reasons()
+
+
+@pytest.mark.parametrize("size", [0, 550_000, 20 * MEGABYTE])
+async def test_peer_that_closes_before_its_answer_leaves_nothing_in_flight(
+    kind: ReadinessKind, size: int
+) -> None:
+    """P29, P39: whether the answer goes nowhere or fails on the way."""
+    async with serving(kind) as rig, undisturbed(rig):
+        peer, request = await requested(rig)
+        peer.close()
+        await wait_all_tasks_blocked()
+
+        request.respond(answer(bytes(size)))
+        await wait_all_tasks_blocked()
+
+        [reason] = rig.reasons()
+        assert reason in (
+            CloseReason.PEER_CLOSED,
+            CloseReason.PEER_RESET,
+            CloseReason.SEND_FAILED,
+        )
+
+
+@pytest.mark.parametrize("how", ["close", "reset"])
+async def test_peer_that_goes_during_its_answer_fails_the_send(
+    kind: ReadinessKind, how: str
+) -> None:
+    """P29, P31, P44: no completed Send shows, and what it had sent before is never delivered."""
+    async with serving(kind) as rig, undisturbed(rig):
+        peer = await rig.connect()
+        await peer.send_frames(b"1", b"2", b"3")
+        (await rig.receive(b"1")).respond(NO_OP)
+        responses = rig.server.statistics().responses
+        (await rig.receive(b"2")).respond(answer(bytes(20 * MEGABYTE)))
+        await peer.receive(10)
+        getattr(peer, how)()
+        await wait_all_tasks_blocked()
+
+        assert {CloseReason.SEND_FAILED: 1} == rig.reasons()
+        assert responses == rig.server.statistics().responses
+        assert 0 == rig.requests.statistics().current_buffer_used
+
+
+async def test_reset_of_a_waiting_peer_closes_it_at_once_and_drops_its_answer() -> None:
+    """P31, X11, with the poller: a warning, and nothing is kept."""
+    async with serving("poller") as rig, undisturbed(rig):
+        peer, request = await requested(rig)
+        peer.reset()
+        await wait_all_tasks_blocked()
+        assert {CloseReason.PEER_RESET: 1} == rig.reasons()
+
+        request.respond(answer(b"too late"))
+        await wait_all_tasks_blocked()
+
+        assert {CloseReason.PEER_RESET: 1} == rig.reasons()
+
+
+async def test_reset_of_a_waiting_peer_shows_with_its_answer() -> None:
+    """P31 with the socket backend, which sees no hang-up of a connection that it does not read."""
+    async with serving("socket") as rig, undisturbed(rig):
+        peer, request = await requested(rig)
+        peer.reset()
+        await wait_all_tasks_blocked()
+        assert {} == rig.reasons()
+
+        request.respond(answer(b"finds out"))
+        await wait_all_tasks_blocked()
+
+        assert {CloseReason.SEND_FAILED: 1} == rig.reasons()
+
+
+async def test_dropped_answer_is_a_warning(
+    kind: ReadinessKind, caplog: pytest.LogCaptureFixture
+) -> None:
+    """X11."""
+    async with serving(kind) as rig, undisturbed(rig):
+        peer, request = await requested(rig)
+        _, selector = only_processor(rig)
+        selector.disconnect(request.channel, CloseReason.LOCAL_CLOSE)
+        assert b"" == await peer.receive_to_end()
+
+        request.respond(answer(b"too late"))
+        await wait_all_tasks_blocked()
+
+        assert f"dropping a response: {request.channel.id} is closed" in caplog.text
+
+
+async def test_a_thousand_resets_of_waiting_peers_leave_the_loop_idle() -> None:
+    """Counted in polls; with the poller, since the socket backend does not see them."""
+    async with serving("poller") as rig, undisturbed(rig):
+        peers = [await rig.connect() for _ in range(1000)]
+        for peer in peers:
+            await peer.send_frames(b"a")
+        requests = [await rig.receive(b"a") for _ in peers]
+        await wait_all_tasks_blocked()
+        counting = counted(rig)
+
+        for peer in peers:
+            peer.reset()
+            await trio.lowlevel.checkpoint()
+        await wait_all_tasks_blocked()
+
+        assert {CloseReason.PEER_RESET: 1000} == rig.reasons()
+        assert counting.polls <= 1001 * (2 + EMPTY_POLLS_BEFORE_PARK)
+        polls = counting.polls
+        await wait_all_tasks_blocked(0.005)
+        assert polls == counting.polls
+        for request in requests:
+            request.respond(NO_OP)
+
+
+async def test_first_of_two_answers_fails_and_the_second_goes_out(
+    kind: ReadinessKind, tmp_path: Path
+) -> None:
+    """P37, KAFKA-5790."""
+    closed = RangedFile.holding(tmp_path, b"x")
+    closed.close()
+    async with serving(kind) as rig, undisturbed(rig):
+        unlucky, first = await requested(rig)
+        lucky, second = await requested(rig)
+
+        first.respond(Send([b"\0\0\0\1", FileRange(closed, 0, 1)]))
+        second.respond(answer(b"out"))
+
+        assert b"out" == await lucky.receive_frame()
+        assert not frame(b"").startswith(await unlucky.receive_to_end())
+        lucky.close()
+
+
+async def test_connection_that_the_backend_has_lost_ends_alone(kind: ReadinessKind) -> None:
+    """P38: a cancelled key, found out by a Send that needs it."""
+    async with serving(kind) as rig, undisturbed(rig):
+        peer, request = await requested(rig)
+        _, selector = only_processor(rig)
+        selector._readiness.unregister(request.channel.fd)
+
+        request.respond(answer(bytes(20 * MEGABYTE)))
+        await peer.receive_to_end()
+        await wait_all_tasks_blocked()
+
+        assert 1 == sum(rig.reasons().values())
+
+
+def raising_once(method: Callable[..., object]) -> Callable[..., object]:
+    """The method, but its first call raises."""
+    calls = []
+
+    def call(*arguments: object) -> object:
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise ZeroDivisionError("bug")
+        return method(*arguments)
+
+    return call
+
+
+async def test_first_of_two_receives_cannot_be_handed_over(
+    kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P48: its connection closes, the other is served."""
+    async with serving(kind) as rig, undisturbed(rig):
+        peers = [await rig.connect() for _ in range(2)]
+        await wait_all_tasks_blocked()
+        channel = rig.server.request_channel
+        monkeypatch.setattr(channel, "offer", raising_once(channel.offer))
+        for peer in peers:
+            peer.send_now(frame(b"a"))
+
+        (await rig.receive(b"a")).respond(NO_OP)
+        await wait_all_tasks_blocked()
+
+        assert {CloseReason.ERROR: 1} == rig.reasons()
+        for peer in peers:
+            peer.close()
+
+
+async def test_first_of_two_completed_sends_belongs_to_nobody(kind: ReadinessKind) -> None:
+    """P49, X12: a Send that completes with nothing in flight ends its channel, the other goes on."""
+    async with serving(kind) as rig, undisturbed(rig):
+        processor, selector = only_processor(rig)
+        pairs = [await requested(rig) for _ in range(2)]
+        stranger, known = [request.channel for _, request in pairs]
+        for channel in (stranger, known):
+            assert not selector.send(channel, Send([frame(bytes(20 * MEGABYTE))]))
+        stranger.attachment = None
+        processor.in_flight -= 1
+
+        async with trio.open_nursery() as nursery:
+            for peer, _ in pairs:
+                nursery.start_soon(peer.receive_frame)
+        await pairs[1][0].send_frames(b"next")
+
+        (await rig.receive(b"next")).respond(NO_OP)
+        assert {CloseReason.ERROR: 1} == rig.reasons()
+        assert b"" == await pairs[0][0].receive_to_end()
+        pairs[1][0].close()
+
+
+async def test_disconnected_channel_that_cannot_be_forgotten_does_not_hide_the_next(
+    kind: ReadinessKind, caplog: pytest.LogCaptureFixture
+) -> None:
+    """P50."""
+    async with serving(kind) as rig, undisturbed(rig):
+        processor, selector = only_processor(rig)
+        (peer, odd), (_, real) = await requested(rig), await requested(rig)
+        selector.close(real.channel, CloseReason.IDLE)
+
+        processor.process_disconnected([odd.channel, real.channel])
+
+        assert {CloseReason.IDLE: 1} == rig.reasons()
+        assert "unexpected error" in caplog.text
+        odd.respond(answer(b"still"))
+        assert b"still" == await peer.receive_frame()
+        peer.close()
+
+
+async def test_poll_that_fails_once_costs_nobody_anything(
+    kind: ReadinessKind, caplog: pytest.LogCaptureFixture
+) -> None:
+    """P51, KAFKA-5607: old connections and new ones are served, nothing is lost."""
+    async with serving(kind) as rig, undisturbed(rig):
+        counting = counted(rig)
+        peer = await rig.connect()
+        await peer.send_frames(b"1", b"2")
+        first = await rig.receive(b"1")
+
+        counting.fail_once(OSError("no memory for events"))
+        first.respond(answer(b"answer"))
+
+        assert b"answer" == await peer.receive_frame()
+        (await rig.receive(b"2")).respond(NO_OP)
+        assert "poll failed; processor 0 goes on" in caplog.text
+        peer.close()
+
+
+async def test_handler_that_raises_closes_its_connection(
+    kind: ReadinessKind, caplog: pytest.LogCaptureFixture
+) -> None:
+    """X14's rule on the server: the handler task goes on, with its next request."""
+
+    async def handle(request: Request) -> Response:
+        if request.payload == b"raise":
+            raise ZeroDivisionError("bug")
+        if request.payload == b"raise several":
+            raise ExceptionGroup("bugs", [ValueError(), TypeError()])
+        return answer(bytes(request.payload))
+
+    async with serving(kind, handler=handle, num_io_threads=1) as rig:
+        for payload in (b"raise", b"raise several"):
+            peer = await rig.connect()
+            await peer.send_frames(payload, b"never handled")
+            assert b"" == await peer.receive_to_end()
+        peer = await rig.connect()
+        await peer.send_frames(b"fine")
+
+        assert b"fine" == await peer.receive_frame()
+        assert {CloseReason.ERROR: 2} == rig.reasons()
+        assert 3 == rig.server.statistics().requests
+        assert 2 == caplog.text.count("unexpected error while handling a request of ")
+
+
+async def test_handler_that_raises_after_its_answer_has_answered(
+    kind: ReadinessKind, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def handle(request: Request) -> Response:
+        request.respond(answer(b"the answer"))
+        raise ZeroDivisionError("bug")
+
+    async with serving(kind, handler=handle) as rig:
+        peer = await rig.connect()
+        await peer.send_frames(b"1", b"2")
+
+        assert b"the answer" == await peer.receive_frame()
+        assert b"the answer" == await peer.receive_frame()
+        assert {} == rig.reasons()
+        assert "ZeroDivisionError" in caplog.text
+
+
+async def test_handler_that_answers_and_returns_an_answer_too_has_answered_once(
+    kind: ReadinessKind, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def handle(request: Request) -> Response:
+        request.respond(answer(b"first"))
+        return answer(b"second")
+
+    async with serving(kind, handler=handle) as rig:
+        peer = await rig.connect()
+        for _ in range(2):
+            await peer.send_frames(b"a")
+            assert b"first" == await peer.receive_frame()
+
+        assert "was answered twice" in caplog.text
+
+
+@pytest.mark.parametrize("response", ["text", 7, answer])
+async def test_what_is_no_answer_closes_the_connection(
+    kind: ReadinessKind, response: object
+) -> None:
+    async with serving(kind) as rig, undisturbed(rig):
+        peer, request = await requested(rig)
+
+        request.respond(cast(Response, response))
+
+        assert b"" == await peer.receive_to_end()
+        await wait_all_tasks_blocked()
+        assert {CloseReason.ERROR: 1} == rig.reasons()
+
+
+async def test_answer_without_a_byte_closes_the_connection(kind: ReadinessKind) -> None:
+    """Not even a size: the peer would wait for ever."""
+    async with serving(kind) as rig, undisturbed(rig):
+        peer, request = await requested(rig)
+
+        request.respond(Send([]))
+
+        assert b"" == await peer.receive_to_end()
+
+
+async def test_answer_that_was_given_to_another_request_closes_the_connection(
+    kind: ReadinessKind,
+) -> None:
+    async with serving(kind) as rig, undisturbed(rig):
+        (one, first), (two, second) = await requested(rig), await requested(rig)
+        send = answer(b"once")
+
+        first.respond(send)
+        assert b"once" == await one.receive_frame()
+        second.respond(send)
+
+        assert b"" == await two.receive_to_end()
+        one.close()
+
+
+async def test_second_answer_raises_where_it_is_given(kind: ReadinessKind) -> None:
+    async with serving(kind) as rig, undisturbed(rig):
+        peer, request = await requested(rig)
+        request.respond(NO_OP)
+
+        with pytest.raises(LocalProtocolError, match="answered twice"):
+            request.respond(CloseConnection())
+
+        await rig.exchange(peer, b"next")
+        peer.close()
+
+
+async def test_connections_that_end_while_their_requests_wait_for_room_are_forgotten(
+    kind: ReadinessKind,
+) -> None:
+    """The channel is full, one request is held: all are still handled, their answers dropped."""
+    permits = trio.Semaphore(0)
+    payloads = []
+
+    async def handle(request: Request) -> Response:
+        payloads.append(bytes(request.payload))
+        await permits.acquire()
+        return answer(bytes(request.payload))
+
+    async with serving(kind, handler=handle, num_io_threads=1, queued_max_requests=1) as rig:
+        peers = [await rig.connect() for _ in range(4)]
+        for number, peer in enumerate(peers):
+            await peer.send_frames(b"%d" % number)
+            await wait_all_tasks_blocked()
+        for peer in peers:
+            peer.reset()
+        await wait_all_tasks_blocked()
+        for _ in range(10):
+            permits.release()
+
+        last = await rig.connect()
+        await last.send_frames(b"last")
+        assert b"last" == await last.receive_frame()
+
+        assert [b"0", b"1", b"2"] == payloads[:3]
+        [processor] = rig.processors
+        assert 0 == processor.in_flight
+        assert 1 == processor.connection_count
+
+
+async def test_ends_of_connections_are_logged_with_their_reason(
+    kind: ReadinessKind, caplog: pytest.LogCaptureFixture
+) -> None:
+    """P59's use without its interface: which connection ended, and why."""
+    caplog.set_level(logging.DEBUG, "trionet.server")
+    async with serving(kind) as rig:
+        peer, request = await requested(rig)
+        request.respond(CloseConnection(CloseReason.INVALID_REQUEST, "bad header"))
+        await peer.receive_to_end()
+        await wait_all_tasks_blocked()
+
+        prefix = "[SocketServer broker 0] "
+        id = request.channel.id
+        assert f"{prefix}processor 0 created connection {id}" in caplog.messages
+        reason = CloseReason.INVALID_REQUEST.value
+        assert f"{prefix}connection {id} disconnected: {reason} (bad header)" in caplog.messages
