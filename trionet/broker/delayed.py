@@ -13,9 +13,18 @@ from typing import Protocol
 
 import trio
 
+# Entries of operations that are done stay in the heap of deadlines until there are this many, or
+# twice as many as were left the last time: then all of them are let go at once.
+SWEEP_AT_LEAST = 1000
+
 
 class DelayedOperation(Protocol):
     """Something to be done once: when there is enough of what it waits for, or at a deadline."""
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Nobody is there any more for whom it could be done."""
+        ...
 
     def is_satisfied_by(self, amount: int) -> bool:
         """Take note that ``amount`` more has come; whether the operation is due now."""
@@ -34,14 +43,24 @@ class Purgatory:
         self._keys: dict[DelayedOperation, tuple[Hashable, ...]] = {}
         self._deadlines: list[tuple[float, int, DelayedOperation]] = []
         self._sequence = 0
+        self._sweep_at = SWEEP_AT_LEAST
+        self._is_closed = False
         self._sleep = trio.CancelScope()
 
     def __len__(self) -> int:
         return len(self._keys)
 
     def add(self, operation: DelayedOperation, keys: Iterable[Hashable], deadline: float) -> None:
-        """Keep an operation until it is satisfied or ``deadline`` (trio's clock) has come."""
-        watched = self._keys[operation] = tuple(keys)
+        """Keep an operation until it is satisfied or ``deadline`` (trio's clock) has come.
+
+        After :meth:`close` it is completed at once.
+        """
+        if self._is_closed:
+            operation.complete()
+            return
+        if len(self._deadlines) >= self._sweep_at:
+            self._sweep()
+        watched = self._keys[operation] = tuple(dict.fromkeys(keys))
         for key in watched:
             self._watchers.setdefault(key, {})[operation] = None
         self._sequence += 1
@@ -65,6 +84,11 @@ class Purgatory:
         for operation in list(operations):
             self._complete(operation)
 
+    def close(self) -> None:
+        """Complete every operation now, and from now on each that is added."""
+        self._is_closed = True
+        self.complete_all()
+
     async def run(self) -> None:
         """Complete operations at their deadlines, until cancelled."""
         while True:
@@ -78,10 +102,21 @@ class Purgatory:
             with self._sleep:
                 await trio.sleep_forever()
 
+    def _sweep(self) -> None:
+        """Let go of what is done and what is abandoned: a deadline may be weeks away."""
+        for operation in [each for each in self._keys if each.is_abandoned]:
+            self._forget(operation)
+        self._deadlines = [entry for entry in self._deadlines if entry[2] in self._keys]
+        heapq.heapify(self._deadlines)
+        self._sweep_at = max(SWEEP_AT_LEAST, 2 * len(self._deadlines))
+
     def _complete(self, operation: DelayedOperation) -> None:
+        self._forget(operation)
+        operation.complete()
+
+    def _forget(self, operation: DelayedOperation) -> None:
         for key in self._keys.pop(operation):
             watchers = self._watchers[key]
             del watchers[operation]
             if not watchers:
                 del self._watchers[key]
-        operation.complete()

@@ -522,6 +522,39 @@ async def test_records_that_await_their_flush_are_seen_by_nobody(tmp_path: Path)
         assert 1 == log.recovery_point
 
 
+async def test_a_partition_that_is_asked_for_twice_is_answered_twice(
+    broker: Broker, client: Client
+) -> None:
+    await create_topic(client, "t")
+    async with connect(broker.bootstrap_servers) as producer:
+        request = fetch_request({"t": {0: 0}}, max_wait_ms=FOREVER_MS)
+        request.topics *= 2
+        await client.send(request, 12)
+        await waiting(broker, 1)
+
+        await append(producer, b"a")
+        response = await client.receive()
+
+        assert [[b"a"], [b"a"]] == [
+            values_of(data) for topic in response.responses for data in topic.partitions
+        ]
+
+
+async def test_a_waiting_fetch_holds_neither_its_frame_nor_what_it_read(
+    broker: Broker, client: Client
+) -> None:
+    await create_topic(client, "t")
+    await append(client, b"a")
+    request = fetch_request({"t": {0: 0}}, max_wait_ms=FOREVER_MS, min_bytes=10_000)
+    await client.send(request, 12)
+    await waiting(broker, 1)
+
+    [fetch] = broker._state.purgatory._keys
+
+    assert b"" == fetch._call.request.payload  # type: ignore[attr-defined]
+    assert {} == fetch._answers  # type: ignore[attr-defined]
+
+
 # Sessions (KIP-227) over the wire; all transitions are in test_fetch_sessions.py.
 
 

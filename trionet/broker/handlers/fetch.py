@@ -38,6 +38,7 @@ async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> Fetc
     fetch = _Fetch(broker, request, call, context)
     fetch.read()
     if fetch.must_wait:
+        fetch.let_go()
         broker.purgatory.add(fetch, fetch.logs(), trio.current_time() + request.max_wait_ms / 1000)
         return None
     if fetch.cold_partitions:
@@ -76,7 +77,16 @@ class _Fetch:
             if (log := self._broker.get_log(*partition.key)) is not None
         ]
 
+    def let_go(self) -> None:
+        """Hold nothing while waiting that has to be read again then: buffers, files, the frame."""
+        self._answers = {}
+        self._call.request.payload = b""
+
     # Kafka: DelayedFetch.
+
+    @property
+    def is_abandoned(self) -> bool:
+        return not self._call.request.channel.is_open
 
     def is_satisfied_by(self, amount: int) -> bool:
         self._bytes_missing -= amount
@@ -194,7 +204,8 @@ class _Fetch:
         context = self._context
         by_topic: dict[str | bytes, FetchableTopicResponse] = {}
         response = FetchResponse(session_id=context.session_id)
-        for partition, data in self._answers.items():
+        answers, self._answers = self._answers, {}
+        for partition, data in answers.items():
             has_news = partition.has_news(data)
             if context.is_incremental and not has_news:
                 continue
