@@ -14,6 +14,7 @@ import attrs
 import trio
 
 from .._util import raise_single_error
+from ..errors import ConfigError
 from ..metrics.loop import LoopMonitor, LoopStatistics
 from ..net.endpoint import Endpoint
 from ..protocol import api_keys
@@ -35,6 +36,7 @@ from .handlers import (
     produce,
 )
 from .log import FolderDirectory, MemoryDirectory, open_log_folder
+from .log.checkpoints import partition_of
 from .producer_ids import ProducerIds
 from .state import BrokerState
 from .topics import TopicRegistry
@@ -157,11 +159,13 @@ async def open_broker(
     given = {"listeners": "PLAINTEXT://127.0.0.1:0", **(settings or {}), **keywords}
     config = BrokerConfig.from_settings(given)
     _report_settings(config)
-    with raise_single_error():
+    with raise_single_error() as caller:
         async with AsyncExitStack() as stack:
             state = await _open_state(config, stack)
             monitor = stack.enter_context(LoopMonitor())
-            yield await _start(state, stack, monitor)
+            broker = await _start(state, stack, monitor)
+            with caller.block():
+                yield broker
 
 
 def _report_settings(config: BrokerConfig) -> None:
@@ -180,6 +184,8 @@ async def _open_state(config: BrokerConfig, stack: AsyncExitStack) -> BrokerStat
         directory = FolderDirectory(config.log_dir)
         database_path = os.path.join(config.log_dir, DATABASE_NAME)
     folder = await stack.enter_async_context(open_log_folder(directory, node_id=config.node_id))
+    if config.log_dir is not None:
+        await trio.to_thread.run_sync(_check_ownership, config.log_dir)
     database = await stack.enter_async_context(open_database(database_path))
     topics = await TopicRegistry.load(database, config)
     nursery = await stack.enter_async_context(trio.open_nursery())
@@ -194,6 +200,22 @@ async def _open_state(config: BrokerConfig, stack: AsyncExitStack) -> BrokerStat
     )
     await state.open_logs()
     return state
+
+
+def _check_ownership(path: str) -> None:
+    """Refuse partitions that no database of ours speaks of: all would be taken for deleted.
+
+    Raises:
+        ConfigError: the folder is a real Kafka's, or has lost its database.
+    """
+    names = os.listdir(path)
+    partitions = [name for name in names if partition_of(name) is not None]
+    if partitions and DATABASE_NAME not in names:
+        raise ConfigError(
+            f"{path} holds {len(partitions)} partitions, such as {min(partitions)}, and no"
+            f" {DATABASE_NAME}: it is another broker's, or has lost its database; use an empty"
+            " folder, or put the database back"
+        )
 
 
 async def _start(state: BrokerState, stack: AsyncExitStack, monitor: LoopMonitor) -> Broker:
@@ -221,6 +243,6 @@ async def _start(state: BrokerState, stack: AsyncExitStack, monitor: LoopMonitor
 
 
 async def _stop(state: BrokerState, server: SocketServer) -> None:
-    state.purgatory.complete_all()
+    state.purgatory.close()
     with trio.move_on_after(STOP_GRACE_SECONDS):
         await server.stop()
