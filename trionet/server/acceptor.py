@@ -105,12 +105,17 @@ class Acceptor:
         except (BlockingIOError, InterruptedError):
             return None
         except OSError as error:
-            if error.errno in _OUT_OF_RESOURCES:
-                self._log.error("cannot accept on %s: %s; waiting", self.endpoint, error)
-                await trio.sleep(RESOURCE_PAUSE_SECONDS)
-            elif error.errno in (errno.EBADF, errno.EINVAL, errno.ENOTSOCK):
-                raise
-            return None  # this one peer is gone already
+            failure = error
+        else:
+            return self._configure(sock, address)
+        if failure.errno in (errno.EBADF, errno.EINVAL, errno.ENOTSOCK):
+            raise failure
+        if failure.errno in _OUT_OF_RESOURCES:
+            self._log.error("cannot accept on %s: %s; waiting", self.endpoint, failure)
+            await trio.sleep(RESOURCE_PAUSE_SECONDS)
+        return None  # otherwise this one peer is gone already
+
+    def _configure(self, sock: socket.socket, address: object) -> socket.socket | None:
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # KAFKA-2096

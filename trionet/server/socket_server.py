@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import socket
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
+from typing import Any
 
 import attrs
 import trio
@@ -236,6 +237,8 @@ async def _accept(scope: trio.CancelScope, acceptors: list[Acceptor]) -> None:
 
 
 class _PrefixedLog(logging.LoggerAdapter[logging.Logger]):
-    def process(self, msg: object, kwargs: object) -> tuple[object, object]:  # type: ignore[override]
+    def process(
+        self, msg: Any, kwargs: MutableMapping[str, Any]
+    ) -> tuple[Any, MutableMapping[str, Any]]:
         assert self.extra is not None
         return f"{self.extra['prefix']} {msg}", kwargs

@@ -6,6 +6,20 @@
 
 from __future__ import annotations
 
-from .threaded import ThreadedBroker, broker
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .threaded import ThreadedBroker as ThreadedBroker
+    from .threaded import broker as broker
 
 __all__ = ["ThreadedBroker", "broker"]
+
+
+def __getattr__(name: str) -> object:
+    # pytest loads the plugin of this package in every run of everybody who has it installed, so
+    # nothing is imported before it is used (PEP 562).
+    if name in __all__:
+        from . import threaded
+
+        return getattr(threaded, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

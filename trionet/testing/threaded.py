@@ -34,7 +34,7 @@ class ThreadedBroker:
         def run() -> None:
             try:
                 future.set_result(function())
-            except BaseException as error:
+            except Exception as error:  # boundary: the caller's question must not stop the broker
                 future.set_exception(error)
 
         self._token.run_sync_soon(run)
@@ -76,7 +76,7 @@ def broker(
     def run() -> None:
         try:
             trio.run(serve)
-        except BaseException as error:
+        except BaseException as error:  # boundary: raised in the caller's thread  # noqa: ASYNC103
             if not started.done():
                 started.set_exception(error)
                 ended.set_result(None)

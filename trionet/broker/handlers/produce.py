@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...errors import ApiError, WireFormatError
+from ...errors import ApiError
 from ...net.close_reason import CloseReason
 from ...protocol import error_codes
 from ...protocol.messages.produce import (
@@ -24,7 +24,6 @@ from ...protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from ...protocol.records.batch import MAGIC, iter_batches
 from ...server.request_channel import NO_OP, CloseConnection, NoOp
 from ..call import Call
 from ..log import Appended, Log
@@ -79,10 +78,6 @@ def _produce(
         records = partition.records
         if records is None:
             raise ApiError(error_codes.INVALID_RECORD, "the records are null")
-        if request.transactional_id is not None or _is_transactional(records):
-            raise ApiError(
-                error_codes.INVALID_TXN_STATE, "transactions are not supported by this broker"
-            )
         appended = log.append(records, broker.now_ms())
     except ApiError as error:
         _refuse(answer, error)
@@ -99,16 +94,10 @@ def _check_request(request: ProduceRequest) -> None:
         raise ApiError(
             error_codes.INVALID_REQUIRED_ACKS, f"acks is {request.acks}; -1, 0 and 1 are allowed"
         )
-
-
-def _is_transactional(records: memoryview | bytes | bytearray) -> bool:
-    """Whether a batch belongs to a transaction; what is no batch is refused by the log."""
-    try:
-        return any(
-            header.is_transactional and header.magic == MAGIC for _, header in iter_batches(records)
+    if request.transactional_id is not None:
+        raise ApiError(
+            error_codes.INVALID_TXN_STATE, "transactions are not supported by this broker"
         )
-    except WireFormatError:
-        return False
 
 
 def _refuse(answer: PartitionProduceResponse, error: ApiError) -> None:

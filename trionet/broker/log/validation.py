@@ -11,11 +11,19 @@ from ...protocol.error_codes import (
     CORRUPT_MESSAGE,
     INVALID_RECORD,
     INVALID_TIMESTAMP,
+    INVALID_TXN_STATE,
     MESSAGE_TOO_LARGE,
     RECORD_LIST_TOO_LARGE,
     UNSUPPORTED_FOR_MESSAGE_FORMAT,
 )
-from ...protocol.records.batch import CONTROL, PREFIX_SIZE, BatchHeader, check_crc, read_header
+from ...protocol.records.batch import (
+    CONTROL,
+    PREFIX_SIZE,
+    TRANSACTIONAL,
+    BatchHeader,
+    check_crc,
+    read_header,
+)
 from .config import LogConfig
 from .directory import Buffer
 
@@ -93,6 +101,8 @@ def _check_content(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
         )
     if attributes & CONTROL:
         raise ApiError(INVALID_RECORD, "clients must not write control batches")
+    if attributes & TRANSACTIONAL:
+        raise ApiError(INVALID_TXN_STATE, "transactions are not supported by this broker")
     if attributes & _CODEC_MASK > _ZSTD:
         raise ApiError(INVALID_RECORD, f"compression codec {attributes & _CODEC_MASK} is unknown")
     if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
