@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import trio
-from support.serving import answer, serving
-from support.wire import Peer
 from trio.testing import wait_all_tasks_blocked
 
+from support.serving import answer, serving
+from support.wire import Peer
 from trionet.errors import LocalProtocolError
 from trionet.net.readiness import ReadinessKind
 from trionet.server import NO_OP, Request, RequestChannel, Response

@@ -121,8 +121,9 @@ class SocketServer:
         Raises:
             OSError: a listener cannot be bound.
         """
-        listening = self._bind()
+        listening: list[socket.socket] = []
         try:
+            self._bind(listening)
             async with trio.open_nursery() as nursery:
                 acceptors = await self._start(nursery, listening)
                 task_status.started(self.endpoints)
@@ -162,22 +163,16 @@ class SocketServer:
             closed=dict(closed),
         )
 
-    def _bind(self) -> list[socket.socket]:
-        listening: list[socket.socket] = []
-        try:
-            for index, endpoint in enumerate(self.endpoints):
-                sock = bind(
-                    endpoint,
-                    backlog=self.config.socket_listen_backlog_size,
-                    receive_buffer_bytes=self.config.socket_receive_buffer_bytes,
-                )
-                listening.append(sock)
-                self.endpoints[index] = attrs.evolve(endpoint, port=sock.getsockname()[1])
-        except BaseException:
-            for sock in listening:
-                sock.close()
-            raise
-        return listening
+    def _bind(self, listening: list[socket.socket]) -> None:
+        """Bind every listener; those before one that fails are in ``listening`` all the same."""
+        for index, endpoint in enumerate(self.endpoints):
+            sock = bind(
+                endpoint,
+                backlog=self.config.socket_listen_backlog_size,
+                receive_buffer_bytes=self.config.socket_receive_buffer_bytes,
+            )
+            listening.append(sock)
+            self.endpoints[index] = attrs.evolve(endpoint, port=sock.getsockname()[1])
 
     async def _start(
         self, nursery: trio.Nursery, listening: list[socket.socket]
