@@ -178,6 +178,7 @@ class SocketServer:
         self, nursery: trio.Nursery, listening: list[socket.socket]
     ) -> trio.CancelScope:
         """Processors first, so that an accepted connection always has one (KAFKA-6893)."""
+        await trio.lowlevel.checkpoint()
         config = self.config
         start_handlers(
             nursery,
