@@ -6,6 +6,7 @@ import trio
 
 from trionet import Broker
 from trionet.broker import BrokerStatistics
+from trionet.broker.log import Log
 from trionet.net.close_reason import CloseReason
 
 
@@ -18,3 +19,13 @@ async def settled(broker: Broker) -> BrokerStatistics:
 async def close_reasons(broker: Broker) -> dict[CloseReason, int]:
     """Why connections have ended so far."""
     return (await settled(broker)).server.closed
+
+
+async def waiting(broker: Broker, count: int) -> None:
+    """Return when this many calls wait for data; fail if they never will."""
+    assert count == (await settled(broker)).delayed
+
+
+def log_of(broker: Broker, topic: str = "t", partition: int = 0) -> Log:
+    """The log of a partition of a running broker."""
+    return broker._state.folder.logs[topic, partition]

@@ -109,6 +109,13 @@ async def produce(
     return answer
 
 
+async def append(client: Client, *values: bytes, topic: str = "t", partition: int = 0) -> None:
+    """Produce each value as a batch of its own; nothing may go wrong."""
+    for value in values:
+        answer = await produce(client, topic, batch(value), partition=partition)
+        assert 0 == answer.error_code, answer
+
+
 def fetch_request(
     topics: Mapping[Any, Mapping[int, int]],
     *,

@@ -1,0 +1,256 @@
+"""Fetches that wait for data: what wakes them, and what they hold meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from support.brokers import log_of, settled, waiting
+from support.calls import (
+    FETCH_BY_ID,
+    append,
+    batch,
+    create_topic,
+    delete_topic,
+    fetch,
+    fetch_request,
+    only_partition,
+    produce,
+    produce_request,
+    values_of,
+)
+from support.client import Client, connect
+from trionet import Broker, open_broker
+from trionet.protocol import error_codes
+
+FOREVER_MS = 2**31 - 1
+
+
+async def test_a_fetch_waits_until_there_is_a_record(broker: Broker, client: Client) -> None:
+    await create_topic(client, "t")
+    async with connect(broker.bootstrap_servers) as producer:
+        await client.send(fetch_request({"t": {0: 0}}, max_wait_ms=FOREVER_MS), 12)
+        await waiting(broker, 1)
+
+        await append(producer, b"a")
+        data = only_partition(await client.receive())
+
+        assert ([b"a"], 1) == (values_of(data), data.high_watermark)
+        await waiting(broker, 0)
+
+
+async def test_a_fetch_waits_until_there_are_min_bytes(broker: Broker, client: Client) -> None:
+    await create_topic(client, "t", partitions=2)
+    async with connect(broker.bootstrap_servers) as producer:
+        size = len(batch(b"a"))
+        request = fetch_request({"t": {0: 0, 1: 0}}, max_wait_ms=FOREVER_MS, min_bytes=3 * size)
+        await client.send(request, 12)
+        await append(producer, b"a")
+        await append(producer, b"b", partition=1)
+        await waiting(broker, 1)
+
+        await append(producer, b"c")
+        response = await client.receive()
+
+        [first, second] = response.responses[0].partitions
+        assert ([b"a", b"c"], [b"b"]) == (values_of(first), values_of(second))
+
+
+async def test_bytes_that_are_there_already_count(client: Client) -> None:
+    await create_topic(client, "t")
+    await append(client, b"a", b"b")
+
+    data = await fetch(client, "t", max_wait_ms=FOREVER_MS, min_bytes=2 * len(batch(b"a")))
+
+    assert [b"a", b"b"] == values_of(data)
+
+
+@pytest.mark.parametrize("max_wait_ms", [1, 500, 30_000])
+async def test_a_fetch_waits_no_longer_than_it_says(
+    autojump_clock: trio.testing.MockClock, client: Client, max_wait_ms: int
+) -> None:
+    await create_topic(client, "t")
+    await append(client, b"a")
+    began = trio.current_time()
+
+    data = await fetch(client, "t", max_wait_ms=max_wait_ms, min_bytes=1000)
+
+    assert max_wait_ms / 1000 == pytest.approx(trio.current_time() - began)
+    assert [b"a"] == values_of(data)
+
+
+@pytest.mark.parametrize("limits", [{"max_wait_ms": 0}, {"min_bytes": 0, "max_wait_ms": 5000}])
+async def test_a_fetch_that_wants_no_wait_is_answered_at_once(
+    autojump_clock: trio.testing.MockClock, client: Client, limits: dict[str, int]
+) -> None:
+    await create_topic(client, "t")
+    began = trio.current_time()
+
+    data = await fetch(client, "t", **limits)
+
+    assert (0, []) == (data.error_code, values_of(data))
+    assert began == pytest.approx(trio.current_time())
+
+
+async def test_deadlines_come_in_their_order(
+    autojump_clock: trio.testing.MockClock, broker: Broker, client: Client
+) -> None:
+    await create_topic(client, "t")
+    began = trio.current_time()
+    ended: list[tuple[int, int]] = []
+
+    async def wait(max_wait_ms: int) -> None:
+        async with connect(broker.bootstrap_servers) as each:
+            await fetch(each, "t", max_wait_ms=max_wait_ms)
+            ended.append((max_wait_ms, round((trio.current_time() - began) * 1000)))
+
+    async with trio.open_nursery() as nursery:
+        for max_wait_ms in (300, 100, 200, 400):
+            nursery.start_soon(wait, max_wait_ms)
+
+    assert [(ms, ms) for ms in (100, 200, 300, 400)] == ended
+
+
+async def test_an_error_in_one_partition_answers_for_all(client: Client) -> None:
+    await create_topic(client, "t")
+
+    response = await client.call(fetch_request({"t": {0: 0, 1: 0}}, max_wait_ms=FOREVER_MS), 12)
+
+    assert [0, error_codes.UNKNOWN_TOPIC_OR_PARTITION] == [
+        data.error_code for data in response.responses[0].partitions
+    ]
+
+
+async def test_waiting_fetches_hold_no_handler() -> None:
+    async with (
+        open_broker(num_io_threads=1, num_network_threads=1) as broker,
+        connect(broker.bootstrap_servers) as producer,
+        trio.open_nursery() as nursery,
+    ):
+        await create_topic(producer, "t")
+        woken: list[list[bytes | None]] = []
+
+        async def wait() -> None:
+            async with connect(broker.bootstrap_servers) as consumer:
+                woken.append(values_of(await fetch(consumer, "t", max_wait_ms=FOREVER_MS)))
+
+        for _ in range(40):  # fewer than socket.listen.backlog.size, as they connect together
+            nursery.start_soon(wait)
+        await waiting(broker, 40)
+        await append(producer, b"a")
+        await append(producer, b"b")
+        await waiting(broker, 0)
+
+        assert [[b"a"]] * 40 == woken
+
+
+async def test_several_consumers_read_the_same_records(broker: Broker, client: Client) -> None:
+    await create_topic(client, "t")
+    expected: list[bytes | None] = [b"%d" % index for index in range(100)]
+    read: list[list[bytes | None]] = []
+
+    async def consume() -> None:
+        values: list[bytes | None] = []
+        async with connect(broker.bootstrap_servers) as consumer:
+            while len(values) < 100:
+                data = await fetch(consumer, "t", len(values), max_wait_ms=FOREVER_MS)
+                values += values_of(data)
+        read.append(values)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(5):
+            nursery.start_soon(consume)
+        for value in expected:
+            await produce(client, "t", batch(value or b""))
+
+    assert [expected] * 5 == read
+
+
+async def test_a_consumer_that_leaves_while_it_waits_disturbs_nobody(
+    broker: Broker, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    await create_topic(client, "t")
+    async with connect(broker.bootstrap_servers) as leaving:
+        await leaving.send(fetch_request({"t": {0: 0}}, max_wait_ms=FOREVER_MS), 12)
+        await waiting(broker, 1)
+    async with connect(broker.bootstrap_servers) as staying:
+        await staying.send(fetch_request({"t": {0: 0}}, max_wait_ms=FOREVER_MS), 12)
+        await settled(broker)
+
+        await append(client, b"a")
+
+        assert [b"a"] == values_of(only_partition(await staying.receive()))
+        await waiting(broker, 0)
+    assert [] == [record for record in caplog.records if record.levelname != "INFO"]
+
+
+@pytest.mark.parametrize("by_id", [False, True])
+async def test_the_deletion_of_a_topic_ends_the_fetches_that_wait_for_it(
+    broker: Broker, client: Client, by_id: bool
+) -> None:
+    topic: Any = (await create_topic(client, "t")).topic_id if by_id else "t"
+    if not by_id:
+        await create_topic(client, "t")
+    async with connect(broker.bootstrap_servers) as other:
+        await client.send(
+            fetch_request({topic: {0: 0}}, max_wait_ms=FOREVER_MS), FETCH_BY_ID if by_id else 12
+        )
+        await waiting(broker, 1)
+
+        await delete_topic(other, "t")
+        data = only_partition(await client.receive())
+
+        expected = error_codes.UNKNOWN_TOPIC_ID if by_id else error_codes.UNKNOWN_TOPIC_OR_PARTITION
+        assert expected == data.error_code
+
+
+async def test_records_that_await_their_flush_are_seen_by_nobody(tmp_path: Path) -> None:
+    async with (
+        open_broker(log_dirs=str(tmp_path)) as broker,
+        connect(broker.bootstrap_servers) as producer,
+        connect(broker.bootstrap_servers) as consumer,
+    ):
+        await create_topic(producer, "t", flush_messages=1)
+        log = log_of(broker)
+        await producer.send(produce_request("t", batch(b"a")), 9)
+
+        data = await fetch(consumer, "t", max_wait_ms=FOREVER_MS)
+
+        assert ([b"a"], 1) == (values_of(data), data.high_watermark)
+        assert 1 == log.recovery_point
+
+
+async def test_a_partition_that_is_asked_for_twice_is_answered_twice(
+    broker: Broker, client: Client
+) -> None:
+    await create_topic(client, "t")
+    async with connect(broker.bootstrap_servers) as producer:
+        request = fetch_request({"t": {0: 0}}, max_wait_ms=FOREVER_MS)
+        request.topics *= 2
+        await client.send(request, 12)
+        await waiting(broker, 1)
+
+        await append(producer, b"a")
+        response = await client.receive()
+
+        assert [[b"a"], [b"a"]] == [
+            values_of(data) for topic in response.responses for data in topic.partitions
+        ]
+
+
+async def test_a_waiting_fetch_holds_neither_its_frame_nor_what_it_read(
+    broker: Broker, client: Client
+) -> None:
+    await create_topic(client, "t")
+    await append(client, b"a")
+    request = fetch_request({"t": {0: 0}}, max_wait_ms=FOREVER_MS, min_bytes=10_000)
+    await client.send(request, 12)
+    await waiting(broker, 1)
+
+    [fetch] = broker._state.purgatory._keys
+
+    assert b"" == fetch._call.request.payload  # type: ignore[attr-defined]
+    assert {} == fetch._answers  # type: ignore[attr-defined]
