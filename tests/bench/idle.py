@@ -11,7 +11,7 @@ from bench.load import load
 from bench.measured import Figure, Measured
 from bench.options import Options
 from support.cache import Unavailable
-from support.processes import resident_bytes
+from support.processes import memory_bytes
 
 RUNS = 3
 SECONDS = 1.0
@@ -27,7 +27,7 @@ def measure(options: Options) -> Measured:
             Figure("ratio", "busy rate, with idle ÷ without", "{:.2f}".format),
             Figure("rate_alone", "requests/s without"),
             Figure("rate", "requests/s with"),
-            Figure("bytes", "RSS per idle connection, bytes"),
+            Figure("bytes", "bytes per idle connection"),
         ),
     )
     _allow_files(IDLE + 1000)
@@ -53,10 +53,10 @@ def _allow_files(count: int) -> None:
 def _one(side: str, seconds: float) -> dict[str, float]:
     with echo_server(side) as (port, pid), contextlib.ExitStack() as idle:
         alone = load(port, BUSY, seconds, FRAME)["rate"]
-        before = resident_bytes(pid)
+        before = memory_bytes(pid)
         for _ in range(IDLE):
             _said_hello(idle.enter_context(socket.create_connection(("127.0.0.1", port))))
-        grown = resident_bytes(pid) - before
+        grown = memory_bytes(pid) - before
         rate = load(port, BUSY, seconds, FRAME)["rate"]
     return {"ratio": rate / alone, "rate_alone": alone, "rate": rate, "bytes": grown / IDLE}
 

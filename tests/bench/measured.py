@@ -99,9 +99,10 @@ class Measured:
         """Print the medians as a table, then what was skipped and why."""
         ours = [side for side in self.sides() if side.startswith(OURS)]
         compared = ours if len(self.sides()) > len(ours) else []
-        table = Table(title=self.title, caption=machine(), title_justify="left")
-        table.add_column("case")
-        table.add_column("side")
+        ratio_of = f"ratios of: {self.figures[0].heading}; " if compared else ""
+        table = Table(title=self.title, caption=ratio_of + machine(), title_justify="left")
+        table.add_column("case", no_wrap=True)
+        table.add_column("side", no_wrap=True)
         for heading in (*(f.heading for f in self.figures), *(f"{our} ÷ this" for our in compared)):
             table.add_column(heading, justify="right")
         ratios = {(case, our, other): ratio for case, our, other, ratio in self.ratios()}

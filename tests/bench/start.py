@@ -21,7 +21,7 @@ from support.cache import Unavailable
 from support.kafka_node import kafka_folder
 from support.kfake import kfake
 from support.ports import answers_api_versions
-from support.processes import resident_bytes
+from support.processes import memory_bytes
 from support.trionet_process import trionet_broker_process
 
 RUNS = 3
@@ -56,7 +56,7 @@ def measure(options: Options) -> Measured:
         "start to first ApiVersions answer",
         (
             Figure("ms", "ms", "{:,.1f}".format),
-            Figure("rss", "RSS then, MB", lambda value: f"{value / 1e6:,.0f}"),
+            Figure("memory", "memory then, MB", lambda value: f"{value / 1e6:,.0f}"),
         ),
     )
     if options.wants("trionet") and options.wants_case(IN_PROCESS):
@@ -96,7 +96,7 @@ def _exec(start: Callable[[], contextlib.AbstractContextManager[int]]) -> dict[s
     begin = time.perf_counter()
     with start() as pid:
         seconds = time.perf_counter() - begin
-        return {"ms": seconds * 1000, "rss": resident_bytes(pid)}
+        return {"ms": seconds * 1000, "memory": memory_bytes(pid)}
 
 
 def _in_process() -> list[dict[str, float]]:

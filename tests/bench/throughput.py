@@ -11,7 +11,7 @@ from bench.librdkafka import librdkafka
 from bench.measured import Figure, Measured
 from bench.options import Options
 from bench.topics import topic
-from support.processes import resident_bytes
+from support.processes import memory_bytes
 
 RUNS = 3
 SECONDS = 1.0
@@ -25,7 +25,7 @@ def measure(options: Options) -> Measured:
         (
             Figure("records", "records/s"),
             Figure("megabytes", "MB/s"),
-            Figure("rss", "broker RSS after, MB", lambda value: f"{value / 1e6:,.0f}"),
+            Figure("memory", "broker memory after, MB", lambda value: f"{value / 1e6:,.0f}"),
         ),
     )
     with running_brokers(options, measured) as brokers:
@@ -44,5 +44,5 @@ def _run(measured: Measured, broker: Broker, name: str, size: int, count: int) -
             figures = librdkafka(
                 mode, broker.bootstrap, name, size, count, **(settings if mode == "produce" else {})
             )
-            figures["rss"] = resident_bytes(broker.pid)
+            figures["memory"] = memory_bytes(broker.pid)
             measured.add(f"{mode} {size} B", broker.side, figures)

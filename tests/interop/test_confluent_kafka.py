@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from support.clients.client import PATIENCE_SECONDS
 from support.clients.exchange import (
     Exchange,
     every_codec,
@@ -37,6 +38,44 @@ def test_big_batches(exchange: Exchange) -> None:
 
 def test_many_partitions(exchange: Exchange) -> None:
     exchange.check_many_partitions(NAME)
+
+
+def test_many_topics(exchange: Exchange, bootstrap: str) -> None:
+    """A hundred topics made in one request, written to by one producer, read by one consumer."""
+    exchange.client(NAME)  # skips without the package
+    from confluent_kafka import Consumer, Producer, TopicPartition
+    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.cimpl import NewTopic
+
+    names = [f"one-of-many-{index}" for index in range(100)]
+    settings: dict[str, str | int | float | bool] = {
+        "bootstrap.servers": bootstrap,
+        "enable.metrics.push": False,
+        "log_level": 3,
+    }
+    admin = AdminClient(settings)
+    for future in admin.create_topics([NewTopic(name, 3, 1) for name in names]).values():
+        future.result(PATIENCE_SECONDS)
+
+    producer = Producer(settings)
+    for name in names:
+        producer.produce(name, f"to {name}".encode(), partition=2)
+    assert producer.flush(PATIENCE_SECONDS) == 0
+
+    consumer = Consumer(settings | {"group.id": "unused", "enable.auto.commit": False})
+    try:
+        consumer.assign([TopicPartition(name, 2, 0) for name in names])
+        arrived: dict[str | None, bytes | None] = {}
+        while len(arrived) < len(names):
+            messages = consumer.consume(len(names), PATIENCE_SECONDS)
+            assert messages
+            arrived |= {message.topic(): message.value() for message in messages}
+    finally:
+        consumer.close()
+
+    assert arrived == {name: f"to {name}".encode() for name in names}
+    for future in admin.delete_topics(names).values():
+        future.result(PATIENCE_SECONDS)
 
 
 def test_log_append_time(exchange: Exchange) -> None:

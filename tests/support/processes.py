@@ -87,7 +87,16 @@ def first_line(process: subprocess.Popen[bytes]) -> str:
     return line.rstrip("\n")
 
 
-def resident_bytes(pid: int) -> int:
-    """Resident set size of a process (Linux)."""
+def memory_bytes(pid: int) -> int:
+    """What a process holds in memory (Linux): its resident set and its anonymous files.
+
+    A log that is kept in memory lives in `memfd` files, which the resident set does not count.
+    """
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    anonymous: dict[int, int] = {}
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            if str(descriptor.readlink()).startswith("/memfd:"):
+                found = descriptor.stat()
+                anonymous[found.st_ino] = found.st_blocks * 512
+    return pages * os.sysconf("SC_PAGE_SIZE") + sum(anonymous.values())

@@ -11,7 +11,7 @@ import trio
 
 import trionet
 from bench.frames import api_versions
-from support.processes import resident_bytes
+from support.processes import memory_bytes
 
 
 async def _one(request: bytes) -> dict[str, float]:
@@ -25,7 +25,7 @@ async def _one(request: bytes) -> dict[str, float]:
         seconds = time.perf_counter() - begin
         if reply[8:10] != b"\0\0":
             raise RuntimeError(f"another answer than expected: {reply!r}")
-        return {"ms": seconds * 1000, "rss": resident_bytes(os.getpid())}
+        return {"ms": seconds * 1000, "memory": memory_bytes(os.getpid())}
 
 
 async def _main(starts: int) -> None:
