@@ -9,14 +9,21 @@ from typing import Any
 import attrs
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource
+from kafka.codec import has_lz4, has_snappy, has_zstd
 
+from support.cache import Unavailable
 from support.clients.client import PATIENCE_SECONDS, Admin, Arrived, Client, Headers, Record
 
 
 class KafkaPython(Client, Admin):
-    """The pure Python client."""
+    """The pure Python client; raises `Unavailable` without the packages of its three codecs."""
 
     name = "kafka-python"
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(bootstrap)
+        if not (has_snappy() and has_lz4() and has_zstd()):
+            raise Unavailable("kafka-python is installed without its extras snappy, lz4 and zstd")
 
     def writable(self, records: Sequence[Record]) -> list[Record]:
         """Its producer wants a key or a value, and every header to have a value."""
