@@ -184,9 +184,22 @@ def test_one_call_reads_a_megabyte_of_a_large_frame_at_most() -> None:
     assert [payload] == everything(channel)
 
 
+@pytest.mark.parametrize("cut", range(1, 4))
+def test_size_that_comes_in_two_reads(pair: tuple[Channel, socket.socket], cut: int) -> None:
+    channel, far = pair
+    stream = frame(b"abc") + frame(b"d")
+    far.sendall(stream[:cut])
+    assert receive(channel) is None
+    far.sendall(stream[cut:])
+
+    assert b"abc" == receive(channel)
+    assert b"d" == channel.take_staged()
+    assert len(stream) == channel.bytes_received
+
+
 @given(
     st.lists(st.binary(max_size=40) | st.integers(3000, 9000).map(bytes), max_size=6),
-    st.lists(st.integers(0, 30_000)),
+    st.lists(st.integers(0, 60) | st.integers(0, 30_000), max_size=12),
     st.sets(st.integers(0, 20)),
 )
 def test_any_segmentation_of_the_stream_gives_the_same_frames(

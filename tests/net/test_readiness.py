@@ -184,6 +184,25 @@ async def test_number_of_a_closed_socket_can_be_registered_again(kind: Readiness
                 readiness.unregister(near.fileno())
 
 
+@pytest.mark.parametrize("passes", range(4))
+async def test_socket_unregistered_while_its_data_is_being_noticed_is_silent(
+    kind: ReadinessKind, pair: tuple[socket.socket, socket.socket], passes: int
+) -> None:
+    near, far = pair
+    async with opened(kind) as readiness:
+        for _ in range(10):
+            readiness.register(near.fileno(), READ)
+            await wait_all_tasks_blocked()
+            far.send(b"x")
+            for _ in range(passes):
+                await trio.lowlevel.checkpoint()
+            readiness.unregister(near.fileno())
+            await wait_all_tasks_blocked()
+
+            assert [] == readiness.poll()
+            near.recv(1)
+
+
 async def test_registering_and_leaving_at_once_leaves_nothing(
     kind: ReadinessKind, pair: tuple[socket.socket, socket.socket]
 ) -> None:

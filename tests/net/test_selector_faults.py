@@ -18,7 +18,7 @@ from trionet.errors import LocalProtocolError
 from trionet.net.channel import Channel
 from trionet.net.close_reason import CloseReason
 from trionet.net.framing import Frame
-from trionet.net.readiness import ReadinessKind
+from trionet.net.readiness import READ, ReadinessKind
 from trionet.net.selector import EMPTY_POLLS_BEFORE_PARK, Selector
 from trionet.net.transmission import FileRange, Send
 from trionet.net.transport import PlaintextTransport
@@ -299,6 +299,20 @@ class Broken(PlaintextTransport):
 
         self.write = fail
         self.read = self.read_into = fail  # type: ignore[assignment]
+
+
+async def test_readiness_without_data_is_no_fault(kind: ReadinessKind) -> None:
+    """Spurious: somebody else has read it, or the kernel changed its mind."""
+    async with undisturbed(kind) as rig:
+        channel, peer = rig.connect()
+        rig.readiness.spurious = [(channel.fd, READ)]
+
+        assert (await rig.selector.poll()).is_empty
+        assert channel.is_open
+
+        await peer.send_frames(b"a")
+        assert b"a" == await rig.receive(channel)
+        rig.selector.close(channel)
 
 
 async def test_bug_in_a_read_ends_the_channel_and_is_told(

@@ -24,6 +24,7 @@ class CountingReadiness:
 
     Attributes:
         refused: a descriptor that cannot be modified any more.
+        spurious: events that the next poll reports besides the true ones.
     """
 
     def __init__(self, readiness: Readiness) -> None:
@@ -32,6 +33,7 @@ class CountingReadiness:
         self.parks = 0
         self.modifications: list[tuple[int, int]] = []
         self.refused = -1
+        self.spurious: list[tuple[int, int]] = []
         self._error: OSError | None = None
 
     def fail_once(self, error: OSError) -> None:
@@ -55,7 +57,8 @@ class CountingReadiness:
         error, self._error = self._error, None
         if error is not None:
             raise error
-        return self._readiness.poll()
+        spurious, self.spurious = self.spurious, []
+        return spurious + self._readiness.poll()
 
     async def park(self) -> None:
         self.parks += 1

@@ -1,0 +1,149 @@
+"""The handler tasks: what a handler may do wrong, and how requests are shared out."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from support.serving import answer, serving
+from support.wire import frame
+from trionet.net.close_reason import CloseReason
+from trionet.net.readiness import ReadinessKind
+from trionet.server import NO_OP, Request, Response
+from trionet.server.handler_pool import REQUESTS_PER_WAKEUP_MAX
+
+
+@pytest.mark.parametrize("handlers", [1, 2, 8])
+async def test_more_requests_than_one_wake_up_serves_are_all_served(
+    kind: ReadinessKind, handlers: int
+) -> None:
+    """All of them come in one turn of the loop, and no handler ever waits for anything."""
+    count = 3 * REQUESTS_PER_WAKEUP_MAX
+    async with serving(kind, num_io_threads=handlers) as rig:
+        peers = [await rig.connect() for _ in range(count)]
+        await wait_all_tasks_blocked()
+        for peer in peers:
+            peer.send_now(frame(b"x"))
+
+        for _ in peers:
+            (await rig.receive(b"x")).respond(NO_OP)
+
+
+async def test_handler_that_is_held_up_keeps_no_other_request_waiting(
+    kind: ReadinessKind,
+) -> None:
+    """Requests that came together with the one that it waits with included."""
+
+    async def handle(request: Request) -> Response:
+        if request.payload == b"waits":
+            await trio.sleep_forever()
+        return answer(bytes(request.payload))
+
+    async with serving(kind, handler=handle, num_io_threads=2) as rig:
+        peers = [await rig.connect() for _ in range(20)]
+        await wait_all_tasks_blocked()
+        peers[0].send_now(frame(b"waits"))
+        for peer in peers[1:]:
+            peer.send_now(frame(b"a"))
+
+        for peer in peers[1:]:
+            assert b"a" == await peer.receive_frame()
+
+
+async def test_answers_of_a_handler_that_is_held_up_leave_without_it(
+    kind: ReadinessKind,
+) -> None:
+    """It answers the first of two requests that came together, and waits with the second."""
+    handled = []
+
+    async def handle(request: Request) -> Response:
+        handled.append(bytes(request.payload))
+        if len(handled) == 2:
+            await trio.sleep_forever()
+        return answer(bytes(request.payload))
+
+    async with serving(kind, handler=handle, num_io_threads=1) as rig:
+        peers = [await rig.connect() for _ in range(2)]
+        await wait_all_tasks_blocked()
+        for number, peer in enumerate(peers):
+            peer.send_now(frame(b"%d" % number))
+        await wait_all_tasks_blocked()
+
+        assert handled[0] == await peers[int(handled[0])].receive_frame()
+
+
+async def test_request_staged_behind_an_answered_one_is_handled_without_another_event(
+    kind: ReadinessKind,
+) -> None:
+    """The handler sends the answer itself, while the loop is parked: that wakes the loop."""
+
+    async def handle(request: Request) -> Response:
+        await wait_all_tasks_blocked()
+        return answer(bytes(request.payload))
+
+    async with serving(kind, handler=handle, num_io_threads=1) as rig:
+        peer = await rig.connect()
+        payloads = [b"%d" % number for number in range(5)]
+        peer.send_now(b"".join(map(frame, payloads)))
+
+        assert payloads == [await peer.receive_frame() for _ in payloads]
+
+
+async def test_handler_that_raises_closes_its_connection(
+    kind: ReadinessKind, caplog: pytest.LogCaptureFixture
+) -> None:
+    """X14's rule on the server: the handler task goes on, with its next request."""
+
+    async def handle(request: Request) -> Response:
+        if request.payload == b"raise":
+            raise ZeroDivisionError("bug")
+        if request.payload == b"raise several":
+            raise ExceptionGroup("bugs", [ValueError(), TypeError()])
+        return answer(bytes(request.payload))
+
+    async with serving(kind, handler=handle, num_io_threads=1) as rig:
+        for payload in (b"raise", b"raise several"):
+            peer = await rig.connect()
+            await peer.send_frames(payload, b"never handled")
+            assert b"" == await peer.receive_to_end()
+        peer = await rig.connect()
+        await peer.send_frames(b"fine")
+
+        assert b"fine" == await peer.receive_frame()
+        assert {CloseReason.ERROR: 2} == rig.reasons()
+        assert 3 == rig.server.statistics().requests
+        assert 2 == caplog.text.count("unexpected error while handling a request of ")
+
+
+async def test_handler_that_raises_after_its_answer_has_answered(
+    kind: ReadinessKind, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def handle(request: Request) -> Response:
+        request.respond(answer(b"the answer"))
+        raise ZeroDivisionError("bug")
+
+    async with serving(kind, handler=handle) as rig:
+        peer = await rig.connect()
+        await peer.send_frames(b"1", b"2")
+
+        assert b"the answer" == await peer.receive_frame()
+        assert b"the answer" == await peer.receive_frame()
+        assert {} == rig.reasons()
+        assert "ZeroDivisionError" in caplog.text
+
+
+async def test_handler_that_answers_and_returns_an_answer_too_has_answered_once(
+    kind: ReadinessKind, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def handle(request: Request) -> Response:
+        request.respond(answer(b"first"))
+        return answer(b"second")
+
+    async with serving(kind, handler=handle) as rig:
+        peer = await rig.connect()
+        for _ in range(2):
+            await peer.send_frames(b"a")
+            assert b"first" == await peer.receive_frame()
+
+        assert "was answered twice" in caplog.text
