@@ -382,6 +382,35 @@ async def test_folder_without_a_topic_id_has_none(
         assert bytes(16) == folder.logs["orders", 0].topic_id
 
 
+async def test_folder_of_an_earlier_topic_of_the_same_name_is_removed(
+    directory: Directory, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_log_folder(directory, node_id=1) as folder:
+        await reopened(folder)
+        for topic in ("again", "kept"):
+            (await folder.create(topic, 0, TOPIC_ID, CONFIG, NOW)).append(ONE, NOW)
+    other_id = bytes(reversed(TOPIC_ID))
+    ids = {"again": other_id, "kept": TOPIC_ID}
+    async with open_log_folder(directory, node_id=1) as folder:
+        await folder.open_all(config_for, NOW, topic_id_for=ids.get)
+
+        assert {("kept", 0)} == set(folder.logs)
+        assert ["kept-0"] == directory.folders()
+        assert "again-0 is of an earlier topic" in caplog.text
+        log = await folder.create("again", 0, other_id, CONFIG, NOW)
+        assert (0, other_id) == (log.end_offset, log.topic_id)
+
+
+async def test_folder_without_a_topic_id_gets_the_one_its_topic_has(directory: Directory) -> None:
+    directory.folder("orders-0").write("partition.metadata", 0, bytes(40))
+    for _ in range(2):
+        async with open_log_folder(directory, node_id=1) as folder:
+            await folder.open_all(config_for, NOW, topic_id_for=lambda _: TOPIC_ID)
+
+            assert TOPIC_ID == folder.logs["orders", 0].topic_id
+    assert b"topic_id: " in directory.folder("orders-0").read("partition.metadata")
+
+
 async def test_other_folders_are_left_alone(directory: Directory) -> None:
     directory.folder("lost+found").write("x", 0, b"x")
     directory.folder("__cluster_metadata-0").write("x", 0, b"x")

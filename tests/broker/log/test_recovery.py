@@ -318,11 +318,13 @@ def test_trusted_segment_with_a_hole_keeps_what_can_be_read(
 def test_remains_of_removals_are_removed(directory: Directory) -> None:
     for name in (f"{FIRST}.deleted", "00000000000000000005.snapshot.tmp", f"{FIRST}.cleaned"):
         directory.write(name, 0, b"x")
+    for suffix in ("index", "timeindex", "txnindex"):
+        directory.write(f"00000000000000000007.{suffix}", 0, b"x")
     directory.write("note.log", 0, b"not a segment")
     reopen(directory)
 
     assert [FIRST, "note.log"] == [name for name in directory.names() if name.endswith("log")]
-    assert not [name for name in directory.names() if name.endswith((".deleted", ".tmp"))]
+    assert {FIRST[:20], "note.log"} == {name[:20] for name in directory.names()}
 
 
 def test_log_that_ends_before_its_start_begins_anew_there(directory: Directory) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import trio
 
+from .checkpoints import PARTITION_FILE
 from .directory import Directory
 from .group_commit import GroupCommit, Round
 from .producer_recovery import write_snapshot
@@ -134,6 +135,8 @@ class Durability:
             for segment in rolled:
                 sync_segment(segment)
             active.file.sync()
+            if not self._names_durable:
+                self._sync_metadata()
             if names_made > self._names_durable:
                 self._directory.sync()
                 if self._parent is not None:
@@ -149,3 +152,11 @@ class Durability:
                 self._release_idle()
 
         return Round(save, sync, note_done)
+
+    def _sync_metadata(self) -> None:
+        """The topic's id belongs to the first record that must survive."""
+        try:
+            self._directory.sync_file(PARTITION_FILE)
+        except FileNotFoundError:
+            # A log without one: only a folder of logs knows topics.
+            return

@@ -46,6 +46,8 @@ logger = logging.getLogger("trionet.broker.log")
 
 T = TypeVar("T")
 
+NO_TOPIC_ID = bytes(16)
+
 # How many fsyncs of one folder are under way at once; more only queue up in the disk.
 SYNCS_AT_ONCE_MAX = 8
 
@@ -79,7 +81,12 @@ class LogFolder:
     # Opening
 
     async def open_all(
-        self, config_for: Callable[[str], LogConfig], now_ms: int, *, threads: int = 1
+        self,
+        config_for: Callable[[str], LogConfig],
+        now_ms: int,
+        *,
+        threads: int = 1,
+        topic_id_for: Callable[[str], bytes | None] | None = None,
     ) -> None:
         """Open the log of every partition folder; after an unclean stop with a scan of its end.
 
@@ -87,6 +94,9 @@ class LogFolder:
             config_for: gives a topic's settings.
             now_ms: the clock.
             threads: how many logs to open at once (``num.recovery.threads.per.data.dir``).
+            topic_id_for: the id that a topic of this name has, None if there is none. A folder of
+                another id belonged to a topic that was deleted before: its deletion is completed.
+                One without an id gets this one. By default folders are believed.
 
         Raises:
             OSError: the folder cannot be read or written.
@@ -106,12 +116,14 @@ class LogFolder:
                 recovery_point=recovery_points.get(key, 0),
                 start_offset=start_offsets.get(key, 0),
             )
-            self.logs[key] = await trio.to_thread.run_sync(
-                partial(self._open_log, key, config_for(key[0]), stop, now_ms), limiter=limiter
-            )
+            topic_id = topic_id_for(key[0]) if topic_id_for is not None else None
+            open_it = partial(self._open_own, key, topic_id, config_for(key[0]), stop, now_ms)
+            log = await trio.to_thread.run_sync(open_it, limiter=limiter)
             opened += 1
-            if not was_clean:
-                logger.info("%s-%d is open (%d of %d logs)", *key, opened, len(found))
+            if log is not None:
+                self.logs[key] = log
+                if not was_clean:
+                    logger.info("%s-%d is open (%d of %d logs)", *key, opened, len(found))
 
         async with trio.open_nursery() as nursery:
             for key in found:
@@ -142,21 +154,54 @@ class LogFolder:
             logger.warning("%s is not used, every offset in it counts as 0: %s", name, error)
             return {}
 
-    def _open_log(self, key: PartitionKey, config: LogConfig, stop: Stop, now_ms: int) -> Log:
+    def _open_own(
+        self,
+        key: PartitionKey,
+        expected_id: bytes | None,
+        config: LogConfig,
+        stop: Stop,
+        now_ms: int,
+    ) -> Log | None:
+        """Open a partition's folder, unless it is that of an earlier topic of the same name."""
         topic, number = key
         directory = self.directory.folder(f"{topic}-{number}")
         try:
             topic_id = decode_partition_metadata(directory.read(PARTITION_FILE))
         except FileNotFoundError:
-            topic_id = bytes(16)
+            topic_id = NO_TOPIC_ID
         except ValueError as error:
             logger.warning("%s-%d: partition.metadata is not used: %s", topic, number, error)
-            topic_id = bytes(16)
+            topic_id = NO_TOPIC_ID
+        if expected_id is not None and topic_id != expected_id:
+            if topic_id != NO_TOPIC_ID:
+                logger.warning(
+                    "%s-%d is of an earlier topic of this name, whose deletion is completed now",
+                    topic,
+                    number,
+                )
+                name = deleted_name(topic, number)
+                directory.move_to(name)
+                self._remove_moved(name)
+                return None
+            # Its creation was cut short by a power cut.
+            topic_id = expected_id
+            directory.replace(PARTITION_FILE, encode_partition_metadata(topic_id))
+        return self._open_log(key, directory, topic_id, config, stop, now_ms)
+
+    def _open_log(
+        self,
+        key: PartitionKey,
+        directory: Directory,
+        topic_id: bytes,
+        config: LogConfig,
+        stop: Stop,
+        now_ms: int,
+    ) -> Log:
         return Log(
             directory,
             config,
-            topic=topic,
-            partition=number,
+            topic=key[0],
+            partition=key[1],
             topic_id=topic_id,
             stop=stop,
             now_ms=now_ms,
@@ -203,7 +248,7 @@ class LogFolder:
     ) -> Log:
         directory = self.directory.folder(f"{key[0]}-{key[1]}")
         directory.write(PARTITION_FILE, 0, encode_partition_metadata(topic_id))
-        return self._open_log(key, config, Stop(was_clean=True), now_ms)
+        return self._open_log(key, directory, topic_id, config, Stop(was_clean=True), now_ms)
 
     async def delete(self, topic: str, partition: int) -> None:
         """Remove a partition with all its records.
@@ -231,7 +276,12 @@ class LogFolder:
             del self._removing[key]
             done.set()
         # In memory too: giving back a gigabyte of pages takes a tenth of a second.
-        await trio.to_thread.run_sync(self.directory.remove_folder, name)
+        await trio.to_thread.run_sync(self._remove_moved, name)
+
+    def _remove_moved(self, name: str) -> None:
+        # The new name first: no power cut may give the records back to a later topic.
+        self.directory.sync()
+        self.directory.remove_folder(name)
 
     # Checkpoints
 

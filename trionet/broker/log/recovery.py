@@ -33,7 +33,8 @@ logger = logging.getLogger("trionet.broker.log")
 
 _OFFSET_DIGITS = 20
 _LEFTOVERS = (".deleted", ".tmp", ".cleaned")
-_SEGMENT_SUFFIXES = ("index", "timeindex", "txnindex", "snapshot", "log")
+_INDEXES = ("index", "timeindex", "txnindex")
+_SEGMENT_SUFFIXES = ("log", *_INDEXES, "snapshot")
 
 
 @attrs.frozen(kw_only=True)
@@ -104,11 +105,13 @@ def load(directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms:
 def find_segments(directory: Directory, now_ms: int) -> list[Segment]:
     """The segments that a folder's names speak of, ascending; remains of removals are removed."""
     names = directory.names()
-    for name in names:
-        if name.endswith(_LEFTOVERS):
-            directory.remove(name)
     stems = (name.removesuffix(".log") for name in names if name.endswith(".log"))
     bases = sorted(int(stem) for stem in stems if len(stem) == _OFFSET_DIGITS and stem.isdigit())
+    kept = {file_name(base_offset, suffix) for base_offset in bases for suffix in _INDEXES}
+    for name in names:
+        is_index_without_log = name.endswith(_INDEXES) and name not in kept
+        if name.endswith(_LEFTOVERS) or is_index_without_log:
+            directory.remove(name)
     segments = []
     for base_offset, end_offset in zip(
         bases, [*bases[1:], bases[-1]] if bases else (), strict=True
@@ -124,14 +127,16 @@ def find_segments(directory: Directory, now_ms: int) -> list[Segment]:
 
 
 def remove_segments(directory: Directory, segments: list[Segment]) -> None:
-    """Remove the files of segments, in this order. Blocks; open files stay readable.
+    """Remove the files of segments, one after the other. Blocks; open files stay readable.
 
-    The order matters if the power fails in between: at the front of a log the oldest goes first, at
-    its end the newest, so that no gap is left in the middle.
+    The order is the caller's: at the front of a log the oldest goes first, at its end the newest,
+    so that no gap is left in the middle if the power fails in between. Nothing else keeps one
+    removal from reaching the disk before an earlier one, hence the sync after each.
     """
     for segment in segments:
         for suffix in _SEGMENT_SUFFIXES:
             directory.remove(file_name(segment.base_offset, suffix))
+        directory.sync()
 
 
 def _trust_all(segments: list[Segment]) -> None:
@@ -243,5 +248,4 @@ class _Recovery:
         )
         # The newer ones go first: if the power fails in between, the damage still ends the log.
         remove_segments(self._directory, newer[::-1])
-        self._directory.sync()
         segment.file.truncate(segment.size)
