@@ -27,7 +27,7 @@ class ApiVersionCodec:
         flexible: whether its messages have tag sections and compact lengths (KIP-482).
         request_header_version: 1, or 2 with a tag section after the common part.
         response_header_version: 0, or 1 with a tag section after the correlation id.
-        decode_request: ``(buf, pos) -> message``; the message must end where ``buf`` does. Raises
+        decode_request: ``(buf, pos) -> message``; bytes behind the message are passed over. Raises
             WireFormatError for anything malformed. ``records`` fields are views into ``buf``.
         encode_response: ``(message, out)``; appends chunks to ``out``. Raises LocalProtocolError
             for a value its field cannot carry; fields that the version lacks are left out.

@@ -196,11 +196,9 @@ def malformed(message: str, error: Exception) -> WireFormatError:
     return WireFormatError(f"{message}: the frame ends too early")
 
 
-def bad_end(message: str, pos: int, size: int) -> WireFormatError:
-    """The error for a message that did not end where its frame does."""
-    if pos > size:
-        return WireFormatError(f"{message}: the frame ends {pos - size} bytes too early")
-    return WireFormatError(f"{message}: {size - pos} bytes are left over")
+def bad_end(message: str, missing: int) -> WireFormatError:
+    """The error for a message that reaches ``missing`` bytes beyond its frame."""
+    return WireFormatError(f"{message}: the frame ends {missing} bytes too early")
 
 
 def bad_length(field: str, length: int) -> NoReturn:

@@ -96,8 +96,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AddOffsetsToTxnRequest
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AddOffsetsToTxnRequest", error) from error
-    if pos != size:
-        raise bad_end("AddOffsetsToTxnRequest", pos, size)
+    if pos > size:
+        raise bad_end("AddOffsetsToTxnRequest", pos - size)
     return message
 
 
@@ -144,8 +144,8 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> AddOffsetsToTxnRequest
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AddOffsetsToTxnRequest", error) from error
-    if pos != size:
-        raise bad_end("AddOffsetsToTxnRequest", pos, size)
+    if pos > size:
+        raise bad_end("AddOffsetsToTxnRequest", pos - size)
     return message
 
 
@@ -180,8 +180,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AddOffsetsToTxnRespon
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AddOffsetsToTxnResponse", error) from error
-    if pos != size:
-        raise bad_end("AddOffsetsToTxnResponse", pos, size)
+    if pos > size:
+        raise bad_end("AddOffsetsToTxnResponse", pos - size)
     return message
 
 
@@ -205,8 +205,8 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> AddOffsetsToTxnRespon
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AddOffsetsToTxnResponse", error) from error
-    if pos != size:
-        raise bad_end("AddOffsetsToTxnResponse", pos, size)
+    if pos > size:
+        raise bad_end("AddOffsetsToTxnResponse", pos - size)
     return message
 
 

@@ -249,8 +249,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequ
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AddPartitionsToTxnRequest", error) from error
-    if pos != size:
-        raise bad_end("AddPartitionsToTxnRequest", pos, size)
+    if pos > size:
+        raise bad_end("AddPartitionsToTxnRequest", pos - size)
     return message
 
 
@@ -336,8 +336,8 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequ
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AddPartitionsToTxnRequest", error) from error
-    if pos != size:
-        raise bad_end("AddPartitionsToTxnRequest", pos, size)
+    if pos > size:
+        raise bad_end("AddPartitionsToTxnRequest", pos - size)
     return message
 
 
@@ -457,8 +457,8 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequ
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AddPartitionsToTxnRequest", error) from error
-    if pos != size:
-        raise bad_end("AddPartitionsToTxnRequest", pos, size)
+    if pos > size:
+        raise bad_end("AddPartitionsToTxnRequest", pos - size)
     return message
 
 
@@ -565,8 +565,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRes
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AddPartitionsToTxnResponse", error) from error
-    if pos != size:
-        raise bad_end("AddPartitionsToTxnResponse", pos, size)
+    if pos > size:
+        raise bad_end("AddPartitionsToTxnResponse", pos - size)
     return message
 
 
@@ -659,8 +659,8 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRes
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AddPartitionsToTxnResponse", error) from error
-    if pos != size:
-        raise bad_end("AddPartitionsToTxnResponse", pos, size)
+    if pos > size:
+        raise bad_end("AddPartitionsToTxnResponse", pos - size)
     return message
 
 
@@ -790,8 +790,8 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRes
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AddPartitionsToTxnResponse", error) from error
-    if pos != size:
-        raise bad_end("AddPartitionsToTxnResponse", pos, size)
+    if pos > size:
+        raise bad_end("AddPartitionsToTxnResponse", pos - size)
     return message
 
 

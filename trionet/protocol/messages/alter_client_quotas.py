@@ -239,8 +239,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterClientQuotasReque
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AlterClientQuotasRequest", error) from error
-    if pos != size:
-        raise bad_end("AlterClientQuotasRequest", pos, size)
+    if pos > size:
+        raise bad_end("AlterClientQuotasRequest", pos - size)
     return message
 
 
@@ -376,8 +376,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> AlterClientQuotasReque
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AlterClientQuotasRequest", error) from error
-    if pos != size:
-        raise bad_end("AlterClientQuotasRequest", pos, size)
+    if pos > size:
+        raise bad_end("AlterClientQuotasRequest", pos - size)
     return message
 
 
@@ -475,8 +475,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterClientQuotasResp
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AlterClientQuotasResponse", error) from error
-    if pos != size:
-        raise bad_end("AlterClientQuotasResponse", pos, size)
+    if pos > size:
+        raise bad_end("AlterClientQuotasResponse", pos - size)
     return message
 
 
@@ -580,8 +580,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> AlterClientQuotasResp
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AlterClientQuotasResponse", error) from error
-    if pos != size:
-        raise bad_end("AlterClientQuotasResponse", pos, size)
+    if pos > size:
+        raise bad_end("AlterClientQuotasResponse", pos - size)
     return message
 
 

@@ -192,8 +192,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterConfigsRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AlterConfigsRequest", error) from error
-    if pos != size:
-        raise bad_end("AlterConfigsRequest", pos, size)
+    if pos > size:
+        raise bad_end("AlterConfigsRequest", pos - size)
     return message
 
 
@@ -301,8 +301,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> AlterConfigsRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AlterConfigsRequest", error) from error
-    if pos != size:
-        raise bad_end("AlterConfigsRequest", pos, size)
+    if pos > size:
+        raise bad_end("AlterConfigsRequest", pos - size)
     return message
 
 
@@ -378,8 +378,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterConfigsResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AlterConfigsResponse", error) from error
-    if pos != size:
-        raise bad_end("AlterConfigsResponse", pos, size)
+    if pos > size:
+        raise bad_end("AlterConfigsResponse", pos - size)
     return message
 
 
@@ -448,8 +448,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> AlterConfigsResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AlterConfigsResponse", error) from error
-    if pos != size:
-        raise bad_end("AlterConfigsResponse", pos, size)
+    if pos > size:
+        raise bad_end("AlterConfigsResponse", pos - size)
     return message
 
 

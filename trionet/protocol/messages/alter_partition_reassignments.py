@@ -231,8 +231,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterPartitionReassign
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AlterPartitionReassignmentsRequest", error) from error
-    if pos != size:
-        raise bad_end("AlterPartitionReassignmentsRequest", pos, size)
+    if pos > size:
+        raise bad_end("AlterPartitionReassignmentsRequest", pos - size)
     return message
 
 
@@ -343,8 +343,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> AlterPartitionReassign
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AlterPartitionReassignmentsRequest", error) from error
-    if pos != size:
-        raise bad_end("AlterPartitionReassignmentsRequest", pos, size)
+    if pos > size:
+        raise bad_end("AlterPartitionReassignmentsRequest", pos - size)
     return message
 
 
@@ -461,8 +461,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterPartitionReassig
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AlterPartitionReassignmentsResponse", error) from error
-    if pos != size:
-        raise bad_end("AlterPartitionReassignmentsResponse", pos, size)
+    if pos > size:
+        raise bad_end("AlterPartitionReassignmentsResponse", pos - size)
     return message
 
 
@@ -597,8 +597,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> AlterPartitionReassig
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AlterPartitionReassignmentsResponse", error) from error
-    if pos != size:
-        raise bad_end("AlterPartitionReassignmentsResponse", pos, size)
+    if pos > size:
+        raise bad_end("AlterPartitionReassignmentsResponse", pos - size)
     return message
 
 

@@ -192,8 +192,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsReq
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AlterReplicaLogDirsRequest", error) from error
-    if pos != size:
-        raise bad_end("AlterReplicaLogDirsRequest", pos, size)
+    if pos > size:
+        raise bad_end("AlterReplicaLogDirsRequest", pos - size)
     return message
 
 
@@ -301,8 +301,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsReq
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AlterReplicaLogDirsRequest", error) from error
-    if pos != size:
-        raise bad_end("AlterReplicaLogDirsRequest", pos, size)
+    if pos > size:
+        raise bad_end("AlterReplicaLogDirsRequest", pos - size)
     return message
 
 
@@ -383,8 +383,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsRe
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AlterReplicaLogDirsResponse", error) from error
-    if pos != size:
-        raise bad_end("AlterReplicaLogDirsResponse", pos, size)
+    if pos > size:
+        raise bad_end("AlterReplicaLogDirsResponse", pos - size)
     return message
 
 
@@ -475,8 +475,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsRe
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AlterReplicaLogDirsResponse", error) from error
-    if pos != size:
-        raise bad_end("AlterReplicaLogDirsResponse", pos, size)
+    if pos > size:
+        raise bad_end("AlterReplicaLogDirsResponse", pos - size)
     return message
 
 

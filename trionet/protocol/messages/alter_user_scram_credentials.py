@@ -215,8 +215,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterUserScramCredenti
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AlterUserScramCredentialsRequest", error) from error
-    if pos != size:
-        raise bad_end("AlterUserScramCredentialsRequest", pos, size)
+    if pos > size:
+        raise bad_end("AlterUserScramCredentialsRequest", pos - size)
     return message
 
 
@@ -319,8 +319,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterUserScramCredent
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("AlterUserScramCredentialsResponse", error) from error
-    if pos != size:
-        raise bad_end("AlterUserScramCredentialsResponse", pos, size)
+    if pos > size:
+        raise bad_end("AlterUserScramCredentialsResponse", pos - size)
     return message
 
 

@@ -173,8 +173,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ApiVersionsRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ApiVersionsRequest", error) from error
-    if pos != size:
-        raise bad_end("ApiVersionsRequest", pos, size)
+    if pos > size:
+        raise bad_end("ApiVersionsRequest", pos - size)
     return message
 
 
@@ -213,8 +213,8 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> ApiVersionsRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ApiVersionsRequest", error) from error
-    if pos != size:
-        raise bad_end("ApiVersionsRequest", pos, size)
+    if pos > size:
+        raise bad_end("ApiVersionsRequest", pos - size)
     return message
 
 
@@ -262,8 +262,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ApiVersionsResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ApiVersionsResponse", error) from error
-    if pos != size:
-        raise bad_end("ApiVersionsResponse", pos, size)
+    if pos > size:
+        raise bad_end("ApiVersionsResponse", pos - size)
     return message
 
 
@@ -306,8 +306,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ApiVersionsResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ApiVersionsResponse", error) from error
-    if pos != size:
-        raise bad_end("ApiVersionsResponse", pos, size)
+    if pos > size:
+        raise bad_end("ApiVersionsResponse", pos - size)
     return message
 
 
@@ -501,8 +501,8 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> ApiVersionsResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ApiVersionsResponse", error) from error
-    if pos != size:
-        raise bad_end("ApiVersionsResponse", pos, size)
+    if pos > size:
+        raise bad_end("ApiVersionsResponse", pos - size)
     return message
 
 

@@ -243,8 +243,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ConsumerGroupDescribeR
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ConsumerGroupDescribeRequest", error) from error
-    if pos != size:
-        raise bad_end("ConsumerGroupDescribeRequest", pos, size)
+    if pos > size:
+        raise bad_end("ConsumerGroupDescribeRequest", pos - size)
     return message
 
 
@@ -481,8 +481,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ConsumerGroupDescribe
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ConsumerGroupDescribeResponse", error) from error
-    if pos != size:
-        raise bad_end("ConsumerGroupDescribeResponse", pos, size)
+    if pos > size:
+        raise bad_end("ConsumerGroupDescribeResponse", pos - size)
     return message
 
 
@@ -842,8 +842,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ConsumerGroupDescribe
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ConsumerGroupDescribeResponse", error) from error
-    if pos != size:
-        raise bad_end("ConsumerGroupDescribeResponse", pos, size)
+    if pos > size:
+        raise bad_end("ConsumerGroupDescribeResponse", pos - size)
     return message
 
 

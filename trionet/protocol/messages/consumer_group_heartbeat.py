@@ -267,8 +267,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ConsumerGroupHeartbeat
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ConsumerGroupHeartbeatRequest", error) from error
-    if pos != size:
-        raise bad_end("ConsumerGroupHeartbeatRequest", pos, size)
+    if pos > size:
+        raise bad_end("ConsumerGroupHeartbeatRequest", pos - size)
     return message
 
 
@@ -432,8 +432,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ConsumerGroupHeartbeat
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ConsumerGroupHeartbeatRequest", error) from error
-    if pos != size:
-        raise bad_end("ConsumerGroupHeartbeatRequest", pos, size)
+    if pos > size:
+        raise bad_end("ConsumerGroupHeartbeatRequest", pos - size)
     return message
 
 
@@ -571,8 +571,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ConsumerGroupHeartbea
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ConsumerGroupHeartbeatResponse", error) from error
-    if pos != size:
-        raise bad_end("ConsumerGroupHeartbeatResponse", pos, size)
+    if pos > size:
+        raise bad_end("ConsumerGroupHeartbeatResponse", pos - size)
     return message
 
 

@@ -100,8 +100,8 @@ def decode_data_0(buf: bytes | bytearray, pos: int) -> ConsumerProtocolAssignmen
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ConsumerProtocolAssignment", error) from error
-    if pos != size:
-        raise bad_end("ConsumerProtocolAssignment", pos, size)
+    if pos > size:
+        raise bad_end("ConsumerProtocolAssignment", pos - size)
     return message
 
 

@@ -110,8 +110,8 @@ def decode_data_0(buf: bytes | bytearray, pos: int) -> ConsumerProtocolSubscript
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ConsumerProtocolSubscription", error) from error
-    if pos != size:
-        raise bad_end("ConsumerProtocolSubscription", pos, size)
+    if pos > size:
+        raise bad_end("ConsumerProtocolSubscription", pos - size)
     return message
 
 
@@ -185,8 +185,8 @@ def decode_data_1(buf: bytes | bytearray, pos: int) -> ConsumerProtocolSubscript
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ConsumerProtocolSubscription", error) from error
-    if pos != size:
-        raise bad_end("ConsumerProtocolSubscription", pos, size)
+    if pos > size:
+        raise bad_end("ConsumerProtocolSubscription", pos - size)
     return message
 
 
@@ -273,8 +273,8 @@ def decode_data_2(buf: bytes | bytearray, pos: int) -> ConsumerProtocolSubscript
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ConsumerProtocolSubscription", error) from error
-    if pos != size:
-        raise bad_end("ConsumerProtocolSubscription", pos, size)
+    if pos > size:
+        raise bad_end("ConsumerProtocolSubscription", pos - size)
     return message
 
 
@@ -364,8 +364,8 @@ def decode_data_3(buf: bytes | bytearray, pos: int) -> ConsumerProtocolSubscript
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ConsumerProtocolSubscription", error) from error
-    if pos != size:
-        raise bad_end("ConsumerProtocolSubscription", pos, size)
+    if pos > size:
+        raise bad_end("ConsumerProtocolSubscription", pos - size)
     return message
 
 

@@ -174,8 +174,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> CreateAclsRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("CreateAclsRequest", error) from error
-    if pos != size:
-        raise bad_end("CreateAclsRequest", pos, size)
+    if pos > size:
+        raise bad_end("CreateAclsRequest", pos - size)
     return message
 
 
@@ -259,8 +259,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> CreateAclsRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("CreateAclsRequest", error) from error
-    if pos != size:
-        raise bad_end("CreateAclsRequest", pos, size)
+    if pos > size:
+        raise bad_end("CreateAclsRequest", pos - size)
     return message
 
 
@@ -327,8 +327,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> CreateAclsResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("CreateAclsResponse", error) from error
-    if pos != size:
-        raise bad_end("CreateAclsResponse", pos, size)
+    if pos > size:
+        raise bad_end("CreateAclsResponse", pos - size)
     return message
 
 
@@ -386,8 +386,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> CreateAclsResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("CreateAclsResponse", error) from error
-    if pos != size:
-        raise bad_end("CreateAclsResponse", pos, size)
+    if pos > size:
+        raise bad_end("CreateAclsResponse", pos - size)
     return message
 
 

@@ -175,8 +175,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> CreateDelegationTokenR
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("CreateDelegationTokenRequest", error) from error
-    if pos != size:
-        raise bad_end("CreateDelegationTokenRequest", pos, size)
+    if pos > size:
+        raise bad_end("CreateDelegationTokenRequest", pos - size)
     return message
 
 
@@ -254,8 +254,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> CreateDelegationTokenR
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("CreateDelegationTokenRequest", error) from error
-    if pos != size:
-        raise bad_end("CreateDelegationTokenRequest", pos, size)
+    if pos > size:
+        raise bad_end("CreateDelegationTokenRequest", pos - size)
     return message
 
 
@@ -343,8 +343,8 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> CreateDelegationTokenR
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("CreateDelegationTokenRequest", error) from error
-    if pos != size:
-        raise bad_end("CreateDelegationTokenRequest", pos, size)
+    if pos > size:
+        raise bad_end("CreateDelegationTokenRequest", pos - size)
     return message
 
 
@@ -416,8 +416,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> CreateDelegationToken
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("CreateDelegationTokenResponse", error) from error
-    if pos != size:
-        raise bad_end("CreateDelegationTokenResponse", pos, size)
+    if pos > size:
+        raise bad_end("CreateDelegationTokenResponse", pos - size)
     return message
 
 
@@ -494,8 +494,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> CreateDelegationToken
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("CreateDelegationTokenResponse", error) from error
-    if pos != size:
-        raise bad_end("CreateDelegationTokenResponse", pos, size)
+    if pos > size:
+        raise bad_end("CreateDelegationTokenResponse", pos - size)
     return message
 
 
@@ -599,8 +599,8 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> CreateDelegationToken
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("CreateDelegationTokenResponse", error) from error
-    if pos != size:
-        raise bad_end("CreateDelegationTokenResponse", pos, size)
+    if pos > size:
+        raise bad_end("CreateDelegationTokenResponse", pos - size)
     return message
 
 

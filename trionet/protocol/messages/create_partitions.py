@@ -185,8 +185,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> CreatePartitionsReques
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("CreatePartitionsRequest", error) from error
-    if pos != size:
-        raise bad_end("CreatePartitionsRequest", pos, size)
+    if pos > size:
+        raise bad_end("CreatePartitionsRequest", pos - size)
     return message
 
 
@@ -285,8 +285,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> CreatePartitionsReques
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("CreatePartitionsRequest", error) from error
-    if pos != size:
-        raise bad_end("CreatePartitionsRequest", pos, size)
+    if pos > size:
+        raise bad_end("CreatePartitionsRequest", pos - size)
     return message
 
 
@@ -357,8 +357,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> CreatePartitionsRespo
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("CreatePartitionsResponse", error) from error
-    if pos != size:
-        raise bad_end("CreatePartitionsResponse", pos, size)
+    if pos > size:
+        raise bad_end("CreatePartitionsResponse", pos - size)
     return message
 
 
@@ -427,8 +427,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> CreatePartitionsRespo
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("CreatePartitionsResponse", error) from error
-    if pos != size:
-        raise bad_end("CreatePartitionsResponse", pos, size)
+    if pos > size:
+        raise bad_end("CreatePartitionsResponse", pos - size)
     return message
 
 

@@ -296,8 +296,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("CreateTopicsRequest", error) from error
-    if pos != size:
-        raise bad_end("CreateTopicsRequest", pos, size)
+    if pos > size:
+        raise bad_end("CreateTopicsRequest", pos - size)
     return message
 
 
@@ -443,8 +443,8 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("CreateTopicsRequest", error) from error
-    if pos != size:
-        raise bad_end("CreateTopicsRequest", pos, size)
+    if pos > size:
+        raise bad_end("CreateTopicsRequest", pos - size)
     return message
 
 
@@ -540,8 +540,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("CreateTopicsResponse", error) from error
-    if pos != size:
-        raise bad_end("CreateTopicsResponse", pos, size)
+    if pos > size:
+        raise bad_end("CreateTopicsResponse", pos - size)
     return message
 
 
@@ -684,8 +684,8 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("CreateTopicsResponse", error) from error
-    if pos != size:
-        raise bad_end("CreateTopicsResponse", pos, size)
+    if pos > size:
+        raise bad_end("CreateTopicsResponse", pos - size)
     return message
 
 
@@ -849,8 +849,8 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("CreateTopicsResponse", error) from error
-    if pos != size:
-        raise bad_end("CreateTopicsResponse", pos, size)
+    if pos > size:
+        raise bad_end("CreateTopicsResponse", pos - size)
     return message
 
 

@@ -224,8 +224,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> DeleteAclsRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DeleteAclsRequest", error) from error
-    if pos != size:
-        raise bad_end("DeleteAclsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DeleteAclsRequest", pos - size)
     return message
 
 
@@ -310,8 +310,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DeleteAclsRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DeleteAclsRequest", error) from error
-    if pos != size:
-        raise bad_end("DeleteAclsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DeleteAclsRequest", pos - size)
     return message
 
 
@@ -419,8 +419,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DeleteAclsResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DeleteAclsResponse", error) from error
-    if pos != size:
-        raise bad_end("DeleteAclsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DeleteAclsResponse", pos - size)
     return message
 
 
@@ -555,8 +555,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DeleteAclsResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DeleteAclsResponse", error) from error
-    if pos != size:
-        raise bad_end("DeleteAclsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DeleteAclsResponse", pos - size)
     return message
 
 

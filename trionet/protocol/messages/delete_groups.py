@@ -112,8 +112,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DeleteGroupsRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DeleteGroupsRequest", error) from error
-    if pos != size:
-        raise bad_end("DeleteGroupsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DeleteGroupsRequest", pos - size)
     return message
 
 
@@ -164,8 +164,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DeleteGroupsRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DeleteGroupsRequest", error) from error
-    if pos != size:
-        raise bad_end("DeleteGroupsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DeleteGroupsRequest", pos - size)
     return message
 
 
@@ -213,8 +213,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DeleteGroupsResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DeleteGroupsResponse", error) from error
-    if pos != size:
-        raise bad_end("DeleteGroupsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DeleteGroupsResponse", pos - size)
     return message
 
 
@@ -272,8 +272,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DeleteGroupsResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DeleteGroupsResponse", error) from error
-    if pos != size:
-        raise bad_end("DeleteGroupsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DeleteGroupsResponse", pos - size)
     return message
 
 

@@ -195,8 +195,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DeleteRecordsRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DeleteRecordsRequest", error) from error
-    if pos != size:
-        raise bad_end("DeleteRecordsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DeleteRecordsRequest", pos - size)
     return message
 
 
@@ -286,8 +286,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DeleteRecordsRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DeleteRecordsRequest", error) from error
-    if pos != size:
-        raise bad_end("DeleteRecordsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DeleteRecordsRequest", pos - size)
     return message
 
 
@@ -365,8 +365,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DeleteRecordsResponse
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DeleteRecordsResponse", error) from error
-    if pos != size:
-        raise bad_end("DeleteRecordsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DeleteRecordsResponse", pos - size)
     return message
 
 
@@ -457,8 +457,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DeleteRecordsResponse
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DeleteRecordsResponse", error) from error
-    if pos != size:
-        raise bad_end("DeleteRecordsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DeleteRecordsResponse", pos - size)
     return message
 
 

@@ -152,8 +152,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> DeleteTopicsRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DeleteTopicsRequest", error) from error
-    if pos != size:
-        raise bad_end("DeleteTopicsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DeleteTopicsRequest", pos - size)
     return message
 
 
@@ -208,8 +208,8 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> DeleteTopicsRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DeleteTopicsRequest", error) from error
-    if pos != size:
-        raise bad_end("DeleteTopicsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DeleteTopicsRequest", pos - size)
     return message
 
 
@@ -270,8 +270,8 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> DeleteTopicsRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DeleteTopicsRequest", error) from error
-    if pos != size:
-        raise bad_end("DeleteTopicsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DeleteTopicsRequest", pos - size)
     return message
 
 
@@ -327,8 +327,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DeleteTopicsResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DeleteTopicsResponse", error) from error
-    if pos != size:
-        raise bad_end("DeleteTopicsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DeleteTopicsResponse", pos - size)
     return message
 
 
@@ -391,8 +391,8 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DeleteTopicsResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DeleteTopicsResponse", error) from error
-    if pos != size:
-        raise bad_end("DeleteTopicsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DeleteTopicsResponse", pos - size)
     return message
 
 
@@ -470,8 +470,8 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> DeleteTopicsResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DeleteTopicsResponse", error) from error
-    if pos != size:
-        raise bad_end("DeleteTopicsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DeleteTopicsResponse", pos - size)
     return message
 
 
@@ -557,8 +557,8 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> DeleteTopicsResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DeleteTopicsResponse", error) from error
-    if pos != size:
-        raise bad_end("DeleteTopicsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DeleteTopicsResponse", pos - size)
     return message
 
 

@@ -175,8 +175,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> DescribeAclsRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeAclsRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeAclsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeAclsRequest", pos - size)
     return message
 
 
@@ -232,8 +232,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DescribeAclsRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeAclsRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeAclsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeAclsRequest", pos - size)
     return message
 
 
@@ -323,8 +323,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeAclsResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeAclsResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeAclsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeAclsResponse", pos - size)
     return message
 
 
@@ -437,8 +437,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeAclsResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeAclsResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeAclsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeAclsResponse", pos - size)
     return message
 
 

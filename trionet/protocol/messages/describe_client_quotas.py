@@ -193,8 +193,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeClientQuotasRe
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeClientQuotasRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeClientQuotasRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeClientQuotasRequest", pos - size)
     return message
 
 
@@ -266,8 +266,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> DescribeClientQuotasRe
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeClientQuotasRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeClientQuotasRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeClientQuotasRequest", pos - size)
     return message
 
 
@@ -371,8 +371,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeClientQuotasR
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeClientQuotasResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeClientQuotasResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeClientQuotasResponse", pos - size)
     return message
 
 
@@ -510,8 +510,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeClientQuotasR
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeClientQuotasResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeClientQuotasResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeClientQuotasResponse", pos - size)
     return message
 
 

@@ -148,8 +148,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeClusterRequest
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeClusterRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeClusterRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeClusterRequest", pos - size)
     return message
 
 
@@ -180,8 +180,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> DescribeClusterRequest
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeClusterRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeClusterRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeClusterRequest", pos - size)
     return message
 
 
@@ -212,8 +212,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DescribeClusterRequest
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeClusterRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeClusterRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeClusterRequest", pos - size)
     return message
 
 
@@ -289,8 +289,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeClusterRespon
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeClusterResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeClusterResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeClusterResponse", pos - size)
     return message
 
 
@@ -401,8 +401,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeClusterRespon
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeClusterResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeClusterResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeClusterResponse", pos - size)
     return message
 
 
@@ -516,8 +516,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeClusterRespon
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeClusterResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeClusterResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeClusterResponse", pos - size)
     return message
 
 

@@ -249,8 +249,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> DescribeConfigsRequest
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeConfigsRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeConfigsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeConfigsRequest", pos - size)
     return message
 
 
@@ -327,8 +327,8 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> DescribeConfigsRequest
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeConfigsRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeConfigsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeConfigsRequest", pos - size)
     return message
 
 
@@ -417,8 +417,8 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> DescribeConfigsRequest
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeConfigsRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeConfigsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeConfigsRequest", pos - size)
     return message
 
 
@@ -542,8 +542,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeConfigsResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeConfigsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeConfigsResponse", pos - size)
     return message
 
 
@@ -692,8 +692,8 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeConfigsResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeConfigsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeConfigsResponse", pos - size)
     return message
 
 
@@ -877,8 +877,8 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeConfigsResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeConfigsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeConfigsResponse", pos - size)
     return message
 
 

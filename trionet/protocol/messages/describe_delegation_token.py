@@ -196,8 +196,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> DescribeDelegationToke
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeDelegationTokenRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeDelegationTokenRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeDelegationTokenRequest", pos - size)
     return message
 
 
@@ -274,8 +274,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DescribeDelegationToke
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeDelegationTokenRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeDelegationTokenRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeDelegationTokenRequest", pos - size)
     return message
 
 
@@ -377,8 +377,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeDelegationTokenResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeDelegationTokenResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeDelegationTokenResponse", pos - size)
     return message
 
 
@@ -530,8 +530,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeDelegationTokenResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeDelegationTokenResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeDelegationTokenResponse", pos - size)
     return message
 
 
@@ -721,8 +721,8 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeDelegationTokenResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeDelegationTokenResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeDelegationTokenResponse", pos - size)
     return message
 
 

@@ -177,8 +177,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeGroupsRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeGroupsRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeGroupsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeGroupsRequest", pos - size)
     return message
 
 
@@ -224,8 +224,8 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> DescribeGroupsRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeGroupsRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeGroupsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeGroupsRequest", pos - size)
     return message
 
 
@@ -277,8 +277,8 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> DescribeGroupsRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeGroupsRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeGroupsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeGroupsRequest", pos - size)
     return message
 
 
@@ -380,8 +380,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeGroupsResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeGroupsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeGroupsResponse", pos - size)
     return message
 
 
@@ -515,8 +515,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeGroupsResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeGroupsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeGroupsResponse", pos - size)
     return message
 
 
@@ -651,8 +651,8 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeGroupsResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeGroupsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeGroupsResponse", pos - size)
     return message
 
 
@@ -794,8 +794,8 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeGroupsResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeGroupsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeGroupsResponse", pos - size)
     return message
 
 
@@ -977,8 +977,8 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeGroupsResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeGroupsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeGroupsResponse", pos - size)
     return message
 
 
@@ -1180,8 +1180,8 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeGroupsResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeGroupsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeGroupsResponse", pos - size)
     return message
 
 

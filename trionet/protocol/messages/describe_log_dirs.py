@@ -211,8 +211,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRequest
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeLogDirsRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeLogDirsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeLogDirsRequest", pos - size)
     return message
 
 
@@ -285,8 +285,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRequest
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeLogDirsRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeLogDirsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeLogDirsRequest", pos - size)
     return message
 
 
@@ -379,8 +379,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeLogDirsResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeLogDirsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeLogDirsResponse", pos - size)
     return message
 
 
@@ -511,8 +511,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeLogDirsResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeLogDirsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeLogDirsResponse", pos - size)
     return message
 
 
@@ -661,8 +661,8 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeLogDirsResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeLogDirsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeLogDirsResponse", pos - size)
     return message
 
 
@@ -811,8 +811,8 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeLogDirsResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeLogDirsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeLogDirsResponse", pos - size)
     return message
 
 
@@ -961,8 +961,8 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeLogDirsResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeLogDirsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeLogDirsResponse", pos - size)
     return message
 
 

@@ -212,8 +212,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeProducersReque
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeProducersRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeProducersRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeProducersRequest", pos - size)
     return message
 
 
@@ -332,8 +332,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeProducersResp
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeProducersResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeProducersResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeProducersResponse", pos - size)
     return message
 
 

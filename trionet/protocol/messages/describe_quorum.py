@@ -305,8 +305,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeQuorumRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeQuorumRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeQuorumRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeQuorumRequest", pos - size)
     return message
 
 
@@ -446,8 +446,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeQuorumResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeQuorumResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeQuorumResponse", pos - size)
     return message
 
 
@@ -627,8 +627,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeQuorumResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeQuorumResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeQuorumResponse", pos - size)
     return message
 
 
@@ -880,8 +880,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeQuorumResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeQuorumResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeQuorumResponse", pos - size)
     return message
 
 

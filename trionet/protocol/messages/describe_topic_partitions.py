@@ -275,8 +275,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartition
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeTopicPartitionsRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeTopicPartitionsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeTopicPartitionsRequest", pos - size)
     return message
 
 
@@ -449,8 +449,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeTopicPartitionsResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeTopicPartitionsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeTopicPartitionsResponse", pos - size)
     return message
 
 

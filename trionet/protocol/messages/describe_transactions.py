@@ -160,8 +160,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeTransactionsRe
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeTransactionsRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeTransactionsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeTransactionsRequest", pos - size)
     return message
 
 
@@ -265,8 +265,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTransactionsR
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeTransactionsResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeTransactionsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeTransactionsResponse", pos - size)
     return message
 
 

@@ -167,8 +167,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeUserScramCrede
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeUserScramCredentialsRequest", error) from error
-    if pos != size:
-        raise bad_end("DescribeUserScramCredentialsRequest", pos, size)
+    if pos > size:
+        raise bad_end("DescribeUserScramCredentialsRequest", pos - size)
     return message
 
 
@@ -262,8 +262,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeUserScramCred
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("DescribeUserScramCredentialsResponse", error) from error
-    if pos != size:
-        raise bad_end("DescribeUserScramCredentialsResponse", pos, size)
+    if pos > size:
+        raise bad_end("DescribeUserScramCredentialsResponse", pos - size)
     return message
 
 

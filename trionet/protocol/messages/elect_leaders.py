@@ -182,8 +182,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ElectLeadersRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ElectLeadersRequest", error) from error
-    if pos != size:
-        raise bad_end("ElectLeadersRequest", pos, size)
+    if pos > size:
+        raise bad_end("ElectLeadersRequest", pos - size)
     return message
 
 
@@ -247,8 +247,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ElectLeadersRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ElectLeadersRequest", error) from error
-    if pos != size:
-        raise bad_end("ElectLeadersRequest", pos, size)
+    if pos > size:
+        raise bad_end("ElectLeadersRequest", pos - size)
     return message
 
 
@@ -322,8 +322,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ElectLeadersRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ElectLeadersRequest", error) from error
-    if pos != size:
-        raise bad_end("ElectLeadersRequest", pos, size)
+    if pos > size:
+        raise bad_end("ElectLeadersRequest", pos - size)
     return message
 
 
@@ -400,8 +400,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ElectLeadersResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ElectLeadersResponse", error) from error
-    if pos != size:
-        raise bad_end("ElectLeadersResponse", pos, size)
+    if pos > size:
+        raise bad_end("ElectLeadersResponse", pos - size)
     return message
 
 
@@ -472,8 +472,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ElectLeadersResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ElectLeadersResponse", error) from error
-    if pos != size:
-        raise bad_end("ElectLeadersResponse", pos, size)
+    if pos > size:
+        raise bad_end("ElectLeadersResponse", pos - size)
     return message
 
 
@@ -565,8 +565,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> ElectLeadersResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ElectLeadersResponse", error) from error
-    if pos != size:
-        raise bad_end("ElectLeadersResponse", pos, size)
+    if pos > size:
+        raise bad_end("ElectLeadersResponse", pos - size)
     return message
 
 

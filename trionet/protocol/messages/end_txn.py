@@ -98,8 +98,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> EndTxnRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("EndTxnRequest", error) from error
-    if pos != size:
-        raise bad_end("EndTxnRequest", pos, size)
+    if pos > size:
+        raise bad_end("EndTxnRequest", pos - size)
     return message
 
 
@@ -136,8 +136,8 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> EndTxnRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("EndTxnRequest", error) from error
-    if pos != size:
-        raise bad_end("EndTxnRequest", pos, size)
+    if pos > size:
+        raise bad_end("EndTxnRequest", pos - size)
     return message
 
 
@@ -165,8 +165,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> EndTxnResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("EndTxnResponse", error) from error
-    if pos != size:
-        raise bad_end("EndTxnResponse", pos, size)
+    if pos > size:
+        raise bad_end("EndTxnResponse", pos - size)
     return message
 
 
@@ -191,8 +191,8 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> EndTxnResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("EndTxnResponse", error) from error
-    if pos != size:
-        raise bad_end("EndTxnResponse", pos, size)
+    if pos > size:
+        raise bad_end("EndTxnResponse", pos - size)
     return message
 
 
@@ -221,8 +221,8 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> EndTxnResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("EndTxnResponse", error) from error
-    if pos != size:
-        raise bad_end("EndTxnResponse", pos, size)
+    if pos > size:
+        raise bad_end("EndTxnResponse", pos - size)
     return message
 
 

@@ -90,8 +90,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ExpireDelegationTokenR
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ExpireDelegationTokenRequest", error) from error
-    if pos != size:
-        raise bad_end("ExpireDelegationTokenRequest", pos, size)
+    if pos > size:
+        raise bad_end("ExpireDelegationTokenRequest", pos - size)
     return message
 
 
@@ -128,8 +128,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ExpireDelegationTokenR
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ExpireDelegationTokenRequest", error) from error
-    if pos != size:
-        raise bad_end("ExpireDelegationTokenRequest", pos, size)
+    if pos > size:
+        raise bad_end("ExpireDelegationTokenRequest", pos - size)
     return message
 
 
@@ -156,8 +156,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ExpireDelegationToken
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ExpireDelegationTokenResponse", error) from error
-    if pos != size:
-        raise bad_end("ExpireDelegationTokenResponse", pos, size)
+    if pos > size:
+        raise bad_end("ExpireDelegationTokenResponse", pos - size)
     return message
 
 
@@ -183,8 +183,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> ExpireDelegationToken
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ExpireDelegationTokenResponse", error) from error
-    if pos != size:
-        raise bad_end("ExpireDelegationTokenResponse", pos, size)
+    if pos > size:
+        raise bad_end("ExpireDelegationTokenResponse", pos - size)
     return message
 
 

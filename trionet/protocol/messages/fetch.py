@@ -485,8 +485,8 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> FetchRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FetchRequest", error) from error
-    if pos != size:
-        raise bad_end("FetchRequest", pos, size)
+    if pos > size:
+        raise bad_end("FetchRequest", pos - size)
     return message
 
 
@@ -586,8 +586,8 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> FetchRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FetchRequest", error) from error
-    if pos != size:
-        raise bad_end("FetchRequest", pos, size)
+    if pos > size:
+        raise bad_end("FetchRequest", pos - size)
     return message
 
 
@@ -707,8 +707,8 @@ def decode_request_7(buf: bytes | bytearray, pos: int) -> FetchRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FetchRequest", error) from error
-    if pos != size:
-        raise bad_end("FetchRequest", pos, size)
+    if pos > size:
+        raise bad_end("FetchRequest", pos - size)
     return message
 
 
@@ -840,8 +840,8 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> FetchRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FetchRequest", error) from error
-    if pos != size:
-        raise bad_end("FetchRequest", pos, size)
+    if pos > size:
+        raise bad_end("FetchRequest", pos - size)
     return message
 
 
@@ -978,8 +978,8 @@ def decode_request_11(buf: bytes | bytearray, pos: int) -> FetchRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FetchRequest", error) from error
-    if pos != size:
-        raise bad_end("FetchRequest", pos, size)
+    if pos > size:
+        raise bad_end("FetchRequest", pos - size)
     return message
 
 
@@ -1190,8 +1190,8 @@ def decode_request_12(buf: bytes | bytearray, pos: int) -> FetchRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FetchRequest", error) from error
-    if pos != size:
-        raise bad_end("FetchRequest", pos, size)
+    if pos > size:
+        raise bad_end("FetchRequest", pos - size)
     return message
 
 
@@ -1362,8 +1362,8 @@ def decode_request_13(buf: bytes | bytearray, pos: int) -> FetchRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FetchRequest", error) from error
-    if pos != size:
-        raise bad_end("FetchRequest", pos, size)
+    if pos > size:
+        raise bad_end("FetchRequest", pos - size)
     return message
 
 
@@ -1597,8 +1597,8 @@ def decode_request_15(buf: bytes | bytearray, pos: int) -> FetchRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FetchRequest", error) from error
-    if pos != size:
-        raise bad_end("FetchRequest", pos, size)
+    if pos > size:
+        raise bad_end("FetchRequest", pos - size)
     return message
 
 
@@ -1809,8 +1809,8 @@ def decode_request_17(buf: bytes | bytearray, pos: int) -> FetchRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FetchRequest", error) from error
-    if pos != size:
-        raise bad_end("FetchRequest", pos, size)
+    if pos > size:
+        raise bad_end("FetchRequest", pos - size)
     return message
 
 
@@ -2034,8 +2034,8 @@ def decode_request_18(buf: bytes | bytearray, pos: int) -> FetchRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FetchRequest", error) from error
-    if pos != size:
-        raise bad_end("FetchRequest", pos, size)
+    if pos > size:
+        raise bad_end("FetchRequest", pos - size)
     return message
 
 
@@ -2191,8 +2191,8 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> FetchResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FetchResponse", error) from error
-    if pos != size:
-        raise bad_end("FetchResponse", pos, size)
+    if pos > size:
+        raise bad_end("FetchResponse", pos - size)
     return message
 
 
@@ -2301,8 +2301,8 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> FetchResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FetchResponse", error) from error
-    if pos != size:
-        raise bad_end("FetchResponse", pos, size)
+    if pos > size:
+        raise bad_end("FetchResponse", pos - size)
     return message
 
 
@@ -2411,8 +2411,8 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> FetchResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FetchResponse", error) from error
-    if pos != size:
-        raise bad_end("FetchResponse", pos, size)
+    if pos > size:
+        raise bad_end("FetchResponse", pos - size)
     return message
 
 
@@ -2520,8 +2520,8 @@ def decode_response_11(buf: bytes | bytearray, pos: int) -> FetchResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FetchResponse", error) from error
-    if pos != size:
-        raise bad_end("FetchResponse", pos, size)
+    if pos > size:
+        raise bad_end("FetchResponse", pos - size)
     return message
 
 
@@ -2732,8 +2732,8 @@ def decode_response_12(buf: bytes | bytearray, pos: int) -> FetchResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FetchResponse", error) from error
-    if pos != size:
-        raise bad_end("FetchResponse", pos, size)
+    if pos > size:
+        raise bad_end("FetchResponse", pos - size)
     return message
 
 
@@ -2892,8 +2892,8 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> FetchResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FetchResponse", error) from error
-    if pos != size:
-        raise bad_end("FetchResponse", pos, size)
+    if pos > size:
+        raise bad_end("FetchResponse", pos - size)
     return message
 
 
@@ -3138,8 +3138,8 @@ def decode_response_16(buf: bytes | bytearray, pos: int) -> FetchResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FetchResponse", error) from error
-    if pos != size:
-        raise bad_end("FetchResponse", pos, size)
+    if pos > size:
+        raise bad_end("FetchResponse", pos - size)
     return message
 
 

@@ -146,8 +146,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> FindCoordinatorRequest
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FindCoordinatorRequest", error) from error
-    if pos != size:
-        raise bad_end("FindCoordinatorRequest", pos, size)
+    if pos > size:
+        raise bad_end("FindCoordinatorRequest", pos - size)
     return message
 
 
@@ -183,8 +183,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> FindCoordinatorRequest
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FindCoordinatorRequest", error) from error
-    if pos != size:
-        raise bad_end("FindCoordinatorRequest", pos, size)
+    if pos > size:
+        raise bad_end("FindCoordinatorRequest", pos - size)
     return message
 
 
@@ -224,8 +224,8 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> FindCoordinatorRequest
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FindCoordinatorRequest", error) from error
-    if pos != size:
-        raise bad_end("FindCoordinatorRequest", pos, size)
+    if pos > size:
+        raise bad_end("FindCoordinatorRequest", pos - size)
     return message
 
 
@@ -276,8 +276,8 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> FindCoordinatorRequest
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FindCoordinatorRequest", error) from error
-    if pos != size:
-        raise bad_end("FindCoordinatorRequest", pos, size)
+    if pos > size:
+        raise bad_end("FindCoordinatorRequest", pos - size)
     return message
 
 
@@ -322,8 +322,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> FindCoordinatorRespon
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FindCoordinatorResponse", error) from error
-    if pos != size:
-        raise bad_end("FindCoordinatorResponse", pos, size)
+    if pos > size:
+        raise bad_end("FindCoordinatorResponse", pos - size)
     return message
 
 
@@ -359,8 +359,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> FindCoordinatorRespon
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FindCoordinatorResponse", error) from error
-    if pos != size:
-        raise bad_end("FindCoordinatorResponse", pos, size)
+    if pos > size:
+        raise bad_end("FindCoordinatorResponse", pos - size)
     return message
 
 
@@ -406,8 +406,8 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> FindCoordinatorRespon
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FindCoordinatorResponse", error) from error
-    if pos != size:
-        raise bad_end("FindCoordinatorResponse", pos, size)
+    if pos > size:
+        raise bad_end("FindCoordinatorResponse", pos - size)
     return message
 
 
@@ -491,8 +491,8 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> FindCoordinatorRespon
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("FindCoordinatorResponse", error) from error
-    if pos != size:
-        raise bad_end("FindCoordinatorResponse", pos, size)
+    if pos > size:
+        raise bad_end("FindCoordinatorResponse", pos - size)
     return message
 
 

@@ -116,8 +116,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> GetTelemetrySubscripti
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("GetTelemetrySubscriptionsRequest", error) from error
-    if pos != size:
-        raise bad_end("GetTelemetrySubscriptionsRequest", pos, size)
+    if pos > size:
+        raise bad_end("GetTelemetrySubscriptionsRequest", pos - size)
     return message
 
 
@@ -175,8 +175,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> GetTelemetrySubscript
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("GetTelemetrySubscriptionsResponse", error) from error
-    if pos != size:
-        raise bad_end("GetTelemetrySubscriptionsResponse", pos, size)
+    if pos > size:
+        raise bad_end("GetTelemetrySubscriptionsResponse", pos - size)
     return message
 
 

@@ -95,8 +95,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> HeartbeatRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("HeartbeatRequest", error) from error
-    if pos != size:
-        raise bad_end("HeartbeatRequest", pos, size)
+    if pos > size:
+        raise bad_end("HeartbeatRequest", pos - size)
     return message
 
 
@@ -141,8 +141,8 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> HeartbeatRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("HeartbeatRequest", error) from error
-    if pos != size:
-        raise bad_end("HeartbeatRequest", pos, size)
+    if pos > size:
+        raise bad_end("HeartbeatRequest", pos - size)
     return message
 
 
@@ -199,8 +199,8 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> HeartbeatRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("HeartbeatRequest", error) from error
-    if pos != size:
-        raise bad_end("HeartbeatRequest", pos, size)
+    if pos > size:
+        raise bad_end("HeartbeatRequest", pos - size)
     return message
 
 
@@ -241,8 +241,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> HeartbeatResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("HeartbeatResponse", error) from error
-    if pos != size:
-        raise bad_end("HeartbeatResponse", pos, size)
+    if pos > size:
+        raise bad_end("HeartbeatResponse", pos - size)
     return message
 
 
@@ -263,8 +263,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> HeartbeatResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("HeartbeatResponse", error) from error
-    if pos != size:
-        raise bad_end("HeartbeatResponse", pos, size)
+    if pos > size:
+        raise bad_end("HeartbeatResponse", pos - size)
     return message
 
 
@@ -288,8 +288,8 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> HeartbeatResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("HeartbeatResponse", error) from error
-    if pos != size:
-        raise bad_end("HeartbeatResponse", pos, size)
+    if pos > size:
+        raise bad_end("HeartbeatResponse", pos - size)
     return message
 
 

@@ -194,8 +194,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> IncrementalAlterConfig
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("IncrementalAlterConfigsRequest", error) from error
-    if pos != size:
-        raise bad_end("IncrementalAlterConfigsRequest", pos, size)
+    if pos > size:
+        raise bad_end("IncrementalAlterConfigsRequest", pos - size)
     return message
 
 
@@ -303,8 +303,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> IncrementalAlterConfig
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("IncrementalAlterConfigsRequest", error) from error
-    if pos != size:
-        raise bad_end("IncrementalAlterConfigsRequest", pos, size)
+    if pos > size:
+        raise bad_end("IncrementalAlterConfigsRequest", pos - size)
     return message
 
 
@@ -384,8 +384,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> IncrementalAlterConfi
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("IncrementalAlterConfigsResponse", error) from error
-    if pos != size:
-        raise bad_end("IncrementalAlterConfigsResponse", pos, size)
+    if pos > size:
+        raise bad_end("IncrementalAlterConfigsResponse", pos - size)
     return message
 
 
@@ -454,8 +454,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> IncrementalAlterConfi
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("IncrementalAlterConfigsResponse", error) from error
-    if pos != size:
-        raise bad_end("IncrementalAlterConfigsResponse", pos, size)
+    if pos > size:
+        raise bad_end("IncrementalAlterConfigsResponse", pos - size)
     return message
 
 

@@ -128,8 +128,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> InitProducerIdRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("InitProducerIdRequest", error) from error
-    if pos != size:
-        raise bad_end("InitProducerIdRequest", pos, size)
+    if pos > size:
+        raise bad_end("InitProducerIdRequest", pos - size)
     return message
 
 
@@ -175,8 +175,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> InitProducerIdRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("InitProducerIdRequest", error) from error
-    if pos != size:
-        raise bad_end("InitProducerIdRequest", pos, size)
+    if pos > size:
+        raise bad_end("InitProducerIdRequest", pos - size)
     return message
 
 
@@ -223,8 +223,8 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> InitProducerIdRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("InitProducerIdRequest", error) from error
-    if pos != size:
-        raise bad_end("InitProducerIdRequest", pos, size)
+    if pos > size:
+        raise bad_end("InitProducerIdRequest", pos - size)
     return message
 
 
@@ -267,8 +267,8 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> InitProducerIdRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("InitProducerIdRequest", error) from error
-    if pos != size:
-        raise bad_end("InitProducerIdRequest", pos, size)
+    if pos > size:
+        raise bad_end("InitProducerIdRequest", pos - size)
     return message
 
 
@@ -306,8 +306,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> InitProducerIdRespons
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("InitProducerIdResponse", error) from error
-    if pos != size:
-        raise bad_end("InitProducerIdResponse", pos, size)
+    if pos > size:
+        raise bad_end("InitProducerIdResponse", pos - size)
     return message
 
 
@@ -341,8 +341,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> InitProducerIdRespons
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("InitProducerIdResponse", error) from error
-    if pos != size:
-        raise bad_end("InitProducerIdResponse", pos, size)
+    if pos > size:
+        raise bad_end("InitProducerIdResponse", pos - size)
     return message
 
 
@@ -377,8 +377,8 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> InitProducerIdRespons
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("InitProducerIdResponse", error) from error
-    if pos != size:
-        raise bad_end("InitProducerIdResponse", pos, size)
+    if pos > size:
+        raise bad_end("InitProducerIdResponse", pos - size)
     return message
 
 

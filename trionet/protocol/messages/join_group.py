@@ -217,8 +217,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> JoinGroupRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("JoinGroupRequest", error) from error
-    if pos != size:
-        raise bad_end("JoinGroupRequest", pos, size)
+    if pos > size:
+        raise bad_end("JoinGroupRequest", pos - size)
     return message
 
 
@@ -304,8 +304,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> JoinGroupRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("JoinGroupRequest", error) from error
-    if pos != size:
-        raise bad_end("JoinGroupRequest", pos, size)
+    if pos > size:
+        raise bad_end("JoinGroupRequest", pos - size)
     return message
 
 
@@ -396,8 +396,8 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> JoinGroupRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("JoinGroupRequest", error) from error
-    if pos != size:
-        raise bad_end("JoinGroupRequest", pos, size)
+    if pos > size:
+        raise bad_end("JoinGroupRequest", pos - size)
     return message
 
 
@@ -513,8 +513,8 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> JoinGroupRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("JoinGroupRequest", error) from error
-    if pos != size:
-        raise bad_end("JoinGroupRequest", pos, size)
+    if pos > size:
+        raise bad_end("JoinGroupRequest", pos - size)
     return message
 
 
@@ -640,8 +640,8 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> JoinGroupRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("JoinGroupRequest", error) from error
-    if pos != size:
-        raise bad_end("JoinGroupRequest", pos, size)
+    if pos > size:
+        raise bad_end("JoinGroupRequest", pos - size)
     return message
 
 
@@ -744,8 +744,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("JoinGroupResponse", error) from error
-    if pos != size:
-        raise bad_end("JoinGroupResponse", pos, size)
+    if pos > size:
+        raise bad_end("JoinGroupResponse", pos - size)
     return message
 
 
@@ -830,8 +830,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("JoinGroupResponse", error) from error
-    if pos != size:
-        raise bad_end("JoinGroupResponse", pos, size)
+    if pos > size:
+        raise bad_end("JoinGroupResponse", pos - size)
     return message
 
 
@@ -922,8 +922,8 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("JoinGroupResponse", error) from error
-    if pos != size:
-        raise bad_end("JoinGroupResponse", pos, size)
+    if pos > size:
+        raise bad_end("JoinGroupResponse", pos - size)
     return message
 
 
@@ -1041,8 +1041,8 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("JoinGroupResponse", error) from error
-    if pos != size:
-        raise bad_end("JoinGroupResponse", pos, size)
+    if pos > size:
+        raise bad_end("JoinGroupResponse", pos - size)
     return message
 
 
@@ -1172,8 +1172,8 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("JoinGroupResponse", error) from error
-    if pos != size:
-        raise bad_end("JoinGroupResponse", pos, size)
+    if pos > size:
+        raise bad_end("JoinGroupResponse", pos - size)
     return message
 
 
@@ -1305,8 +1305,8 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("JoinGroupResponse", error) from error
-    if pos != size:
-        raise bad_end("JoinGroupResponse", pos, size)
+    if pos > size:
+        raise bad_end("JoinGroupResponse", pos - size)
     return message
 
 

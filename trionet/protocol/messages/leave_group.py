@@ -138,8 +138,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> LeaveGroupRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("LeaveGroupRequest", error) from error
-    if pos != size:
-        raise bad_end("LeaveGroupRequest", pos, size)
+    if pos > size:
+        raise bad_end("LeaveGroupRequest", pos - size)
     return message
 
 
@@ -200,8 +200,8 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> LeaveGroupRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("LeaveGroupRequest", error) from error
-    if pos != size:
-        raise bad_end("LeaveGroupRequest", pos, size)
+    if pos > size:
+        raise bad_end("LeaveGroupRequest", pos - size)
     return message
 
 
@@ -289,8 +289,8 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> LeaveGroupRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("LeaveGroupRequest", error) from error
-    if pos != size:
-        raise bad_end("LeaveGroupRequest", pos, size)
+    if pos > size:
+        raise bad_end("LeaveGroupRequest", pos - size)
     return message
 
 
@@ -384,8 +384,8 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> LeaveGroupRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("LeaveGroupRequest", error) from error
-    if pos != size:
-        raise bad_end("LeaveGroupRequest", pos, size)
+    if pos > size:
+        raise bad_end("LeaveGroupRequest", pos - size)
     return message
 
 
@@ -437,8 +437,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> LeaveGroupResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("LeaveGroupResponse", error) from error
-    if pos != size:
-        raise bad_end("LeaveGroupResponse", pos, size)
+    if pos > size:
+        raise bad_end("LeaveGroupResponse", pos - size)
     return message
 
 
@@ -460,8 +460,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> LeaveGroupResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("LeaveGroupResponse", error) from error
-    if pos != size:
-        raise bad_end("LeaveGroupResponse", pos, size)
+    if pos > size:
+        raise bad_end("LeaveGroupResponse", pos - size)
     return message
 
 
@@ -506,8 +506,8 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> LeaveGroupResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("LeaveGroupResponse", error) from error
-    if pos != size:
-        raise bad_end("LeaveGroupResponse", pos, size)
+    if pos > size:
+        raise bad_end("LeaveGroupResponse", pos - size)
     return message
 
 
@@ -577,8 +577,8 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> LeaveGroupResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("LeaveGroupResponse", error) from error
-    if pos != size:
-        raise bad_end("LeaveGroupResponse", pos, size)
+    if pos > size:
+        raise bad_end("LeaveGroupResponse", pos - size)
     return message
 
 

@@ -103,8 +103,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ListConfigResourcesReq
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListConfigResourcesRequest", error) from error
-    if pos != size:
-        raise bad_end("ListConfigResourcesRequest", pos, size)
+    if pos > size:
+        raise bad_end("ListConfigResourcesRequest", pos - size)
     return message
 
 
@@ -139,8 +139,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ListConfigResourcesReq
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListConfigResourcesRequest", error) from error
-    if pos != size:
-        raise bad_end("ListConfigResourcesRequest", pos, size)
+    if pos > size:
+        raise bad_end("ListConfigResourcesRequest", pos - size)
     return message
 
 
@@ -197,8 +197,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListConfigResourcesRe
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListConfigResourcesResponse", error) from error
-    if pos != size:
-        raise bad_end("ListConfigResourcesResponse", pos, size)
+    if pos > size:
+        raise bad_end("ListConfigResourcesResponse", pos - size)
     return message
 
 
@@ -265,8 +265,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ListConfigResourcesRe
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListConfigResourcesResponse", error) from error
-    if pos != size:
-        raise bad_end("ListConfigResourcesResponse", pos, size)
+    if pos > size:
+        raise bad_end("ListConfigResourcesResponse", pos - size)
     return message
 
 

@@ -107,8 +107,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ListGroupsRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListGroupsRequest", error) from error
-    if pos != size:
-        raise bad_end("ListGroupsRequest", pos, size)
+    if pos > size:
+        raise bad_end("ListGroupsRequest", pos - size)
     return message
 
 
@@ -139,8 +139,8 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> ListGroupsRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListGroupsRequest", error) from error
-    if pos != size:
-        raise bad_end("ListGroupsRequest", pos, size)
+    if pos > size:
+        raise bad_end("ListGroupsRequest", pos - size)
     return message
 
 
@@ -189,8 +189,8 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> ListGroupsRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListGroupsRequest", error) from error
-    if pos != size:
-        raise bad_end("ListGroupsRequest", pos, size)
+    if pos > size:
+        raise bad_end("ListGroupsRequest", pos - size)
     return message
 
 
@@ -262,8 +262,8 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> ListGroupsRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListGroupsRequest", error) from error
-    if pos != size:
-        raise bad_end("ListGroupsRequest", pos, size)
+    if pos > size:
+        raise bad_end("ListGroupsRequest", pos - size)
     return message
 
 
@@ -324,8 +324,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListGroupsResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListGroupsResponse", error) from error
-    if pos != size:
-        raise bad_end("ListGroupsResponse", pos, size)
+    if pos > size:
+        raise bad_end("ListGroupsResponse", pos - size)
     return message
 
 
@@ -378,8 +378,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ListGroupsResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListGroupsResponse", error) from error
-    if pos != size:
-        raise bad_end("ListGroupsResponse", pos, size)
+    if pos > size:
+        raise bad_end("ListGroupsResponse", pos - size)
     return message
 
 
@@ -448,8 +448,8 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> ListGroupsResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListGroupsResponse", error) from error
-    if pos != size:
-        raise bad_end("ListGroupsResponse", pos, size)
+    if pos > size:
+        raise bad_end("ListGroupsResponse", pos - size)
     return message
 
 
@@ -535,8 +535,8 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> ListGroupsResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListGroupsResponse", error) from error
-    if pos != size:
-        raise bad_end("ListGroupsResponse", pos, size)
+    if pos > size:
+        raise bad_end("ListGroupsResponse", pos - size)
     return message
 
 
@@ -632,8 +632,8 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> ListGroupsResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListGroupsResponse", error) from error
-    if pos != size:
-        raise bad_end("ListGroupsResponse", pos, size)
+    if pos > size:
+        raise bad_end("ListGroupsResponse", pos - size)
     return message
 
 

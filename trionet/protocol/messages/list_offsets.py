@@ -221,8 +221,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListOffsetsRequest", error) from error
-    if pos != size:
-        raise bad_end("ListOffsetsRequest", pos, size)
+    if pos > size:
+        raise bad_end("ListOffsetsRequest", pos - size)
     return message
 
 
@@ -296,8 +296,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListOffsetsRequest", error) from error
-    if pos != size:
-        raise bad_end("ListOffsetsRequest", pos, size)
+    if pos > size:
+        raise bad_end("ListOffsetsRequest", pos - size)
     return message
 
 
@@ -369,8 +369,8 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListOffsetsRequest", error) from error
-    if pos != size:
-        raise bad_end("ListOffsetsRequest", pos, size)
+    if pos > size:
+        raise bad_end("ListOffsetsRequest", pos - size)
     return message
 
 
@@ -468,8 +468,8 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListOffsetsRequest", error) from error
-    if pos != size:
-        raise bad_end("ListOffsetsRequest", pos, size)
+    if pos > size:
+        raise bad_end("ListOffsetsRequest", pos - size)
     return message
 
 
@@ -572,8 +572,8 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListOffsetsRequest", error) from error
-    if pos != size:
-        raise bad_end("ListOffsetsRequest", pos, size)
+    if pos > size:
+        raise bad_end("ListOffsetsRequest", pos - size)
     return message
 
 
@@ -660,8 +660,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListOffsetsResponse", error) from error
-    if pos != size:
-        raise bad_end("ListOffsetsResponse", pos, size)
+    if pos > size:
+        raise bad_end("ListOffsetsResponse", pos - size)
     return message
 
 
@@ -736,8 +736,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListOffsetsResponse", error) from error
-    if pos != size:
-        raise bad_end("ListOffsetsResponse", pos, size)
+    if pos > size:
+        raise bad_end("ListOffsetsResponse", pos - size)
     return message
 
 
@@ -812,8 +812,8 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListOffsetsResponse", error) from error
-    if pos != size:
-        raise bad_end("ListOffsetsResponse", pos, size)
+    if pos > size:
+        raise bad_end("ListOffsetsResponse", pos - size)
     return message
 
 
@@ -908,8 +908,8 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListOffsetsResponse", error) from error
-    if pos != size:
-        raise bad_end("ListOffsetsResponse", pos, size)
+    if pos > size:
+        raise bad_end("ListOffsetsResponse", pos - size)
     return message
 
 

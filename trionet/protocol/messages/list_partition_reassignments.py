@@ -186,8 +186,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ListPartitionReassignm
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListPartitionReassignmentsRequest", error) from error
-    if pos != size:
-        raise bad_end("ListPartitionReassignmentsRequest", pos, size)
+    if pos > size:
+        raise bad_end("ListPartitionReassignmentsRequest", pos - size)
     return message
 
 
@@ -307,8 +307,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListPartitionReassign
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListPartitionReassignmentsResponse", error) from error
-    if pos != size:
-        raise bad_end("ListPartitionReassignmentsResponse", pos, size)
+    if pos > size:
+        raise bad_end("ListPartitionReassignmentsResponse", pos - size)
     return message
 
 

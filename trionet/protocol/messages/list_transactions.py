@@ -153,8 +153,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ListTransactionsReques
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListTransactionsRequest", error) from error
-    if pos != size:
-        raise bad_end("ListTransactionsRequest", pos, size)
+    if pos > size:
+        raise bad_end("ListTransactionsRequest", pos - size)
     return message
 
 
@@ -222,8 +222,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ListTransactionsReques
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListTransactionsRequest", error) from error
-    if pos != size:
-        raise bad_end("ListTransactionsRequest", pos, size)
+    if pos > size:
+        raise bad_end("ListTransactionsRequest", pos - size)
     return message
 
 
@@ -293,8 +293,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ListTransactionsReques
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListTransactionsRequest", error) from error
-    if pos != size:
-        raise bad_end("ListTransactionsRequest", pos, size)
+    if pos > size:
+        raise bad_end("ListTransactionsRequest", pos - size)
     return message
 
 
@@ -392,8 +392,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListTransactionsRespo
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ListTransactionsResponse", error) from error
-    if pos != size:
-        raise bad_end("ListTransactionsResponse", pos, size)
+    if pos > size:
+        raise bad_end("ListTransactionsResponse", pos - size)
     return message
 
 

@@ -277,8 +277,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> MetadataRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataRequest", error) from error
-    if pos != size:
-        raise bad_end("MetadataRequest", pos, size)
+    if pos > size:
+        raise bad_end("MetadataRequest", pos - size)
     return message
 
 
@@ -343,8 +343,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> MetadataRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataRequest", error) from error
-    if pos != size:
-        raise bad_end("MetadataRequest", pos, size)
+    if pos > size:
+        raise bad_end("MetadataRequest", pos - size)
     return message
 
 
@@ -408,8 +408,8 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> MetadataRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataRequest", error) from error
-    if pos != size:
-        raise bad_end("MetadataRequest", pos, size)
+    if pos > size:
+        raise bad_end("MetadataRequest", pos - size)
     return message
 
 
@@ -473,8 +473,8 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> MetadataRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataRequest", error) from error
-    if pos != size:
-        raise bad_end("MetadataRequest", pos, size)
+    if pos > size:
+        raise bad_end("MetadataRequest", pos - size)
     return message
 
 
@@ -549,8 +549,8 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> MetadataRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataRequest", error) from error
-    if pos != size:
-        raise bad_end("MetadataRequest", pos, size)
+    if pos > size:
+        raise bad_end("MetadataRequest", pos - size)
     return message
 
 
@@ -625,8 +625,8 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> MetadataRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataRequest", error) from error
-    if pos != size:
-        raise bad_end("MetadataRequest", pos, size)
+    if pos > size:
+        raise bad_end("MetadataRequest", pos - size)
     return message
 
 
@@ -705,8 +705,8 @@ def decode_request_11(buf: bytes | bytearray, pos: int) -> MetadataRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataRequest", error) from error
-    if pos != size:
-        raise bad_end("MetadataRequest", pos, size)
+    if pos > size:
+        raise bad_end("MetadataRequest", pos - size)
     return message
 
 
@@ -819,8 +819,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> MetadataResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataResponse", error) from error
-    if pos != size:
-        raise bad_end("MetadataResponse", pos, size)
+    if pos > size:
+        raise bad_end("MetadataResponse", pos - size)
     return message
 
 
@@ -948,8 +948,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> MetadataResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataResponse", error) from error
-    if pos != size:
-        raise bad_end("MetadataResponse", pos, size)
+    if pos > size:
+        raise bad_end("MetadataResponse", pos - size)
     return message
 
 
@@ -1085,8 +1085,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> MetadataResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataResponse", error) from error
-    if pos != size:
-        raise bad_end("MetadataResponse", pos, size)
+    if pos > size:
+        raise bad_end("MetadataResponse", pos - size)
     return message
 
 
@@ -1227,8 +1227,8 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> MetadataResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataResponse", error) from error
-    if pos != size:
-        raise bad_end("MetadataResponse", pos, size)
+    if pos > size:
+        raise bad_end("MetadataResponse", pos - size)
     return message
 
 
@@ -1373,8 +1373,8 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> MetadataResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataResponse", error) from error
-    if pos != size:
-        raise bad_end("MetadataResponse", pos, size)
+    if pos > size:
+        raise bad_end("MetadataResponse", pos - size)
     return message
 
 
@@ -1523,8 +1523,8 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> MetadataResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataResponse", error) from error
-    if pos != size:
-        raise bad_end("MetadataResponse", pos, size)
+    if pos > size:
+        raise bad_end("MetadataResponse", pos - size)
     return message
 
 
@@ -1676,8 +1676,8 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> MetadataResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataResponse", error) from error
-    if pos != size:
-        raise bad_end("MetadataResponse", pos, size)
+    if pos > size:
+        raise bad_end("MetadataResponse", pos - size)
     return message
 
 
@@ -1863,8 +1863,8 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataResponse", error) from error
-    if pos != size:
-        raise bad_end("MetadataResponse", pos, size)
+    if pos > size:
+        raise bad_end("MetadataResponse", pos - size)
     return message
 
 
@@ -2096,8 +2096,8 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataResponse", error) from error
-    if pos != size:
-        raise bad_end("MetadataResponse", pos, size)
+    if pos > size:
+        raise bad_end("MetadataResponse", pos - size)
     return message
 
 
@@ -2336,8 +2336,8 @@ def decode_response_11(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataResponse", error) from error
-    if pos != size:
-        raise bad_end("MetadataResponse", pos, size)
+    if pos > size:
+        raise bad_end("MetadataResponse", pos - size)
     return message
 
 
@@ -2574,8 +2574,8 @@ def decode_response_12(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataResponse", error) from error
-    if pos != size:
-        raise bad_end("MetadataResponse", pos, size)
+    if pos > size:
+        raise bad_end("MetadataResponse", pos - size)
     return message
 
 
@@ -2809,8 +2809,8 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("MetadataResponse", error) from error
-    if pos != size:
-        raise bad_end("MetadataResponse", pos, size)
+    if pos > size:
+        raise bad_end("MetadataResponse", pos - size)
     return message
 
 

@@ -251,8 +251,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetCommitRequest", error) from error
-    if pos != size:
-        raise bad_end("OffsetCommitRequest", pos, size)
+    if pos > size:
+        raise bad_end("OffsetCommitRequest", pos - size)
     return message
 
 
@@ -361,8 +361,8 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetCommitRequest", error) from error
-    if pos != size:
-        raise bad_end("OffsetCommitRequest", pos, size)
+    if pos > size:
+        raise bad_end("OffsetCommitRequest", pos - size)
     return message
 
 
@@ -471,8 +471,8 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetCommitRequest", error) from error
-    if pos != size:
-        raise bad_end("OffsetCommitRequest", pos, size)
+    if pos > size:
+        raise bad_end("OffsetCommitRequest", pos - size)
     return message
 
 
@@ -586,8 +586,8 @@ def decode_request_7(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetCommitRequest", error) from error
-    if pos != size:
-        raise bad_end("OffsetCommitRequest", pos, size)
+    if pos > size:
+        raise bad_end("OffsetCommitRequest", pos - size)
     return message
 
 
@@ -729,8 +729,8 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetCommitRequest", error) from error
-    if pos != size:
-        raise bad_end("OffsetCommitRequest", pos, size)
+    if pos > size:
+        raise bad_end("OffsetCommitRequest", pos - size)
     return message
 
 
@@ -882,8 +882,8 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetCommitRequest", error) from error
-    if pos != size:
-        raise bad_end("OffsetCommitRequest", pos, size)
+    if pos > size:
+        raise bad_end("OffsetCommitRequest", pos - size)
     return message
 
 
@@ -998,8 +998,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetCommitResponse", error) from error
-    if pos != size:
-        raise bad_end("OffsetCommitResponse", pos, size)
+    if pos > size:
+        raise bad_end("OffsetCommitResponse", pos - size)
     return message
 
 
@@ -1070,8 +1070,8 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetCommitResponse", error) from error
-    if pos != size:
-        raise bad_end("OffsetCommitResponse", pos, size)
+    if pos > size:
+        raise bad_end("OffsetCommitResponse", pos - size)
     return message
 
 
@@ -1161,8 +1161,8 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetCommitResponse", error) from error
-    if pos != size:
-        raise bad_end("OffsetCommitResponse", pos, size)
+    if pos > size:
+        raise bad_end("OffsetCommitResponse", pos - size)
     return message
 
 
@@ -1257,8 +1257,8 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetCommitResponse", error) from error
-    if pos != size:
-        raise bad_end("OffsetCommitResponse", pos, size)
+    if pos > size:
+        raise bad_end("OffsetCommitResponse", pos - size)
     return message
 
 

@@ -180,8 +180,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> OffsetDeleteRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetDeleteRequest", error) from error
-    if pos != size:
-        raise bad_end("OffsetDeleteRequest", pos, size)
+    if pos > size:
+        raise bad_end("OffsetDeleteRequest", pos - size)
     return message
 
 
@@ -256,8 +256,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> OffsetDeleteResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetDeleteResponse", error) from error
-    if pos != size:
-        raise bad_end("OffsetDeleteResponse", pos, size)
+    if pos > size:
+        raise bad_end("OffsetDeleteResponse", pos - size)
     return message
 
 

@@ -311,8 +311,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetFetchRequest", error) from error
-    if pos != size:
-        raise bad_end("OffsetFetchRequest", pos, size)
+    if pos > size:
+        raise bad_end("OffsetFetchRequest", pos - size)
     return message
 
 
@@ -388,8 +388,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetFetchRequest", error) from error
-    if pos != size:
-        raise bad_end("OffsetFetchRequest", pos, size)
+    if pos > size:
+        raise bad_end("OffsetFetchRequest", pos - size)
     return message
 
 
@@ -479,8 +479,8 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetFetchRequest", error) from error
-    if pos != size:
-        raise bad_end("OffsetFetchRequest", pos, size)
+    if pos > size:
+        raise bad_end("OffsetFetchRequest", pos - size)
     return message
 
 
@@ -571,8 +571,8 @@ def decode_request_7(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetFetchRequest", error) from error
-    if pos != size:
-        raise bad_end("OffsetFetchRequest", pos, size)
+    if pos > size:
+        raise bad_end("OffsetFetchRequest", pos - size)
     return message
 
 
@@ -686,8 +686,8 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetFetchRequest", error) from error
-    if pos != size:
-        raise bad_end("OffsetFetchRequest", pos, size)
+    if pos > size:
+        raise bad_end("OffsetFetchRequest", pos - size)
     return message
 
 
@@ -815,8 +815,8 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetFetchRequest", error) from error
-    if pos != size:
-        raise bad_end("OffsetFetchRequest", pos, size)
+    if pos > size:
+        raise bad_end("OffsetFetchRequest", pos - size)
     return message
 
 
@@ -946,8 +946,8 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetFetchRequest", error) from error
-    if pos != size:
-        raise bad_end("OffsetFetchRequest", pos, size)
+    if pos > size:
+        raise bad_end("OffsetFetchRequest", pos - size)
     return message
 
 
@@ -1053,8 +1053,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetFetchResponse", error) from error
-    if pos != size:
-        raise bad_end("OffsetFetchResponse", pos, size)
+    if pos > size:
+        raise bad_end("OffsetFetchResponse", pos - size)
     return message
 
 
@@ -1141,8 +1141,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetFetchResponse", error) from error
-    if pos != size:
-        raise bad_end("OffsetFetchResponse", pos, size)
+    if pos > size:
+        raise bad_end("OffsetFetchResponse", pos - size)
     return message
 
 
@@ -1229,8 +1229,8 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetFetchResponse", error) from error
-    if pos != size:
-        raise bad_end("OffsetFetchResponse", pos, size)
+    if pos > size:
+        raise bad_end("OffsetFetchResponse", pos - size)
     return message
 
 
@@ -1317,8 +1317,8 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetFetchResponse", error) from error
-    if pos != size:
-        raise bad_end("OffsetFetchResponse", pos, size)
+    if pos > size:
+        raise bad_end("OffsetFetchResponse", pos - size)
     return message
 
 
@@ -1423,8 +1423,8 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetFetchResponse", error) from error
-    if pos != size:
-        raise bad_end("OffsetFetchResponse", pos, size)
+    if pos > size:
+        raise bad_end("OffsetFetchResponse", pos - size)
     return message
 
 
@@ -1578,8 +1578,8 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetFetchResponse", error) from error
-    if pos != size:
-        raise bad_end("OffsetFetchResponse", pos, size)
+    if pos > size:
+        raise bad_end("OffsetFetchResponse", pos - size)
     return message
 
 
@@ -1737,8 +1737,8 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetFetchResponse", error) from error
-    if pos != size:
-        raise bad_end("OffsetFetchResponse", pos, size)
+    if pos > size:
+        raise bad_end("OffsetFetchResponse", pos - size)
     return message
 
 

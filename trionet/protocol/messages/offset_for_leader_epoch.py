@@ -199,8 +199,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochRe
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetForLeaderEpochRequest", error) from error
-    if pos != size:
-        raise bad_end("OffsetForLeaderEpochRequest", pos, size)
+    if pos > size:
+        raise bad_end("OffsetForLeaderEpochRequest", pos - size)
     return message
 
 
@@ -278,8 +278,8 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochRe
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetForLeaderEpochRequest", error) from error
-    if pos != size:
-        raise bad_end("OffsetForLeaderEpochRequest", pos, size)
+    if pos > size:
+        raise bad_end("OffsetForLeaderEpochRequest", pos - size)
     return message
 
 
@@ -376,8 +376,8 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochRe
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetForLeaderEpochRequest", error) from error
-    if pos != size:
-        raise bad_end("OffsetForLeaderEpochRequest", pos, size)
+    if pos > size:
+        raise bad_end("OffsetForLeaderEpochRequest", pos - size)
     return message
 
 
@@ -460,8 +460,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochR
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetForLeaderEpochResponse", error) from error
-    if pos != size:
-        raise bad_end("OffsetForLeaderEpochResponse", pos, size)
+    if pos > size:
+        raise bad_end("OffsetForLeaderEpochResponse", pos - size)
     return message
 
 
@@ -550,8 +550,8 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochR
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("OffsetForLeaderEpochResponse", error) from error
-    if pos != size:
-        raise bad_end("OffsetForLeaderEpochResponse", pos, size)
+    if pos > size:
+        raise bad_end("OffsetForLeaderEpochResponse", pos - size)
     return message
 
 

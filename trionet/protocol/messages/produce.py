@@ -307,8 +307,8 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> ProduceRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ProduceRequest", error) from error
-    if pos != size:
-        raise bad_end("ProduceRequest", pos, size)
+    if pos > size:
+        raise bad_end("ProduceRequest", pos - size)
     return message
 
 
@@ -416,8 +416,8 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> ProduceRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ProduceRequest", error) from error
-    if pos != size:
-        raise bad_end("ProduceRequest", pos, size)
+    if pos > size:
+        raise bad_end("ProduceRequest", pos - size)
     return message
 
 
@@ -529,8 +529,8 @@ def decode_request_13(buf: bytes | bytearray, pos: int) -> ProduceRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ProduceRequest", error) from error
-    if pos != size:
-        raise bad_end("ProduceRequest", pos, size)
+    if pos > size:
+        raise bad_end("ProduceRequest", pos - size)
     return message
 
 
@@ -632,8 +632,8 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> ProduceResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ProduceResponse", error) from error
-    if pos != size:
-        raise bad_end("ProduceResponse", pos, size)
+    if pos > size:
+        raise bad_end("ProduceResponse", pos - size)
     return message
 
 
@@ -714,8 +714,8 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> ProduceResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ProduceResponse", error) from error
-    if pos != size:
-        raise bad_end("ProduceResponse", pos, size)
+    if pos > size:
+        raise bad_end("ProduceResponse", pos - size)
     return message
 
 
@@ -819,8 +819,8 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> ProduceResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ProduceResponse", error) from error
-    if pos != size:
-        raise bad_end("ProduceResponse", pos, size)
+    if pos > size:
+        raise bad_end("ProduceResponse", pos - size)
     return message
 
 
@@ -963,8 +963,8 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> ProduceResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ProduceResponse", error) from error
-    if pos != size:
-        raise bad_end("ProduceResponse", pos, size)
+    if pos > size:
+        raise bad_end("ProduceResponse", pos - size)
     return message
 
 
@@ -1266,8 +1266,8 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> ProduceResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ProduceResponse", error) from error
-    if pos != size:
-        raise bad_end("ProduceResponse", pos, size)
+    if pos > size:
+        raise bad_end("ProduceResponse", pos - size)
     return message
 
 
@@ -1438,8 +1438,8 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> ProduceResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("ProduceResponse", error) from error
-    if pos != size:
-        raise bad_end("ProduceResponse", pos, size)
+    if pos > size:
+        raise bad_end("ProduceResponse", pos - size)
     return message
 
 

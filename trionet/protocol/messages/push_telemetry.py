@@ -105,8 +105,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> PushTelemetryRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("PushTelemetryRequest", error) from error
-    if pos != size:
-        raise bad_end("PushTelemetryRequest", pos, size)
+    if pos > size:
+        raise bad_end("PushTelemetryRequest", pos - size)
     return message
 
 
@@ -152,8 +152,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> PushTelemetryResponse
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("PushTelemetryResponse", error) from error
-    if pos != size:
-        raise bad_end("PushTelemetryResponse", pos, size)
+    if pos > size:
+        raise bad_end("PushTelemetryResponse", pos - size)
     return message
 
 

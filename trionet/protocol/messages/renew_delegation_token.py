@@ -90,8 +90,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> RenewDelegationTokenRe
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("RenewDelegationTokenRequest", error) from error
-    if pos != size:
-        raise bad_end("RenewDelegationTokenRequest", pos, size)
+    if pos > size:
+        raise bad_end("RenewDelegationTokenRequest", pos - size)
     return message
 
 
@@ -128,8 +128,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> RenewDelegationTokenRe
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("RenewDelegationTokenRequest", error) from error
-    if pos != size:
-        raise bad_end("RenewDelegationTokenRequest", pos, size)
+    if pos > size:
+        raise bad_end("RenewDelegationTokenRequest", pos - size)
     return message
 
 
@@ -156,8 +156,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> RenewDelegationTokenR
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("RenewDelegationTokenResponse", error) from error
-    if pos != size:
-        raise bad_end("RenewDelegationTokenResponse", pos, size)
+    if pos > size:
+        raise bad_end("RenewDelegationTokenResponse", pos - size)
     return message
 
 
@@ -183,8 +183,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> RenewDelegationTokenR
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("RenewDelegationTokenResponse", error) from error
-    if pos != size:
-        raise bad_end("RenewDelegationTokenResponse", pos, size)
+    if pos > size:
+        raise bad_end("RenewDelegationTokenResponse", pos - size)
     return message
 
 

@@ -89,8 +89,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> SaslAuthenticateReques
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("SaslAuthenticateRequest", error) from error
-    if pos != size:
-        raise bad_end("SaslAuthenticateRequest", pos, size)
+    if pos > size:
+        raise bad_end("SaslAuthenticateRequest", pos - size)
     return message
 
 
@@ -126,8 +126,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> SaslAuthenticateReques
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("SaslAuthenticateRequest", error) from error
-    if pos != size:
-        raise bad_end("SaslAuthenticateRequest", pos, size)
+    if pos > size:
+        raise bad_end("SaslAuthenticateRequest", pos - size)
     return message
 
 
@@ -163,8 +163,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> SaslAuthenticateRespo
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("SaslAuthenticateResponse", error) from error
-    if pos != size:
-        raise bad_end("SaslAuthenticateResponse", pos, size)
+    if pos > size:
+        raise bad_end("SaslAuthenticateResponse", pos - size)
     return message
 
 
@@ -203,8 +203,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> SaslAuthenticateRespo
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("SaslAuthenticateResponse", error) from error
-    if pos != size:
-        raise bad_end("SaslAuthenticateResponse", pos, size)
+    if pos > size:
+        raise bad_end("SaslAuthenticateResponse", pos - size)
     return message
 
 
@@ -249,8 +249,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> SaslAuthenticateRespo
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("SaslAuthenticateResponse", error) from error
-    if pos != size:
-        raise bad_end("SaslAuthenticateResponse", pos, size)
+    if pos > size:
+        raise bad_end("SaslAuthenticateResponse", pos - size)
     return message
 
 

@@ -75,8 +75,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> SaslHandshakeRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("SaslHandshakeRequest", error) from error
-    if pos != size:
-        raise bad_end("SaslHandshakeRequest", pos, size)
+    if pos > size:
+        raise bad_end("SaslHandshakeRequest", pos - size)
     return message
 
 
@@ -114,8 +114,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> SaslHandshakeResponse
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("SaslHandshakeResponse", error) from error
-    if pos != size:
-        raise bad_end("SaslHandshakeResponse", pos, size)
+    if pos > size:
+        raise bad_end("SaslHandshakeResponse", pos - size)
     return message
 
 

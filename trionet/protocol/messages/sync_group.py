@@ -170,8 +170,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> SyncGroupRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("SyncGroupRequest", error) from error
-    if pos != size:
-        raise bad_end("SyncGroupRequest", pos, size)
+    if pos > size:
+        raise bad_end("SyncGroupRequest", pos - size)
     return message
 
 
@@ -253,8 +253,8 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> SyncGroupRequest:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("SyncGroupRequest", error) from error
-    if pos != size:
-        raise bad_end("SyncGroupRequest", pos, size)
+    if pos > size:
+        raise bad_end("SyncGroupRequest", pos - size)
     return message
 
 
@@ -359,8 +359,8 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> SyncGroupRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("SyncGroupRequest", error) from error
-    if pos != size:
-        raise bad_end("SyncGroupRequest", pos, size)
+    if pos > size:
+        raise bad_end("SyncGroupRequest", pos - size)
     return message
 
 
@@ -480,8 +480,8 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> SyncGroupRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("SyncGroupRequest", error) from error
-    if pos != size:
-        raise bad_end("SyncGroupRequest", pos, size)
+    if pos > size:
+        raise bad_end("SyncGroupRequest", pos - size)
     return message
 
 
@@ -551,8 +551,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> SyncGroupResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("SyncGroupResponse", error) from error
-    if pos != size:
-        raise bad_end("SyncGroupResponse", pos, size)
+    if pos > size:
+        raise bad_end("SyncGroupResponse", pos - size)
     return message
 
 
@@ -580,8 +580,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> SyncGroupResponse:
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("SyncGroupResponse", error) from error
-    if pos != size:
-        raise bad_end("SyncGroupResponse", pos, size)
+    if pos > size:
+        raise bad_end("SyncGroupResponse", pos - size)
     return message
 
 
@@ -616,8 +616,8 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> SyncGroupResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("SyncGroupResponse", error) from error
-    if pos != size:
-        raise bad_end("SyncGroupResponse", pos, size)
+    if pos > size:
+        raise bad_end("SyncGroupResponse", pos - size)
     return message
 
 
@@ -668,8 +668,8 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> SyncGroupResponse:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("SyncGroupResponse", error) from error
-    if pos != size:
-        raise bad_end("SyncGroupResponse", pos, size)
+    if pos > size:
+        raise bad_end("SyncGroupResponse", pos - size)
     return message
 
 

@@ -249,8 +249,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRequest
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("TxnOffsetCommitRequest", error) from error
-    if pos != size:
-        raise bad_end("TxnOffsetCommitRequest", pos, size)
+    if pos > size:
+        raise bad_end("TxnOffsetCommitRequest", pos - size)
     return message
 
 
@@ -363,8 +363,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRequest
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("TxnOffsetCommitRequest", error) from error
-    if pos != size:
-        raise bad_end("TxnOffsetCommitRequest", pos, size)
+    if pos > size:
+        raise bad_end("TxnOffsetCommitRequest", pos - size)
     return message
 
 
@@ -512,8 +512,8 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRequest
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("TxnOffsetCommitRequest", error) from error
-    if pos != size:
-        raise bad_end("TxnOffsetCommitRequest", pos, size)
+    if pos > size:
+        raise bad_end("TxnOffsetCommitRequest", pos - size)
     return message
 
 
@@ -628,8 +628,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRespon
         message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("TxnOffsetCommitResponse", error) from error
-    if pos != size:
-        raise bad_end("TxnOffsetCommitResponse", pos, size)
+    if pos > size:
+        raise bad_end("TxnOffsetCommitResponse", pos - size)
     return message
 
 
@@ -718,8 +718,8 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRespon
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("TxnOffsetCommitResponse", error) from error
-    if pos != size:
-        raise bad_end("TxnOffsetCommitResponse", pos, size)
+    if pos > size:
+        raise bad_end("TxnOffsetCommitResponse", pos - size)
     return message
 
 

@@ -169,8 +169,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> UpdateFeaturesRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("UpdateFeaturesRequest", error) from error
-    if pos != size:
-        raise bad_end("UpdateFeaturesRequest", pos, size)
+    if pos > size:
+        raise bad_end("UpdateFeaturesRequest", pos - size)
     return message
 
 
@@ -244,8 +244,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> UpdateFeaturesRequest:
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("UpdateFeaturesRequest", error) from error
-    if pos != size:
-        raise bad_end("UpdateFeaturesRequest", pos, size)
+    if pos > size:
+        raise bad_end("UpdateFeaturesRequest", pos - size)
     return message
 
 
@@ -326,8 +326,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> UpdateFeaturesRespons
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("UpdateFeaturesResponse", error) from error
-    if pos != size:
-        raise bad_end("UpdateFeaturesResponse", pos, size)
+    if pos > size:
+        raise bad_end("UpdateFeaturesResponse", pos - size)
     return message
 
 
@@ -388,8 +388,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> UpdateFeaturesRespons
             message.unknown_tags = ()
     except MALFORMED as error:
         raise malformed("UpdateFeaturesResponse", error) from error
-    if pos != size:
-        raise bad_end("UpdateFeaturesResponse", pos, size)
+    if pos > size:
+        raise bad_end("UpdateFeaturesResponse", pos - size)
     return message
 
 
