@@ -36,7 +36,9 @@ def start_upkeep(nursery: trio.Nursery, broker: BrokerState) -> None:
         ),
     ]
     for name, key, work in rounds:
-        nursery.start_soon(_every, config.integer(key) / 1000, work, broker, name=name)
+        seconds = config.integer(key) / 1000
+        if seconds:  # 0 is never, not all the time
+            nursery.start_soon(_every, seconds, work, broker, name=name)
 
 
 async def _every(

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from support.brokers import log_of
+from support.calls import append, batch, create_topic, produce
+from support.client import connect
+from support.small_disk import small_disk
+from trionet import open_broker
+from trionet.protocol import error_codes
+
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+
+
+@pytest.fixture
+def clock() -> MockClock:
+    """Virtual time, which jumps when nothing has happened for a moment: threads may be at work."""
+    return MockClock(autojump_threshold=0.001)
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """Let virtual time pass until something is so; fail if it never is."""
+    for _ in range(10_000):
+        if is_so():
+            return
+        await trio.sleep(1)
+    raise AssertionError("it never came to pass")
+
+
+async def test_records_are_on_the_disk_when_flush_ms_has_passed(
+    clock: MockClock, tmp_path: Path
+) -> None:
+    async with (
+        open_broker(log_dirs=str(tmp_path)) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        await create_topic(client, "t", flush_ms=0)
+        await create_topic(client, "other")
+        await append(client, b"a", b"b")
+        await append(client, b"a", topic="other")
+
+        await until(lambda: log_of(broker).recovery_point == 2)
+
+        assert 0 == log_of(broker, "other").recovery_point
+
+
+async def test_rolled_segments_are_on_the_disk_soon(clock: MockClock, tmp_path: Path) -> None:
+    async with (
+        open_broker(log_dirs=str(tmp_path)) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        await create_topic(client, "t", internal_segment_bytes=100)
+        await append(client, b"a", b"b", b"c")
+
+        await until(lambda: log_of(broker).recovery_point >= 2)
+
+
+async def test_logs_that_nothing_is_to_be_done_for_are_not_looked_at_again(
+    clock: MockClock,
+    tmp_path: Path,
+) -> None:
+    async with (
+        open_broker(log_dirs=str(tmp_path)) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        await create_topic(client, "t", flush_ms=0)
+        await append(client, b"a")
+        assert [log_of(broker)] == list(broker._state.unflushed)
+
+        await until(lambda: not broker._state.unflushed)
+
+        assert 1 == log_of(broker).recovery_point
+
+
+@pytest.mark.parametrize("where", ["memory", "disk"])
+async def test_retention_removes_old_segments_and_says_so(
+    clock: MockClock, tmp_path: Path, where: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "trionet.broker")
+    settings: dict[str, object] = {"log.retention.check.interval.ms": 1000}
+    if where == "disk":
+        settings["log.dirs"] = str(tmp_path)
+    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+        await create_topic(
+            client, "t", internal_segment_bytes=100, retention_bytes=300, retention_ms=-1
+        )
+        await append(client, *[b"x" * 20] * 10)
+        log = log_of(broker)
+
+        await until(lambda: "t-0: retention moved the start offset from 0 to " in caplog.text)
+
+        assert 0 < log.start_offset < 10
+        assert log.size <= 400
+
+
+async def test_retention_removes_what_is_older_than_a_week(clock: MockClock) -> None:
+    async with (
+        open_broker(log_retention_check_interval_ms=1000) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        await create_topic(client, "t")
+        await append(client, b"of 2023", b"of 2023 too")
+
+        await until(lambda: log_of(broker).start_offset == 2)
+
+
+async def test_idle_producers_are_forgotten(clock: MockClock) -> None:
+    settings: dict[str, object] = {
+        "producer.id.expiration.ms": 1000,
+        "producer.id.expiration.check.interval.ms": 1000,
+    }
+    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+        await create_topic(client, "t")
+        first = batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0)
+        ninth = batch(b"b", producer_id=1, producer_epoch=0, base_sequence=9)
+        await produce(client, "t", first)
+        refused = await produce(client, "t", ninth)
+
+        await trio.sleep(1.5)
+        accepted = await produce(client, "t", ninth)
+
+    assert error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER == refused.error_code
+    assert error_codes.NONE == accepted.error_code
+
+
+async def test_checkpoints_are_written_at_their_interval(clock: MockClock, tmp_path: Path) -> None:
+    settings: dict[str, object] = {
+        "log.dirs": str(tmp_path),
+        "log.flush.offset.checkpoint.interval.ms": 2000,
+    }
+    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+        await create_topic(client, "t", flush_messages=1)
+        await append(client, b"a", b"b", b"c")
+        path = tmp_path / RECOVERY_POINTS
+
+        await until(lambda: "t 0 3" in path.read_text().splitlines())
+
+
+async def test_an_interval_of_0_is_never(clock: MockClock, tmp_path: Path) -> None:
+    settings: dict[str, object] = {
+        "log.dirs": str(tmp_path),
+        "log.flush.offset.checkpoint.interval.ms": 0,
+    }
+    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+        await create_topic(client, "t", flush_messages=1)
+        await append(client, b"a")
+        before = (tmp_path / RECOVERY_POINTS).read_text()
+        passes = broker.statistics().loop.passes
+
+        await trio.sleep(600)
+
+        assert before == (tmp_path / RECOVERY_POINTS).read_text()
+        assert broker.statistics().loop.passes - passes < 5000
+
+
+async def test_a_failed_round_is_logged_and_the_next_one_comes(
+    clock: MockClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings: dict[str, object] = {
+        "log.dirs": str(tmp_path),
+        "log.flush.offset.checkpoint.interval.ms": 1000,
+    }
+    with small_disk(tmp_path, 4 * 1024 * 1024) as disk:
+        async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+            await create_topic(client, "t", flush_messages=1)
+            await append(client, b"a")
+            disk.fill()
+            await until(lambda: "upkeep failed: " in caplog.text)
+
+            disk.give_back()
+            path = tmp_path / RECOVERY_POINTS
+            await until(lambda: "t 0 1" in path.read_text().splitlines())
