@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+
+from support.client import Client, connect
+from trionet import SocketServer
+from trionet.broker.apis import Api, Apis
+from trionet.broker.call import Call
+from trionet.net.close_reason import CloseReason
+from trionet.net.endpoint import Endpoint
+from trionet.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+)
+from trionet.server import NO_OP, CloseConnection
+
+API_VERSIONS = 18
+ANSWER = ApiVersionsResponse(api_keys=[ApiVersion(api_key=18, max_version=4)])
+
+Handle = Callable[[Any, Call], Awaitable[Any]]
+
+
+class Serving:
+    """A server of one API, and a client of it."""
+
+    def __init__(self, server: SocketServer, address: str, client: Client) -> None:
+        self.server = server
+        self.address = address
+        self.client = client
+
+    async def close_reasons(self) -> dict[CloseReason, int]:
+        await trio.testing.wait_all_tasks_blocked()
+        return self.server.statistics().closed
+
+
+@asynccontextmanager
+async def serving(handle: Handle) -> AsyncIterator[Serving]:
+    apis = Apis([Api(API_VERSIONS, 0, 4, handle)], lambda: ANSWER)
+    server = SocketServer(apis.handle, [Endpoint.parse("PLAINTEXT://127.0.0.1:0")])
+    async with trio.open_nursery() as nursery:
+        endpoints: list[Endpoint] = await nursery.start(server.run)
+        async with connect(endpoints[0].address, "me") as client:
+            yield Serving(server, endpoints[0].address, client)
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", range(5))
+async def test_a_call_tells_who_asks_and_in_which_version(version: int) -> None:
+    calls = []
+
+    async def handle(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
+        calls.append(call)
+        return ANSWER
+
+    async with serving(handle) as serve:
+        await serve.client.call(ApiVersionsRequest(), version)
+
+    [call] = calls
+    assert (version, 1, "me") == (call.version, call.correlation_id, call.client_id)
+    assert "PLAINTEXT" == call.listener_name
+
+
+async def test_an_answer_may_be_given_long_after_the_handler_has_returned() -> None:
+    waiting: list[Call] = []
+
+    async def handle(request: ApiVersionsRequest, call: Call) -> None:
+        waiting.append(call)
+
+    async with serving(handle) as serve:
+        await serve.client.send(ApiVersionsRequest(), 4)
+        await trio.testing.wait_all_tasks_blocked()
+
+        waiting[0].respond(ANSWER)
+
+        assert ANSWER == await serve.client.receive()
+
+
+async def test_an_answer_to_a_peer_that_has_gone_is_dropped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    waiting: list[Call] = []
+
+    async def handle(request: ApiVersionsRequest, call: Call) -> None:
+        waiting.append(call)
+
+    async with serving(handle) as serve:
+        async with connect(serve.address) as leaving:
+            await leaving.send(ApiVersionsRequest(), 0)
+            await trio.testing.wait_all_tasks_blocked()
+            await leaving.stream.aclose()
+        await trio.testing.wait_all_tasks_blocked()
+
+        waiting[0].respond(ANSWER)
+        await trio.testing.wait_all_tasks_blocked()
+
+        assert not waiting[0].request.channel.is_open
+    assert [] == [record for record in caplog.records if record.levelname != "INFO"]
+
+
+async def test_a_call_that_is_given_up_closes_its_connection_and_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    waiting: list[Call] = []
+
+    async def handle(request: ApiVersionsRequest, call: Call) -> None:
+        waiting.append(call)
+
+    async with serving(handle) as serve:
+        await serve.client.send(ApiVersionsRequest(), 0)
+        await trio.testing.wait_all_tasks_blocked()
+
+        waiting[0].fail(ZeroDivisionError("ours"))
+
+        assert b"" == await serve.client.receive_to_end()
+        assert {CloseReason.ERROR: 1} == await serve.close_reasons()
+    [record] = caplog.records
+    assert "unexpected error in ApiVersions" in record.message
+    assert record.exc_info is not None
+
+
+async def test_a_handler_may_answer_with_no_answer_or_the_end_of_the_connection() -> None:
+    async def handle(request: ApiVersionsRequest, call: Call) -> Any:
+        if call.version == 0:
+            return NO_OP
+        return CloseConnection(CloseReason.INVALID_REQUEST, "enough")
+
+    async with serving(handle) as serve:
+        await serve.client.send_unanswered(ApiVersionsRequest(), 0)
+        await serve.client.send_unanswered(ApiVersionsRequest(), 1)
+
+        assert b"" == await serve.client.receive_to_end()
+        assert {CloseReason.INVALID_REQUEST: 1} == await serve.close_reasons()
+
+
+async def test_an_unexpected_error_of_a_handler_closes_that_connection_only(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def handle(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
+        if call.version == 1:
+            raise ZeroDivisionError("ours")
+        return ANSWER
+
+    async with serving(handle) as serve, connect(serve.address) as other:
+        await serve.client.send(ApiVersionsRequest(), 1)
+
+        assert b"" == await serve.client.receive_to_end()
+        assert ANSWER.api_keys == (await other.call(ApiVersionsRequest(), 0)).api_keys
+        assert {CloseReason.ERROR: 1} == await serve.close_reasons()
+    assert ["unexpected error"] == [record.message[:16] for record in caplog.records]
+
+
+async def test_an_answer_that_cannot_be_encoded_closes_that_connection_only(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def handle(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
+        return ApiVersionsResponse(error_code=70_000 if call.version == 1 else 0)
+
+    async with serving(handle) as serve, connect(serve.address) as other:
+        await serve.client.send(ApiVersionsRequest(), 1)
+
+        assert b"" == await serve.client.receive_to_end()
+        assert 0 == (await other.call(ApiVersionsRequest(), 0)).error_code
+    assert ["unexpected error"] == [record.message[:16] for record in caplog.records]
