@@ -11,10 +11,10 @@ from trionet.broker.log.producer_state import (
     ProducerEntry,
     StoredBatch,
     accept,
+    expired,
     replayed,
     sequence_after,
     sequence_before,
-    without_expired,
 )
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -146,8 +146,8 @@ def test_producers_expire_when_idle_but_not_in_a_transaction() -> None:
     open_transaction = ProducerEntry(0, (), 1000, transaction_first_offset=5)
     entries = {1: old, 2: open_transaction, 3: ProducerEntry(0, (), 1001)}
 
-    assert {2, 3} == set(without_expired(entries, 1500, 500))
-    assert entries == without_expired(entries, 1499, 500)
+    assert [1] == expired(entries, 1500, 500)
+    assert [] == expired(entries, 1499, 500)
 
 
 def test_replay_believes_the_log(partition: Partition) -> None:

@@ -48,7 +48,7 @@ class LogConfig:
     cleanup_policy: str = "delete"
     """``delete``, ``compact`` or both; without ``delete`` nothing is removed by retention."""
     producer_id_expiration_ms: int = 86400000
-    """Forget an idempotent producer so long after its last batch (``producer.id.expiration.ms``)."""
+    """Forget a producer so long after its last batch (``producer.id.expiration.ms``)."""
 
     @classmethod
     def from_topic(cls, settings: Mapping[str, object], **broker: int) -> LogConfig:

@@ -61,7 +61,7 @@ class OffsetIndex:
 
     @classmethod
     def decode(cls, data: bytes, log_size: int) -> OffsetIndex | None:
-        """Read a file back; None when it cannot be the index of a log file of ``log_size`` bytes."""
+        """Read a file back; None if it cannot be the index of a log file of ``log_size`` bytes."""
         if len(data) % OFFSET_ENTRY_SIZE:
             return None
         entries = _native(array("i", data))
@@ -92,7 +92,7 @@ class TimeIndex:
             self._timestamps.append(timestamp)
 
     def floor(self, timestamp: int) -> int:
-        """Where to start looking for records of ``timestamp`` or later: none of them before this."""
+        """Where to start looking for records of ``timestamp`` or later: none is before this."""
         entry = bisect_right(self._timestamps, timestamp) - 1
         return self._offsets[entry] if entry >= 0 else 0
 

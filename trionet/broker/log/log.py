@@ -20,7 +20,7 @@ from .config import LogConfig
 from .directory import Buffer, Directory
 from .durability import Durability
 from .producer_recovery import write_snapshot
-from .producer_state import without_expired
+from .producer_state import expired
 from .reading import LogRead
 from .recovery import Stop, load, remove_segments
 from .retention import start_offset_due
@@ -452,8 +452,8 @@ class Log:
 
     def expire_producers(self, now_ms: int) -> None:
         """Forget the idempotent producers that were idle for ``producer.id.expiration.ms``."""
-        expiration_ms = self.config.producer_id_expiration_ms
-        self._producers = without_expired(self._producers, now_ms, expiration_ms)
+        for producer_id in expired(self._producers, now_ms, self.config.producer_id_expiration_ms):
+            del self._producers[producer_id]
 
     # Closing
 

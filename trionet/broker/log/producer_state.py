@@ -185,17 +185,14 @@ def replayed(entry: ProducerEntry | None, header: BatchHeader) -> ProducerEntry:
     return entry
 
 
-def is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
-    """Idle for so long that it is forgotten; never while it has a transaction open."""
-    return entry.transaction_first_offset < 0 and now_ms - entry.timestamp >= expiration_ms
+def expired(entries: Mapping[int, ProducerEntry], now_ms: int, expiration_ms: int) -> list[int]:
+    """The producers that are idle for so long that they are forgotten.
 
-
-def without_expired(
-    entries: dict[int, ProducerEntry], now_ms: int, expiration_ms: int
-) -> dict[int, ProducerEntry]:
-    """The entries of the producers that are not idle for longer than ``expiration_ms``."""
-    return {
-        producer_id: entry
+    Never one with an open transaction.
+    """
+    newest_ms = now_ms - expiration_ms
+    return [
+        producer_id
         for producer_id, entry in entries.items()
-        if not is_expired(entry, now_ms, expiration_ms)
-    }
+        if entry.timestamp <= newest_ms and entry.transaction_first_offset < 0
+    ]

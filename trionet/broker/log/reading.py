@@ -26,7 +26,7 @@ class LogRead(NamedTuple):
     """Whole batches from the asked offset's on, except that the last may be cut short; may be of
     length 0. Holding it keeps the file readable."""
     first_offset: int
-    """The base offset of the first batch, at most the asked offset; that one if nothing is there."""
+    """The base offset of the first batch, at most the asked offset; that one without a batch."""
     segment_base_offset: int
     """The segment that the range lies in; ``records.offset`` is a position in it."""
 

@@ -24,7 +24,7 @@ from .producer_recovery import (
     snapshot_offsets,
     write_snapshot,
 )
-from .producer_state import ProducerEntry, replayed, without_expired
+from .producer_state import ProducerEntry, expired, replayed
 from .scan import Scan
 from .segment import BatchPlace, Segment, file_name
 from .trust import forget_indexes, sync_segment, trust, trust_active
@@ -94,11 +94,13 @@ def load(directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms:
         segments[0].save_indexes()
         recovery_point, producers = start_offset, {}
     remove_stray_snapshots(directory, segments)
+    for producer_id in expired(producers, now_ms, config.producer_id_expiration_ms):
+        del producers[producer_id]
     return LoadedLog(
         segments=segments,
         start_offset=start_offset,
         recovery_point=min(recovery_point, segments[-1].end_offset),
-        producers=without_expired(producers, now_ms, config.producer_id_expiration_ms),
+        producers=producers,
     )
 
 

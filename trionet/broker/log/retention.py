@@ -12,7 +12,7 @@ def start_offset_due(
     """The log start offset that retention wants now, None if no segment is to be removed.
 
     From the oldest on, segments go by age (``retention.ms``), or while the rest is at least
-    ``retention.bytes``; the active one only by age. Those below the log start offset go in any case.
+    ``retention.bytes``; the active one only by age. Those below the log start offset always go.
 
     Args:
         segments: all of them, ascending.
