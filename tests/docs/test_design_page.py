@@ -1,0 +1,46 @@
+"""docs/design.md speaks of files and sections that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "design.md").read_text("utf-8")
+
+
+def test_every_path_exists() -> None:
+    paths = re.findall(r"`((?:trionet|tests|demo)/[\w/.]*)`", PAGE)
+
+    missing = [path for path in paths if not (ROOT / path).exists()]
+
+    assert len(paths) > 30
+    assert [] == missing
+
+
+def test_every_folder_of_the_package_is_on_the_map() -> None:
+    folders = [path.parent.name for path in (ROOT / "trionet").glob("*/__init__.py")]
+
+    missing = [name for name in folders if f"`trionet/{name}/" not in PAGE]
+
+    assert [] == missing
+
+
+def test_every_folder_of_the_package_is_in_the_house() -> None:
+    house = PAGE.partition("## 2. The house")[2].partition("## 3.")[0]
+
+    folders = {path.parent.name for path in (ROOT / "trionet").glob("*/__init__.py")}
+    on_a_level = set(
+        re.findall(r"[a-z_]+", " ".join(re.findall(r"^level \d(.*)$", house, re.MULTILINE)))
+    )
+
+    assert folders | {"errors", "_util"} == on_a_level
+
+
+def test_comments_refer_to_sections_that_exist() -> None:
+    headings = set(re.findall(r"^#+ (\d(?:\.\d)?)\b", PAGE, re.MULTILINE))
+    sources = [path.read_text("utf-8") for path in (ROOT / "trionet").rglob("*.py")]
+
+    named = {number for text in sources for number in re.findall(r"design (\d\.\d)", text)}
+
+    assert set() == named - headings

@@ -1,0 +1,45 @@
+"""docs/howto/run-a-broker.md names every setting that is applied, with the default that it has."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from trionet.broker.config_keys import APPLIED
+from trionet.broker.config_topic_keys import TOPIC_KEYS
+from trionet.broker.config_types import value_text
+from trionet.broker.log import LogConfig
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "run-a-broker.md"
+ROW = re.compile(r"^\| `(?P<key>[a-z.]+)` \| (?:`(?P<default>[^`]*)` )?\| \S.* \|$", re.MULTILINE)
+
+
+def section(title: str) -> str:
+    """What stands between a heading and the next one."""
+    _, _, rest = PAGE.read_text("utf-8").partition(f"# {title}\n")
+    return rest.partition("\n#")[0]
+
+
+def test_the_table_is_that_of_the_code() -> None:
+    listed = {
+        found["key"]: found["default"]
+        for found in ROW.finditer(section("The settings that are applied"))
+    }
+
+    expected = {key: value_text(default) for key, _, default, _ in APPLIED}
+
+    assert expected == listed
+
+
+def test_the_settings_of_a_topic_that_are_applied_are_named() -> None:
+    applied = {
+        field
+        for name in TOPIC_KEYS
+        if (field := name.replace(".", "_")) in LogConfig.__annotations__
+        and name != "cleanup.policy"  # only "delete" is
+    }
+    paragraph = section("The settings that are applied").partition("A topic has settings")[2]
+
+    named = {name.replace(".", "_") for name in re.findall(r"`([a-z]+\.[a-z.]+)`", paragraph)}
+
+    assert applied == named
