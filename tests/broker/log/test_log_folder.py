@@ -88,7 +88,11 @@ async def test_created_partition_has_kafkas_folder_and_metadata(directory: Direc
         assert {("orders", 3): log} == folder.logs
         assert ["orders-3"] == directory.folders()
         names = directory.folder("orders-3").names()
-        assert {"partition.metadata", f"{0:020d}.log", f"{0:020d}.index"} <= set(names)
+        assert [f"{0:020d}.log", "partition.metadata"] == names
+    names = directory.folder("orders-3").names()
+    assert {f"{0:020d}.{suffix}" for suffix in ("log", "index", "timeindex", "snapshot")} < set(
+        names
+    )
 
 
 async def test_partition_cannot_be_created_twice(directory: Directory) -> None:
@@ -419,6 +423,29 @@ async def test_other_folders_are_left_alone(directory: Directory) -> None:
 
         assert {} == folder.logs
     assert ["__cluster_metadata-0", "lost+found"] == directory.folders()
+
+
+async def test_log_that_cannot_be_opened_is_an_error_and_leaves_the_folder_unclean(
+    folder: FolderDirectory,
+) -> None:
+    async def write() -> None:
+        async with open_log_folder(folder, node_id=1) as opened:
+            await reopened(opened)
+            for number in range(5):
+                await opened.create("orders", number, TOPIC_ID, CONFIG, NOW)
+
+    async def open_again() -> None:
+        async with open_log_folder(folder, node_id=1) as opened:
+            await reopened(opened)
+
+    await write()
+    path = Path(folder.path) / "orders-3" / f"{0:020d}.log"
+    path.unlink()
+    path.symlink_to(path)
+    with pytest.raises(OSError, match="symbolic links"):
+        await open_again()
+
+    assert ".kafka_cleanshutdown" not in folder.names()
 
 
 async def test_many_logs_open_in_several_threads(folder: FolderDirectory) -> None:

@@ -22,42 +22,60 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "file"
 
 
-def drop(path: Path, offset: int = 0, count: int = 0) -> None:
+def only_cached(path: Path, count: int) -> None:
+    """Leave only the beginning of the file in the cache. Asking may make the kernel read ahead."""
     descriptor = os.open(path, os.O_RDWR)
     try:
         os.fsync(descriptor)
-        os.posix_fadvise(descriptor, offset, count, os.POSIX_FADV_DONTNEED)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+        os.pread(descriptor, count, 0)
     finally:
         os.close(descriptor)
 
 
-def test_cold_ranges_are_told_from_warm_ones(path: Path) -> None:
+@pytest.fixture
+def file(path: Path) -> LogFile:
+    """A file on a file system that tells what is in the cache; nothing of it is."""
     path.write_bytes(b"x" * SIZE)
     file = FolderDirectory(path.parent).open("file")
-    drop(path)
+    only_cached(path, 0)
     if is_page_cached(file, 0):
         pytest.skip("this file system does not tell what is cached, or caches everything")
-
-    assert not is_range_cached(file, 0, SIZE)
-    warm_range(file, 0, SIZE)
-    assert is_range_cached(file, 0, SIZE)
-    drop(path, 2 * PROBE_BYTES, PROBE_BYTES)
-    assert not is_range_cached(file, 0, SIZE)
-    assert is_range_cached(file, 0, PROBE_BYTES)
-    assert is_range_cached(file, 3 * PROBE_BYTES, 2 * PROBE_BYTES)
-
-
-def test_last_byte_counts_too(path: Path) -> None:
-    path.write_bytes(b"x" * SIZE)
-    file = FolderDirectory(path.parent).open("file")
-    drop(path)
-    # No reading ahead: only what is read comes into the cache.
     os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
-    warm_range(file, 0, SIZE - PROBE_BYTES // 2)
-    if is_page_cached(file, SIZE - 1):
-        pytest.skip("this file system does not tell what is cached, or caches everything")
+    only_cached(path, 0)
+    return file
 
-    assert is_range_cached(file, 0, SIZE - PROBE_BYTES // 2)
+
+def test_cold_range_is_warm_after_it_was_read(file: LogFile) -> None:
+    cold = is_range_cached(file, 0, SIZE)
+    warm_range(file, 0, SIZE)
+
+    assert not cold
+    assert is_range_cached(file, 0, SIZE)
+
+
+@pytest.mark.parametrize(
+    ("offset", "count", "expected"),
+    [
+        (0, 2 * PROBE_BYTES, True),
+        (PROBE_BYTES, PROBE_BYTES, True),
+        (0, 3 * PROBE_BYTES, False),
+        (2 * PROBE_BYTES - 1, 2, False),
+        (3 * PROBE_BYTES, 1, False),
+    ],
+)
+def test_range_is_cached_if_all_of_it_is(
+    file: LogFile, path: Path, offset: int, count: int, expected: bool
+) -> None:
+    only_cached(path, 2 * PROBE_BYTES)
+
+    assert expected == is_range_cached(file, offset, count)
+
+
+def test_last_byte_counts_too(file: LogFile, path: Path) -> None:
+    only_cached(path, SIZE - PROBE_BYTES // 2)
+
     assert not is_range_cached(file, 0, SIZE)
 
 
@@ -87,7 +105,7 @@ def test_file_system_that_cannot_tell_is_asked_once() -> None:
 def test_systems_that_cannot_ask_say_cached(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.write_bytes(b"x" * SIZE)
     file = FolderDirectory(path.parent).open("file")
-    drop(path)
+    only_cached(path, 0)
     monkeypatch.setattr(module, "_NOWAIT", 0)
 
     assert is_range_cached(file, 0, SIZE)

@@ -273,3 +273,46 @@ def test_newest_batches_need_no_look_in_the_file(folder: FolderDirectory) -> Non
 
     read = log.read(98, 10_000)
     assert (98 * len(ONE), 2 * len(ONE)) == (read.records.offset, len(read.records))
+
+
+@pytest.mark.parametrize("damage", ["garbled", "missing"])
+@pytest.mark.parametrize("suffix", ["index", "timeindex"])
+async def test_index_of_an_old_segment_is_made_again_when_it_cannot_be_used(
+    folder: FolderDirectory, damage: str, suffix: str
+) -> None:
+    count = 200
+    config = LogConfig(segment_bytes=count * len(ONE), segment_index_bytes=10**6)
+    log = Log.open(folder, config, now_ms=NOW)
+    for number in range(count):
+        log.append(batch(timestamp=number), NOW)
+    for _ in range(OLD_SEGMENTS_LOADED_MAX + 1):
+        log.append(ONE * count, NOW)
+    await log.flush()
+    name = f"{0:020d}.{suffix}"
+    right = folder.read(name)
+    folder.remove(name)
+    if damage == "garbled":
+        folder.write(name, 0, bytes(len(right)) + b"\xff" * 24)
+
+    assert log.read_cached(150, 100) is None
+    assert 150 == log.read(150, 100).first_offset
+    found = log.offset_for_timestamp(150)
+    assert found is not None
+    assert (150, 150) == found
+    assert right[:-12] == folder.read(name)[: len(right) - 12]
+
+
+def test_limit_in_a_gap_of_a_compacted_log_is_the_end_of_its_segment(
+    folder: FolderDirectory,
+) -> None:
+    config = LogConfig(cleanup_policy="compact", segment_bytes=2 * len(ONE))
+    log = Log.open(folder, config, now_ms=NOW)
+    for _ in range(6):
+        log.append(ONE, NOW)
+    # Compaction took the second batch of the first segment.
+    folder.truncate(f"{0:020d}.log", len(ONE))
+    log = Log.open(folder, config, now_ms=NOW)
+
+    assert len(ONE) == len(log.read(0, 1000, up_to=1).records)
+    assert 2 == log.read(1, 1000).first_offset
+    assert len(ONE) == len(log.read(0, 1000, up_to=2).records)

@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from support.logs import batch, headers
-from trionet.broker.log import Directory, Log, LogConfig, Stop
+from trionet.broker.log import Directory, FolderDirectory, Log, LogConfig, Stop
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import OFFSET_OUT_OF_RANGE
 
@@ -179,3 +179,15 @@ async def test_start_survives_a_restart(directory: Directory) -> None:
 
     assert (3, 6, 2) == (log.start_offset, log.end_offset, log.segment_count)
     assert 4 == log.retention_due(NOW) or log.config.retention_ms == -1
+
+
+async def test_deletion_that_cannot_make_a_new_segment_changes_nothing(
+    folder: FolderDirectory,
+) -> None:
+    log = three_segments(folder, config())
+    # A folder of the name that the new segment's file needs.
+    folder.folder(f"{6:020d}.log")
+    with pytest.raises(ApiError, match="no new segment can be made"):
+        await log.delete_before(6)
+
+    assert (0, 3) == (log.start_offset, log.segment_count)

@@ -108,6 +108,7 @@ class LogFolder:
         found = [key for key in map(partition_of, self.directory.folders()) if key is not None]
         limiter = trio.CapacityLimiter(threads)
         opened = 0
+        failures: list[OSError] = []
 
         async def open_one(key: PartitionKey) -> None:
             nonlocal opened
@@ -118,7 +119,12 @@ class LogFolder:
             )
             topic_id = topic_id_for(key[0]) if topic_id_for is not None else None
             open_it = partial(self._open_own, key, topic_id, config_for(key[0]), stop, now_ms)
-            log = await trio.to_thread.run_sync(open_it, limiter=limiter)
+            try:
+                log = await trio.to_thread.run_sync(open_it, limiter=limiter)
+            except OSError as error:
+                failures.append(error)
+                nursery.cancel_scope.cancel()
+                return
             opened += 1
             if log is not None:
                 self.logs[key] = log
@@ -128,6 +134,8 @@ class LogFolder:
         async with trio.open_nursery() as nursery:
             for key in found:
                 nursery.start_soon(open_one, key)
+        if failures:
+            raise failures[0]
         self._is_open = True
         # What recovery has cut must not lie below a stored recovery point when it grows again.
         await self.write_checkpoints()

@@ -91,7 +91,6 @@ def load(directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms:
         segments = []
     if not segments:
         segments = [Segment.create(directory, start_offset, now_ms)]
-        segments[0].save_indexes()
         recovery_point, producers = start_offset, {}
     remove_stray_snapshots(directory, segments)
     for producer_id in expired(producers, now_ms, config.producer_id_expiration_ms):
