@@ -14,7 +14,7 @@ import sys
 from typing import Protocol
 
 import trio
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 
 from demo.figures import Figures
 from demo.lines import live_lines, plain_line
@@ -100,13 +100,15 @@ class TerminalScreen:
         columns, rows = os.get_terminal_size(self._fd)
         lines = live_lines(figures, self._title, has_bars=self._has_bars)[: max(1, rows - 1)]
         output = io.StringIO()
+        # Of this terminal, now: rich would ask the environment first.
+        self._console.size = ConsoleDimensions(columns, rows)
         self._console.file = output
         if self._drawn:
             output.write(f"\r\033[{self._drawn}A")
         self._drawn = len(lines)
         for line in lines:
             line.truncate(columns - 1, overflow="ellipsis" if self._has_bars else "crop")
-            self._console.print(line, end="\033[K\n", no_wrap=True, width=columns)
+            self._console.print(line, end="\033[K\n", no_wrap=True)
         return output.getvalue()
 
 

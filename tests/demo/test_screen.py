@@ -157,6 +157,15 @@ def test_a_narrow_and_low_terminal_shows_what_fits(tmp_path: Path) -> None:
     assert [] == [line for line in screen if len(line) >= 40]
 
 
+def test_the_size_is_that_of_the_terminal_not_of_the_environment(tmp_path: Path) -> None:
+    with demo_in_terminal(tmp_path, "--for", "1.5", variables="COLUMNS=20 LINES=4") as terminal:
+        terminal.read_until(r"status=\d")
+        screen = terminal.screen()
+
+    assert LABELS == beginnings(frame_of(screen))
+    assert len(frame_of(screen)[0]) > 20
+
+
 def test_a_terminal_that_cannot_move_its_cursor_gets_plain_lines(tmp_path: Path) -> None:
     with demo_in_terminal(tmp_path, "--for", "1.5", variables="TERM=dumb") as terminal:
         written = terminal.read_until(r"status=\d")
