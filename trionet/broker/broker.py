@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -159,9 +159,10 @@ async def open_broker(
     given = {"listeners": "PLAINTEXT://127.0.0.1:0", **(settings or {}), **keywords}
     config = BrokerConfig.from_settings(given)
     _report_settings(config)
-    with raise_single_error() as caller:
+    with raise_single_error() as caller, ExitStack() as last:
         async with AsyncExitStack() as stack:
             state = await _open_state(config, stack)
+            last.callback(state.let_go)
             monitor = stack.enter_context(LoopMonitor())
             broker = await _start(state, stack, monitor)
             with caller.block():

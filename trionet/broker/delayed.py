@@ -88,6 +88,7 @@ class Purgatory:
         """Complete every operation now, and from now on each that is added."""
         self._is_closed = True
         self.complete_all()
+        self._deadlines.clear()
 
     async def run(self) -> None:
         """Complete operations at their deadlines, until cancelled."""

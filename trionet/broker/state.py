@@ -112,6 +112,14 @@ class BrokerState:
         """The address that a client of this listener is told."""
         return self._advertised[listener_name]
 
+    def let_go(self) -> None:
+        """Hold no file any more: they close with their last reference, and a Broker may be kept."""
+        self._logs.clear()
+        self.unflushed.clear()
+        if self.is_in_memory:
+            for name in self.folder.directory.folders():
+                self.folder.directory.remove_folder(name)
+
     # Partitions.
 
     def get_log(self, topic: str | bytes, partition: int) -> Log | None:
