@@ -23,7 +23,11 @@ def path(tmp_path: Path) -> Path:
 
 
 def only_cached(path: Path, count: int) -> None:
-    """Leave only the beginning of the file in the cache. Asking may make the kernel read ahead."""
+    """Leave only the beginning of the file in the cache.
+
+    Asking makes the kernel read, and ahead unless it expects random access; what is still being
+    read cannot be dropped.
+    """
     descriptor = os.open(path, os.O_RDWR)
     try:
         os.fsync(descriptor)
@@ -39,10 +43,10 @@ def file(path: Path) -> LogFile:
     """A file on a file system that tells what is in the cache; nothing of it is."""
     path.write_bytes(b"x" * SIZE)
     file = FolderDirectory(path.parent).open("file")
+    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
     only_cached(path, 0)
     if is_page_cached(file, 0):
         pytest.skip("this file system does not tell what is cached, or caches everything")
-    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
     only_cached(path, 0)
     return file
 

@@ -75,13 +75,12 @@ def test_compacted_topics_keep_what_is_old(directory: Directory) -> None:
     assert 2 == log.retention_due(NOW)
 
 
-def test_records_without_timestamps_are_as_old_as_their_file(directory: Directory) -> None:
-    log = Log.open(directory, config(retention_ms=500), now_ms=NOW)
-    for _ in range(2):
-        log.append(batch(2, timestamp=-1), NOW)
+def test_records_without_timestamps_are_as_old_as_the_last_append(directory: Directory) -> None:
+    log = Log.open(directory, config(retention_ms=500), now_ms=NOW - 10_000)
+    for now_ms in (NOW, NOW + 100):
+        log.append(batch(2, timestamp=-1), now_ms)
 
-    assert log.retention_due(NOW + 500) is None
-    assert 4 == log.retention_due(NOW + 501)
+    assert [None, 2, 2, 4] == [log.retention_due(NOW + age) for age in (500, 501, 600, 601)]
 
 
 def test_nothing_that_consumers_cannot_see_yet_is_removed(directory: Directory) -> None:

@@ -171,7 +171,7 @@ class Log:
             place = BatchPlace(base_offset, batch_last_offset, position, batch_size)
             segment.note(place, timestamp, interval)
             position += batch_size
-        segment.grow(position, last_offset + 1)
+        segment.grow(position, last_offset + 1, now_ms)
         self.end_offset = last_offset + 1
         self._durability.note_append(now_ms)
 

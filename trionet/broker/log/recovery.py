@@ -105,14 +105,17 @@ def load(directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms:
 
 def find_segments(directory: Directory, now_ms: int) -> list[Segment]:
     """The segments that a folder's names speak of, ascending; remains of removals are removed."""
-    names = directory.names()
-    stems = (name.removesuffix(".log") for name in names if name.endswith(".log"))
-    bases = sorted(int(stem) for stem in stems if len(stem) == _OFFSET_DIGITS and stem.isdigit())
-    kept = {file_name(base_offset, suffix) for base_offset in bases for suffix in _INDEXES}
-    for name in names:
-        is_index_without_log = name.endswith(_INDEXES) and name not in kept
-        if name.endswith(_LEFTOVERS) or is_index_without_log:
+    named: dict[str, set[int]] = {suffix: set() for suffix in _SEGMENT_SUFFIXES}
+    for name in directory.names():
+        stem, _, suffix = name.partition(".")
+        if name.endswith(_LEFTOVERS):
             directory.remove(name)
+        elif suffix in named and len(stem) == _OFFSET_DIGITS and stem.isdigit():
+            named[suffix].add(int(stem))
+    for suffix in _INDEXES:
+        for base_offset in named[suffix] - named["log"]:
+            directory.remove(file_name(base_offset, suffix))
+    bases = sorted(named["log"])
     segments = []
     for base_offset, end_offset in zip(
         bases, [*bases[1:], bases[-1]] if bases else (), strict=True
@@ -229,7 +232,7 @@ class _Recovery:
                 self._producers[header.producer_id] = replayed(
                     self._producers.get(header.producer_id), header
                 )
-        segment.grow(scan.position, scan.next_offset)
+        segment.grow(scan.position, scan.next_offset, segment.modified_ms)
         return scan.damage
 
     def _cut(self, segment: Segment, size: int, newer: list[Segment], damage: str) -> None:

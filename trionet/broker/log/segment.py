@@ -259,10 +259,11 @@ class Segment:
         if len(recent) > RECENT_BATCHES_MAX:
             del recent[: RECENT_BATCHES_MAX // 2]
 
-    def grow(self, size: int, end_offset: int) -> None:
+    def grow(self, size: int, end_offset: int, now_ms: int) -> None:
         """Make noted batches readable."""
         self.end_offset = end_offset
         self.size = size
+        self.modified_ms = now_ms
 
     def _note_time(self) -> None:
         if self.max_timestamp >= 0 and self._time_index is not None:
