@@ -1,0 +1,145 @@
+"""Cancelling a broker at any moment loses nothing that was acknowledged and leaves nothing behind."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+import trio
+
+from support.calls import batch, create_topic, describe_topics, fetch, produce, values_of
+from support.client import Client, connect
+from support.leaks import nothing_left_behind
+from trionet import open_broker
+
+ROUNDS = 25
+TOPIC = "t"
+
+
+async def cancel_after(passes: int, scope: trio.CancelScope) -> None:
+    """Cancel a scope when the loop has made so many passes."""
+    for _ in range(passes):
+        await trio.lowlevel.checkpoint()
+    scope.cancel(reason="the moment has come")
+
+
+class Load:
+    """Producers that remember what was acknowledged to them."""
+
+    def __init__(self) -> None:
+        self.acknowledged: list[bytes] = []
+        self._sent = 0
+
+    async def produce(self, client: Client, count: int) -> None:
+        for _ in range(count):
+            self._sent += 1
+            value = b"%d" % self._sent
+            answer = await produce(client, TOPIC, batch(value))
+            assert 0 == answer.error_code
+            self.acknowledged.append(value)
+
+
+async def use(path: Path, load: Load, count: int, at_the_end: Callable[[], None]) -> None:
+    """A broker, two producers and a waiting consumer, up to the orderly end of all."""
+    async with AsyncExitStack() as outside, open_broker(log_dirs=str(path)) as broker:
+        clients = [
+            await outside.enter_async_context(connect(broker.bootstrap_servers)) for _ in range(3)
+        ]
+        if not await describe_topics(clients[0]):
+            await create_topic(clients[0], TOPIC, internal_segment_bytes=2000)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(load.produce, clients[0], count)
+            nursery.start_soon(load.produce, clients[1], count)
+            await fetch(clients[2], TOPIC, max_wait_ms=5, min_bytes=10**6)
+        at_the_end()
+
+
+async def stored(path: Path) -> list[bytes | None]:
+    """All records, read by a broker that nobody cancels."""
+    values: list[bytes | None] = []
+    async with (
+        open_broker(log_dirs=str(path)) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        if not await describe_topics(client):
+            return values
+        while True:
+            data = await fetch(client, TOPIC, len(values))
+            assert 0 == data.error_code
+            if len(values) == data.high_watermark:
+                return values
+            values += values_of(data)
+
+
+async def use_cancelled(path: Path, load: Load, count: int, passes: int, when: str) -> bool:
+    """As :func:`use`, cancelled after so many passes; whether it had not ended before."""
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+
+            def begin() -> None:
+                nursery.start_soon(cancel_after, passes, scope)
+
+            if when == "anywhere":
+                begin()
+                await use(path, load, count, lambda: None)
+            else:
+                await use(path, load, count, begin)
+            nursery.cancel_scope.cancel()
+    return scope.cancelled_caught
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("when", "passes_max"), [("anywhere", 8000), ("at the end", 300)])
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_a_cancelled_broker_has_lost_nothing_and_left_nothing(
+    tmp_path: Path, when: str, passes_max: int, seed: int
+) -> None:
+    choices = random.Random(f"{when} {seed}")
+    load = Load()
+    cancelled = 0
+
+    for _ in range(ROUNDS):
+        count, passes = choices.randrange(15), choices.randrange(passes_max)
+        with nothing_left_behind():
+            cancelled += await use_cancelled(tmp_path, load, count, passes, when)
+        values = await stored(tmp_path)
+
+        assert set() == set(load.acknowledged) - set(values), f"after {passes} passes"
+        assert len(values) == len(set(values))
+
+    assert 0 < cancelled
+    assert 0 < len(load.acknowledged)
+
+
+@pytest.mark.parametrize("passes", range(0, 60, 3))
+async def test_a_broker_in_memory_can_be_cancelled_while_it_starts_or_stops(passes: int) -> None:
+    with nothing_left_behind(), trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cancel_after, passes, scope)
+            async with (
+                open_broker() as broker,
+                connect(broker.bootstrap_servers) as client,
+            ):
+                await describe_topics(client, TOPIC, allow_auto_topic_creation=True)
+            nursery.cancel_scope.cancel()
+
+
+async def test_a_waiting_fetch_does_not_hold_up_a_cancelled_broker() -> None:
+    with trio.fail_after(2), nothing_left_behind():
+        async with AsyncExitStack() as outside:
+            with trio.CancelScope() as scope:
+                async with open_broker() as broker:
+                    client = await outside.enter_async_context(connect(broker.bootstrap_servers))
+                    await create_topic(client, TOPIC)
+                    async with trio.open_nursery() as nursery:
+                        wait = 2**31 - 1
+                        nursery.start_soon(lambda: fetch(client, TOPIC, max_wait_ms=wait))
+                        await trio.testing.wait_all_tasks_blocked()
+                        assert 1 == broker.statistics().delayed
+                        scope.cancel()
+                        await trio.sleep_forever()
+
+            assert b"" == await client.receive_to_end()
