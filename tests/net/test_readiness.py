@@ -274,6 +274,20 @@ async def test_poll_that_finds_something_needs_no_park(
         assert [(near.fileno(), READ)] == readiness.poll()
 
 
+async def test_park_after_events_that_were_left_alone_is_over_at_once(
+    kind: ReadinessKind, pair: tuple[socket.socket, socket.socket]
+) -> None:
+    near, far = pair
+    async with opened(kind) as readiness:
+        readiness.register(near.fileno(), READ)
+        far.send(b"x")
+        assert [(near.fileno(), READ)] == await next_events(readiness)
+
+        await readiness.park()
+
+        assert [(near.fileno(), READ)] == readiness.poll()
+
+
 async def test_end_of_stream_is_readable(
     kind: ReadinessKind, pair: tuple[socket.socket, socket.socket]
 ) -> None:

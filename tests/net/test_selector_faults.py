@@ -124,8 +124,7 @@ async def test_poller_closes_a_channel_that_is_not_read_when_its_peer_resets() -
             channel, peer = rig.connect()
             rig.selector.pause_reading()
             await peer.send_frames(*payloads)
-            await wait_all_tasks_blocked()
-            await rig.selector.poll()
+            assert await rig.is_quiet()
             peer.reset()
 
             assert CloseReason.PEER_RESET is await rig.disconnected(channel)
@@ -141,8 +140,7 @@ async def test_socket_backend_closes_a_muted_channel_with_the_answer() -> None:
         await rig.receive(channel)
         rig.selector.mute(channel)
         peer.reset()
-        await wait_all_tasks_blocked()
-        assert (await rig.selector.poll()).is_empty
+        assert await rig.is_quiet()
         assert channel.is_open
 
         assert not rig.selector.send(channel, Send([frame(b"answer")]))

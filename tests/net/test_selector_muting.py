@@ -16,25 +16,6 @@ from trionet.net.transmission import Send
 MEGABYTE = 1024 * 1024
 
 
-async def is_quiet(rig: Selecting) -> bool:
-    """Whether the loop comes to rest in its one wait, and tells nothing.
-
-    A loop that spins never lets all tasks block: then the rig's deadline ends the test.
-    """
-    async with trio.open_nursery() as nursery:
-        results = []
-
-        async def poll() -> None:
-            results.append(await rig.poll())
-
-        nursery.start_soon(poll)
-        await wait_all_tasks_blocked(0.001)
-        polls = rig.readiness.polls
-        await wait_all_tasks_blocked(0.001)
-        nursery.cancel_scope.cancel()
-    return not results and polls == rig.readiness.polls
-
-
 async def test_frames_of_one_read_come_one_per_poll_and_no_poll_waits(
     kind: ReadinessKind,
 ) -> None:
@@ -49,7 +30,7 @@ async def test_frames_of_one_read_come_one_per_poll_and_no_poll_waits(
         assert [(channel, b"2")] == second.completed_receives
         assert [(channel, b"3")] == third.completed_receives
         assert parks == rig.readiness.parks
-        assert await is_quiet(rig)
+        assert await rig.is_quiet()
 
 
 async def test_nothing_further_is_read_while_frames_are_staged(kind: ReadinessKind) -> None:
@@ -92,7 +73,7 @@ async def test_muted_channel_yields_nothing_while_another_works(kind: ReadinessK
         await peer.send_frames(b"goes")
 
         assert b"goes" == await rig.receive(other)
-        assert await is_quiet(rig)
+        assert await rig.is_quiet()
         assert 0 == muted.bytes_received
 
         rig.selector.unmute(muted)
@@ -106,7 +87,7 @@ async def test_staged_frames_of_a_muted_channel_wait_for_it(kind: ReadinessKind)
         assert b"1" == await rig.receive(channel)
         rig.selector.mute(channel)
 
-        assert await is_quiet(rig)
+        assert await rig.is_quiet()
 
         rig.selector.unmute(channel)
         parks = rig.readiness.parks
@@ -125,7 +106,7 @@ async def test_second_request_stays_in_the_socket_until_the_first_is_answered(
         rig.selector.mute(channel)
         await peer.send_frames(b"second")
 
-        assert await is_quiet(rig)
+        assert await rig.is_quiet()
         assert 9 == channel.bytes_received
         assert not channel.staged
 
@@ -147,7 +128,7 @@ async def test_poller_is_told_of_a_mute_only_when_data_comes_meanwhile(
 
         rig.selector.mute(channel)
         await peer.send_frames(b"a")
-        assert await is_quiet(rig)
+        assert await rig.is_quiet()
         assert [(channel.fd, 0)] == rig.readiness.modifications
         rig.selector.unmute(channel)
 
@@ -207,7 +188,7 @@ async def test_frames_before_the_end_are_delivered_one_by_one_and_the_end_once(
         peer.close()
 
         assert (payloads, CloseReason.PEER_CLOSED) == await drained(rig, channel)
-        assert await is_quiet(rig)
+        assert await rig.is_quiet()
 
 
 @pytest.mark.parametrize("count", [0, 3])
@@ -241,7 +222,7 @@ async def test_peer_that_sends_no_more_still_gets_its_answers(kind: ReadinessKin
         assert b"last" == await rig.receive(channel)
         rig.selector.mute(channel)
         peer.finish()
-        assert await is_quiet(rig)
+        assert await rig.is_quiet()
         assert channel.is_open
 
         rig.selector.send(channel, Send([frame(b"answer")]))
@@ -263,7 +244,7 @@ async def test_pause_reads_nothing_and_does_not_spin(kind: ReadinessKind) -> Non
     async with selecting(kind) as rig:
         channel, _ = await paused_with(rig, b"1", b"2")
 
-        assert await is_quiet(rig)
+        assert await rig.is_quiet()
         assert 0 == channel.bytes_received
 
         rig.selector.resume_reading()
@@ -278,7 +259,7 @@ async def test_pause_hands_out_no_staged_frame(kind: ReadinessKind) -> None:
         assert b"1" == await rig.receive(channel)
 
         rig.selector.pause_reading()
-        assert await is_quiet(rig)
+        assert await rig.is_quiet()
 
         rig.selector.resume_reading()
         assert b"2" == await rig.receive(channel)
@@ -292,7 +273,7 @@ async def test_sends_go_on_during_a_pause(kind: ReadinessKind) -> None:
         nursery.start_soon(peer.receive_frame)
 
         assert [channel] == (await rig.poll()).completed_sends
-        assert await is_quiet(rig)
+        assert await rig.is_quiet()
 
         rig.selector.resume_reading()
         assert b"waits" == await rig.receive(channel)
@@ -308,10 +289,10 @@ async def test_channel_unmuted_during_a_pause_stays_silent_until_its_end(
         rig.selector.mute(channel)
         rig.selector.pause_reading()
         await peer.send_frames(b"3")
-        assert await is_quiet(rig)
+        assert await rig.is_quiet()
 
         rig.selector.unmute(channel)
-        assert await is_quiet(rig)
+        assert await rig.is_quiet()
 
         rig.selector.resume_reading()
         assert b"2" == await rig.receive(channel)
@@ -321,11 +302,11 @@ async def test_channel_unmuted_during_a_pause_stays_silent_until_its_end(
 async def test_channel_muted_during_a_pause_stays_muted_after_it(kind: ReadinessKind) -> None:
     async with selecting(kind) as rig:
         channel, _ = await paused_with(rig, b"a")
-        assert await is_quiet(rig)
+        assert await rig.is_quiet()
         rig.selector.mute(channel)
 
         rig.selector.resume_reading()
-        assert await is_quiet(rig)
+        assert await rig.is_quiet()
 
         rig.selector.unmute(channel)
         assert b"a" == await rig.receive(channel)
@@ -337,7 +318,7 @@ async def test_channel_closed_during_a_pause_is_not_looked_at_after_it(
     async with selecting(kind) as rig:
         channel, _ = await paused_with(rig, b"a")
         other, _ = await paused_with(rig, b"b")
-        assert await is_quiet(rig)
+        assert await rig.is_quiet()
         rig.selector.close(channel)
 
         rig.selector.resume_reading()
@@ -349,7 +330,7 @@ async def test_end_of_a_stream_waits_for_the_end_of_the_pause(kind: ReadinessKin
     async with selecting(kind) as rig:
         channel, peer = await paused_with(rig, b"last")
         peer.finish()
-        assert await is_quiet(rig)
+        assert await rig.is_quiet()
         assert channel.is_open
 
         rig.selector.resume_reading()

@@ -360,6 +360,21 @@ async def test_full_processor_is_passed_over(kind: ReadinessKind) -> None:
             assert min(shares) >= CONNECTION_QUEUE_SIZE
 
 
+async def test_connection_that_waited_for_room_is_registered_without_another_event(
+    kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One more than the queue holds; and the loop parks as soon as it finds nothing."""
+    monkeypatch.setattr("trionet.net.selector.EMPTY_POLLS_BEFORE_PARK", 0)
+    async with serving(kind) as rig:
+        port = rig.server.endpoints[0].port
+        with ExitStack() as opened:
+            for _ in range(CONNECTION_QUEUE_SIZE + 1):
+                opened.enter_context(socket.create_connection((LOOPBACK, port), timeout=5))
+            await wait_all_tasks_blocked()
+
+            assert CONNECTION_QUEUE_SIZE + 1 == rig.server.statistics().connections
+
+
 async def test_socket_for_a_processor_that_has_ended_is_closed(kind: ReadinessKind) -> None:
     """KAFKA-2353: no connection is lost without being closed, on no path."""
     log = logging.LoggerAdapter(logging.getLogger("trionet.server"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
@@ -28,6 +30,44 @@ async def test_more_requests_than_one_wake_up_serves_are_all_served(
 
         for _ in peers:
             (await rig.receive(b"x")).respond(NO_OP)
+
+
+async def test_handler_takes_many_requests_in_one_pass_of_the_scheduler(
+    kind: ReadinessKind,
+) -> None:
+    """A pass costs ten times as much as taking a request."""
+    passes = 0
+    seen: Counter[int] = Counter()
+    gate = trio.Event()
+
+    async def count() -> None:
+        nonlocal passes
+        while True:
+            await trio.lowlevel.checkpoint()
+            passes += 1
+
+    async def handle(request: Request) -> Response:
+        if request.payload == b"first":
+            await gate.wait()
+        seen[passes] += 1
+        return NO_OP
+
+    async with serving(kind, handler=handle, num_io_threads=1) as rig:
+        first, *peers = [await rig.connect() for _ in range(REQUESTS_PER_WAKEUP_MAX + 10)]
+        await first.send_frames(b"first")
+        await wait_all_tasks_blocked()
+        for peer in peers:
+            peer.send_now(frame(b"x"))
+        await wait_all_tasks_blocked()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(count)
+            gate.set()
+            while seen.total() <= len(peers):
+                await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+
+    # The counting task may run before or after the handler in a pass: two passes can look like one.
+    assert max(seen.values()) >= REQUESTS_PER_WAKEUP_MAX
 
 
 async def test_handler_that_is_held_up_keeps_no_other_request_waiting(

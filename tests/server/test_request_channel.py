@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from support.serving import answer, serving
+from support.serving import answer, listener, serving
 from support.wire import Peer, frame
 from trionet.errors import LocalProtocolError
 from trionet.net.readiness import ReadinessKind
@@ -170,16 +170,67 @@ async def test_all_handlers_may_be_held_up_while_requests_wait(kind: ReadinessKi
 
 
 async def test_every_handler_is_used_when_requests_come_together(kind: ReadinessKind) -> None:
-    """One is woken a turn; each that is held up is followed by another."""
+    """One is woken a turn; each that is held up is followed by another, before the loop parks."""
     gate = Gate()
-    async with serving(kind, handler=gate, num_io_threads=5) as rig:
-        peers = [await rig.connect() for _ in range(5)]
-        for peer in peers:
-            await peer.send_frames(bytes(str(peer.port), "ascii"))
+    async with serving(kind, handler=gate, num_io_threads=12) as rig:
+        peers = [await rig.connect() for _ in range(12)]
+        await wait_all_tasks_blocked()
+        for number, peer in enumerate(peers):
+            peer.send_now(frame(b"%d" % number))
         await wait_all_tasks_blocked()
 
-        assert 5 == len(gate.waiting)
+        assert 12 == len(gate.waiting)
         gate.open()
+
+
+class Source:
+    """What a request channel knows of a processor; this one counts its wake-ups."""
+
+    def __init__(self) -> None:
+        self.endpoint = listener()
+        self.wakeups = 0
+
+    def enqueue_response(self, request: Request) -> None: ...
+
+    def process_new_responses(self) -> None: ...
+
+    def wakeup(self) -> None:
+        self.wakeups += 1
+
+
+async def test_all_who_wait_for_room_are_woken_once(kind: ReadinessKind) -> None:
+    """However often each has asked, since any of them may have found room by itself."""
+    async with serving(kind) as rig:
+        peer = await rig.connect()
+        await peer.send_frames(b"a")
+        request = await rig.receive(b"a")
+        channel = RequestChannel(2)
+        sources = [Source() for _ in range(3)]
+        assert channel.offer(request)
+        assert channel.offer(request)
+        assert not channel.offer(request)
+        for source in [*sources[:2], *sources[:2]]:
+            channel.wake_when_free(source)
+
+        channel.take()
+        assert [1, 1, 0] == [source.wakeups for source in sources]
+        channel.take()
+        assert [1, 1, 0] == [source.wakeups for source in sources]
+
+
+async def test_answers_can_be_sent_without_waiting_for_the_loop(kind: ReadinessKind) -> None:
+    """A handler does so when it has drained the queue: no other task runs in between."""
+    async with serving(kind) as rig:
+        peer = await rig.connect()
+        await peer.send_frames(b"a", b"b")
+        (await rig.receive(b"a")).respond(answer(b"now"))
+        assert 0 == rig.server.statistics().responses
+
+        rig.server.request_channel.send_responses()
+
+        assert 1 == rig.server.statistics().responses
+        assert b"now" == await peer.receive_frame()
+        await rig.receive(b"b")
 
 
 async def test_request_is_answered_once(kind: ReadinessKind) -> None:

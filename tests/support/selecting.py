@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from support.wire import Peer, tcp_pair
 from trionet.net.channel import Channel
@@ -103,6 +104,24 @@ class Selecting:
             result = await self.selector.poll()
             if not result.is_empty:
                 return result
+
+    async def is_quiet(self) -> bool:
+        """Whether the loop comes to rest in its one wait, and tells nothing.
+
+        A loop that spins never lets all tasks block: then the deadline ends the test.
+        """
+        results: list[PollResult] = []
+
+        async def poll() -> None:
+            results.append(await self.poll())
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(poll)
+            await wait_all_tasks_blocked(0.001)
+            polls = self.readiness.polls
+            await wait_all_tasks_blocked(0.001)
+            nursery.cancel_scope.cancel()
+        return not results and polls == self.readiness.polls
 
     async def receive(self, channel: Channel) -> Frame:
         """The next frame of this channel, when nothing else happens before it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
@@ -106,14 +107,10 @@ class Peer:
     async def receive_to_end(self) -> bytes:
         """Everything up to the end of the connection, be it an end of stream or a reset."""
         received = bytearray()
-        while True:
-            try:
-                data = await self._socket.recv(_READ_BYTES)
-            except ConnectionError:
-                return bytes(received)
-            if not data:
-                return bytes(received)
-            received += data
+        with contextlib.suppress(ConnectionError):
+            while data := await self._socket.recv(_READ_BYTES):
+                received += data
+        return bytes(received)
 
     def finish(self) -> None:
         """Send no more, but go on receiving (FIN)."""
