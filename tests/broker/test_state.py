@@ -130,7 +130,7 @@ async def test_a_creation_that_was_cut_short_is_completed_by_the_next_start(
         assert [b"a"] == values_of(await fetch(client, topic_id, partition=1))
 
 
-async def test_a_deletion_that_was_cut_short_is_completed_by_the_next_start(
+async def test_a_partition_that_no_topic_owns_is_set_aside_and_kept(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "trionet.broker")
@@ -151,7 +151,9 @@ async def test_a_deletion_that_was_cut_short_is_completed_by_the_next_start(
         assert [("other", 0)] == list(broker._state.folder.logs)
 
     assert ["other-0"] == [name for name in os.listdir(data) if name.endswith("-0")]
-    assert "removing t-0: no topic owns it" in caplog.text
+    [stray] = [name for name in os.listdir(data) if name.endswith("-stray")]
+    assert f"t-0: no topic owns it; it is kept as {stray} and not served" in caplog.text
+    assert b"a" in (data / stray / f"{0:020d}.log").read_bytes()
 
 
 @pytest.mark.parametrize("error", [OSError(5, "Input/output error"), PermissionError()])

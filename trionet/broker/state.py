@@ -230,7 +230,7 @@ class BrokerState:
             raise failure
 
     async def open_logs(self) -> None:
-        """Open what is in the folder, and finish creations and deletions that were cut short."""
+        """Open what is in the folder, finish creations that were cut short, set aside the rest."""
         topics = {topic.name: topic for topic in self.topics}
 
         def config_for(name: str) -> LogConfig:
@@ -241,12 +241,19 @@ class BrokerState:
             config_for,
             self.now_ms(),
             threads=self.config.integer("num.recovery.threads.per.data.dir"),
+            topic_id_for=lambda name: topics[name].id if name in topics else None,
         )
         for name, partition in list(self._logs):
             topic = topics.get(name)
             if topic is None or partition >= topic.partitions:
-                logger.info("removing %s-%d: no topic owns it", name, partition)
-                await self.folder.delete(name, partition)
+                folder = await self.folder.set_aside(name, partition)
+                logger.warning(
+                    "%s-%d: no topic owns it; it is kept as %s and not served. Remove that folder "
+                    "if nobody needs it",
+                    name,
+                    partition,
+                    folder,
+                )
         for topic in topics.values():
             await self._create_logs(topic)
 

@@ -167,6 +167,11 @@ def deleted_name(topic: str, partition: int) -> str:
     return f"{topic[: 255 - 50]}-{partition}.{uuid.uuid4().hex}-delete"
 
 
+def stray_name(topic: str, partition: int) -> str:
+    """What the folder of a partition without a topic is called; it is never removed."""
+    return f"{topic[: 255 - 50]}-{partition}.{uuid.uuid4().hex}-stray"
+
+
 def is_deleted_name(folder: str) -> bool:
     """Whether a folder waits for its removal."""
     return _DELETED.fullmatch(folder) is not None
