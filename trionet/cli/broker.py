@@ -71,10 +71,19 @@ def run(arguments: argparse.Namespace) -> int:
     _raise_descriptor_limit()
     try:
         trio.run(_serve, settings)
-    except (TrionetError, OSError) as error:
+    except OSError as error:
+        print(f"trionet broker: {_sentence(error)}", file=sys.stderr)
+        return 1
+    except TrionetError as error:
         print(f"trionet broker: {error}", file=sys.stderr)
         return 2 if isinstance(error, ValueError) else 1
     return 0
+
+
+def _sentence(error: OSError) -> str:
+    """An error of the system without its number, and with what it is about."""
+    about = f": {error.filename}" if error.filename else ""
+    return f"{error.strerror or error}{about}"
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, object]:
@@ -87,6 +96,12 @@ def _settings(arguments: argparse.Namespace) -> dict[str, object]:
             raise ValueError(f"--set {text}: must have the form KEY=VALUE")
         settings[key.strip()] = value.strip()
     if arguments.listen is not None:
+        _, colon, port = arguments.listen.rpartition(":")
+        if not colon or not port.isdigit():
+            raise ValueError(
+                f"--listen {arguments.listen}: must have the form HOST:PORT, as in "
+                f"{DEFAULT_LISTEN}; [::1]:9092 for IPv6; port 0 takes a free one"
+            )
         settings["listeners"] = f"PLAINTEXT://{arguments.listen}"
     settings.setdefault("listeners", f"PLAINTEXT://{DEFAULT_LISTEN}")
     if arguments.memory:

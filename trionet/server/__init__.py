@@ -5,16 +5,23 @@ It serves any length-prefixed request/response protocol and does not know which 
 
 from __future__ import annotations
 
+from ..net.close_reason import CloseReason
+from ..net.endpoint import Endpoint
+from ..net.transmission import FileRange, Send
 from .request_channel import NO_OP, CloseConnection, NoOp, Request, RequestChannel, Response
 from .socket_server import ServerConfig, ServerStatistics, SocketServer
 
 __all__ = [
     "NO_OP",
     "CloseConnection",
+    "CloseReason",
+    "Endpoint",
+    "FileRange",
     "NoOp",
     "Request",
     "RequestChannel",
     "Response",
+    "Send",
     "ServerConfig",
     "ServerStatistics",
     "SocketServer",
