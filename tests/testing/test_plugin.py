@@ -1,0 +1,104 @@
+"""The fixture, in a pytest of its own: as it is in a program that has trionet installed."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# A Kafka client of five lines: nothing of ours is needed to use the fixture.
+TESTS = r"""
+import asyncio
+import socket
+
+import pytest
+import trio
+
+REQUEST = b"\0\0\0\x0b" + b"\0\x12\0\0\0\0\0\1\0\1t"  # ApiVersions version 0 of client "t"
+addresses = []
+
+
+@pytest.fixture(autouse=True)
+def remember(trionet_broker):
+    addresses.append((trionet_broker.bootstrap_servers, trionet_broker.cluster_id))
+    yield
+    host, port = addresses[-1][0].split(":")
+    socket.create_connection((host, int(port))).close()
+
+
+def address(broker):
+    host, port = broker.bootstrap_servers.split(":")
+    return host, int(port)
+
+
+def test_sync(trionet_broker):
+    with socket.create_connection(address(trionet_broker)) as sock:
+        sock.sendall(REQUEST)
+        assert sock.recv(10, socket.MSG_WAITALL)[4:] == b"\0\0\0\1\0\0"
+
+
+def test_asyncio(trionet_broker):
+    async def ask():
+        reader, writer = await asyncio.open_connection(*address(trionet_broker))
+        writer.write(REQUEST)
+        answer = await reader.readexactly(10)
+        writer.close()
+        await writer.wait_closed()
+        return answer
+
+    assert asyncio.run(ask())[4:] == b"\0\0\0\1\0\0"
+
+
+@pytest.mark.trio
+async def test_trio(trionet_broker):
+    async with await trio.open_tcp_stream(*address(trionet_broker)) as stream:
+        await stream.send_all(REQUEST)
+        assert (await stream.receive_some(10))[4:] == b"\0\0\0\1\0\0"
+
+
+def test_each_test_has_a_fresh_one(trionet_broker):
+    assert len(set(addresses)) == len(addresses) == 4
+"""
+
+
+@pytest.fixture
+def program(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A program with tests, in a folder of its own."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    pytester.makepyfile(TESTS)
+    return pytester
+
+
+def test_sync_asyncio_and_trio_tests_each_get_a_fresh_broker(
+    program: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    plugins = ["-p", "trionet.testing.plugin", "-p", "pytest_trio.plugin"]
+
+    result = program.runpytest_subprocess(*plugins, "-W", "error")
+
+    result.assert_outcomes(passed=4)
+
+
+def test_the_fixture_explains_itself(
+    program: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+    result = program.runpytest_subprocess("-p", "trionet.testing.plugin", "--fixtures", "-q")
+
+    result.stdout.fnmatch_lines(["*trionet_broker*", "*A running broker, fresh for this test*"])
+
+
+def test_an_installed_trionet_brings_the_fixture_along(program: pytest.Pytester) -> None:
+    if not [entry for entry in entry_points(group="pytest11") if entry.name == "trionet"]:
+        pytest.skip("trionet is not installed here, it is only on the path")
+
+    result = program.runpytest_subprocess("-k", "sync and not asyncio")
+
+    result.assert_outcomes(passed=1, deselected=3)
