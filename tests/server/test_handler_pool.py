@@ -9,7 +9,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from support.serving import answer, serving
-from support.wire import frame
+from support.wire import frame, open_sockets
 from trionet.net.close_reason import CloseReason
 from trionet.net.readiness import ReadinessKind
 from trionet.server import NO_OP, Request, Response
@@ -38,7 +38,7 @@ async def test_handler_takes_many_requests_in_one_pass_of_the_scheduler(
     """A pass costs ten times as much as taking a request."""
     passes = 0
     seen: Counter[int] = Counter()
-    gate = trio.Event()
+    gate, all_handled = trio.Event(), trio.Event()
 
     async def count() -> None:
         nonlocal passes
@@ -50,6 +50,8 @@ async def test_handler_takes_many_requests_in_one_pass_of_the_scheduler(
         if request.payload == b"first":
             await gate.wait()
         seen[passes] += 1
+        if seen.total() == REQUESTS_PER_WAKEUP_MAX + 10:
+            all_handled.set()
         return NO_OP
 
     async with serving(kind, handler=handle, num_io_threads=1) as rig:
@@ -62,8 +64,7 @@ async def test_handler_takes_many_requests_in_one_pass_of_the_scheduler(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(count)
             gate.set()
-            while seen.total() <= len(peers):
-                await trio.lowlevel.checkpoint()
+            await all_handled.wait()
             nursery.cancel_scope.cancel()
 
     # The counting task may run before or after the handler in a pass: two passes can look like one.
@@ -154,6 +155,27 @@ async def test_handler_that_raises_closes_its_connection(
         assert {CloseReason.ERROR: 2} == rig.reasons()
         assert 3 == rig.server.statistics().requests
         assert 2 == caplog.text.count("unexpected error while handling a request of ")
+
+
+class Fatal(BaseException):
+    """What no boundary may swallow, as KeyboardInterrupt."""
+
+
+async def test_fatal_error_in_a_handler_ends_the_server(kind: ReadinessKind) -> None:
+    """P52: everything is closed, and the error travels up."""
+    before = open_sockets()
+
+    async def handle(request: Request) -> Response:
+        raise Fatal
+
+    with pytest.RaisesGroup(Fatal, flatten_subgroups=True):
+        async with serving(kind, handler=handle) as rig:
+            peer = await rig.connect()
+            await peer.send_frames(b"a")
+            await trio.sleep_forever()
+
+    assert before == open_sockets()
+    assert {CloseReason.SERVER_SHUTDOWN: 1} == rig.reasons()
 
 
 async def test_handler_that_raises_after_its_answer_has_answered(

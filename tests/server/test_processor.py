@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -296,6 +297,23 @@ async def test_handler_may_close_the_connection_instead_of_answering(
         assert b"" == await peer.receive_to_end()
         assert await is_at_rest(rig)
         assert {reason: 1} == rig.reasons()
+
+
+async def test_request_is_not_kept_when_it_has_been_answered(kind: ReadinessKind) -> None:
+    """A parked loop and idle handlers hold no buffer of the last request."""
+    async with serving(kind) as rig:
+        peer = await rig.connect()
+        await peer.send_frames(bytes(MEGABYTE))
+        request = await rig.requests.receive()
+        request.respond(answer(b"a"))
+        payload = request.payload
+        del request
+        assert b"a" == await peer.receive_frame()
+        await wait_all_tasks_blocked()
+
+        references = sys.getrefcount(payload)
+
+    assert 2 == references  # the name above, and the argument
 
 
 async def test_statistics_count_what_happened(kind: ReadinessKind) -> None:
