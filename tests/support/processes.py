@@ -32,26 +32,28 @@ def running(
     core: int | None = None,
     env: Mapping[str, str] | None = None,
     stop_seconds: float = 10,
+    stderr: Path | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A child process, asked to end (SIGTERM) and reaped when the block is left, however that is.
 
     It is killed if it has not ended `stop_seconds` later. Its stdin and stdout are pipes; what it
-    wrote to stderr is added to an exception that leaves the block. `env` adds to the environment.
+    wrote to stderr is added to an exception that leaves the block, and stays in the file `stderr`
+    if there is one. `env` adds to the environment.
     """
-    with tempfile.TemporaryFile() as stderr:
+    with tempfile.TemporaryFile() if stderr is None else stderr.open("w+b") as errors:
         with pinned_to(core):
             process = subprocess.Popen(
                 list(command),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=stderr,
+                stderr=errors,
                 env={**os.environ, **(env or {})},
                 start_new_session=True,  # Ctrl-C reaches the tests, which then end the child
             )
         try:
             yield process
         except BaseException as error:
-            error.add_note(f"{Path(command[0]).name} wrote to stderr:\n{_tail(stderr)}")
+            error.add_note(f"{Path(command[0]).name} wrote to stderr:\n{_tail(errors)}")
             raise
         finally:
             stop(process, stop_seconds)
