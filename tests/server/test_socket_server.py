@@ -11,21 +11,12 @@ from trio.testing import wait_all_tasks_blocked
 
 from support.selecting import CountingReadiness
 from support.serving import Serving, answer, echo, listener, serving
-from support.wire import LOOPBACK, Peer, frame, open_sockets
+from support.wire import LOOPBACK, Peer, frame, listens_on, open_sockets
 from trionet.net.close_reason import CloseReason
-from trionet.net.endpoint import Endpoint
 from trionet.net.readiness import ReadinessKind
 from trionet.server import NO_OP, Request, Response, ServerConfig, SocketServer
 
 MEGABYTE = 1024 * 1024
-
-
-async def can_connect(endpoint: Endpoint) -> bool:
-    try:
-        (await Peer.connect(endpoint.port)).close()
-    except OSError:
-        return False
-    return True
 
 
 async def test_started_means_that_connections_are_served(kind: ReadinessKind) -> None:
@@ -114,7 +105,7 @@ async def test_stop_before_the_start_ends_the_server_as_soon_as_it_starts(
             nursery.start_soon(server.run)
 
     assert before == open_sockets()
-    assert not await can_connect(server.endpoints[0])
+    assert not listens_on(server.endpoints[0].port)
 
 
 async def test_stop_closes_connections_and_listening_sockets(kind: ReadinessKind) -> None:
@@ -122,13 +113,14 @@ async def test_stop_closes_connections_and_listening_sockets(kind: ReadinessKind
     async with serving(kind, listeners=2) as rig:
         peers = [await rig.connect(number) for number in (0, 1, 0)]
         await rig.exchange(peers[0], b"a")
+        assert all(listens_on(endpoint.port) for endpoint in rig.server.endpoints)
 
         await rig.server.stop()
 
         for peer in peers:
             assert b"" == await peer.receive_to_end()
         for endpoint in rig.server.endpoints:
-            assert not await can_connect(endpoint)
+            assert not listens_on(endpoint.port)
         assert {CloseReason.SERVER_SHUTDOWN: 3} == rig.reasons()
         assert 0 == rig.server.statistics().connections
 
@@ -160,7 +152,7 @@ async def test_owed_answer_leaves_before_the_connection_closes(kind: ReadinessKi
         await peer.send_frames(b"a")
         request = await rig.receive(b"a")
         await stopping(rig, nursery)
-        assert not await can_connect(rig.server.endpoints[0])
+        assert not listens_on(rig.server.endpoints[0].port)
         assert 2 == rig.server.statistics().connections
 
         request.respond(answer(b"owed"))
@@ -287,7 +279,7 @@ async def test_server_goes_on_stopping_when_the_wait_for_it_is_cancelled(
         with trio.move_on_after(0):
             await rig.server.stop()
         await wait_all_tasks_blocked()
-        assert not await can_connect(rig.server.endpoints[0])
+        assert not listens_on(rig.server.endpoints[0].port)
 
         request.respond(answer(b"owed"))
 

@@ -147,3 +147,15 @@ def open_sockets() -> set[str]:
         if target.startswith(("socket:", "anon_inode:[eventpoll]")):
             found.add(f"{number} {target}")
     return found
+
+
+def listens_on(port: int) -> bool:
+    """Whether this process listens on a port; another one may take it as soon as it is free."""
+    ours = {name.rpartition("[")[2].rstrip("]") for name in open_sockets()}
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with open(table, encoding="ascii") as lines:
+            for columns in map(str.split, lines):
+                is_listening = columns[3] == "0A"
+                if is_listening and columns[1].endswith(f":{port:04X}") and columns[9] in ours:
+                    return True
+    return False
