@@ -315,11 +315,13 @@ async def test_channel_muted_during_a_pause_stays_muted_after_it(kind: Readiness
 async def test_channel_closed_during_a_pause_is_not_looked_at_after_it(
     kind: ReadinessKind,
 ) -> None:
+    """KAFKA-6185: it is in no collection any more, however long the pause lasts."""
     async with selecting(kind) as rig:
         channel, _ = await paused_with(rig, b"a")
         other, _ = await paused_with(rig, b"b")
         assert await rig.is_quiet()
         rig.selector.close(channel)
+        assert [other] == list(rig.selector._paused_reads)
 
         rig.selector.resume_reading()
 

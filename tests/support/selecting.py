@@ -154,3 +154,4 @@ async def selecting(kind: ReadinessKind) -> AsyncIterator[Selecting]:
             assert 0 == len(selector)
             assert not selector._by_fd
             assert not selector._with_staged
+            assert not selector._paused_reads

@@ -77,7 +77,7 @@ class Selector:
         self._empty_polls = 0
         self._is_woken = False
         self._is_paused = False
-        self._paused_reads: list[Channel] = []
+        self._paused_reads: dict[Channel, None] = {}
         self._bytes_received_by_closed = 0
         self._bytes_sent_by_closed = 0
 
@@ -162,9 +162,9 @@ class Selector:
 
     def resume_reading(self) -> None:
         self._is_paused = False
-        paused, self._paused_reads = self._paused_reads, []
+        paused, self._paused_reads = self._paused_reads, {}
         for channel in paused:
-            if channel.is_open and not channel.is_muted:
+            if not channel.is_muted:
                 try:
                     self._watch(channel, channel.interest | READ)
                 except Exception as error:  # boundary: one channel's step
@@ -289,7 +289,7 @@ class Selector:
             self._disconnect(channel, CloseReason.PEER_RESET, "while no read was due")
             return
         if self._is_paused:
-            self._paused_reads.append(channel)
+            self._paused_reads[channel] = None
         self._watch(channel, channel.interest & ~READ)
 
     def _write(self, channel: Channel) -> None:
@@ -329,6 +329,7 @@ class Selector:
         self._bytes_received_by_closed += channel.bytes_received
         self._bytes_sent_by_closed += channel.bytes_sent
         self._with_staged.pop(channel, None)
+        self._paused_reads.pop(channel, None)
         del self._by_id[channel.id]
         del self._by_fd[channel.fd]
         try:
