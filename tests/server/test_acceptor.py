@@ -112,6 +112,17 @@ def test_address_of_another_machine_is_an_error() -> None:
     assert errno.EADDRNOTAVAIL == caught.value.errno
 
 
+@pytest.mark.parametrize(("platform", "reuse"), [("linux", 1), ("win32", 0)])
+def test_port_can_be_taken_again_at_once_but_not_shared(
+    monkeypatch: pytest.MonkeyPatch, platform: str, reuse: int
+) -> None:
+    """KAFKA-14908: what allows the one on POSIX would allow the other on Windows."""
+    monkeypatch.setattr("trionet.server.acceptor.sys.platform", platform)
+
+    with bound(listener()) as sock:
+        assert reuse == sock.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)
+
+
 def test_as_many_connections_as_the_backlog_wait_without_an_acceptor() -> None:
     """P55."""
     with bound(listener(), backlog=128) as sock, ExitStack() as opened:

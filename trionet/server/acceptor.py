@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import logging
 import socket
+import sys
 
 import trio
 
@@ -39,7 +40,8 @@ def bind(endpoint: Endpoint, *, backlog: int, receive_buffer_bytes: int) -> sock
     family = socket.AF_INET6 if is_ipv6 else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform != "win32":  # where it would let a second server take the port
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if not host else 1)
         if receive_buffer_bytes != -1:
