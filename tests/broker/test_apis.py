@@ -132,7 +132,6 @@ async def test_api_versions_of_an_unknown_version_is_answered_as_version_0(
         pytest.param(header(METADATA, 1), id="no-body"),
         pytest.param(header(METADATA, 1) + struct.pack(">i", 2**31 - 1), id="array-too-long"),
         pytest.param(header(METADATA, 1) + struct.pack(">i", -2), id="array-of-minus-2"),
-        pytest.param(header(METADATA, 1) + bytes(4) + b"x", id="byte-behind-the-body"),
         pytest.param(header(DESCRIBE_CLUSTER, 0), id="no-tags-in-the-header"),
         pytest.param(header(DESCRIBE_CLUSTER, 0) + b"\x00\x00", id="no-tags-in-the-body"),
         pytest.param(header(DESCRIBE_CLUSTER, 0) + b"\xff" * 20, id="endless-varint"),

@@ -1,4 +1,4 @@
-"""Cancelling a broker at any moment loses nothing that was acknowledged and leaves nothing behind."""
+"""A broker cancelled at any moment loses nothing acknowledged and leaves nothing behind."""
 
 from __future__ import annotations
 
