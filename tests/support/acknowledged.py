@@ -69,10 +69,13 @@ class Producer:
                 await self._produce(client)
 
     async def _produce(self, client: Client) -> None:
+        port: int = client.stream.socket.getsockname()[1]
+        answered = 0  # which is also the correlation id of the newest answer
         if self.is_idempotent and self._id < 0:
             given = await client.call(InitProducerIdRequest(transactional_id=None), 4)
             assert 0 == given.error_code
             self._id = given.producer_id
+            answered = 1
         if not self.is_idempotent:
             self._unanswered.clear()
         for sent in self._unanswered:
@@ -85,6 +88,8 @@ class Producer:
             sent = self._unanswered.popleft()
             [[answer]] = [topic.partition_responses for topic in response.responses]
             assert 0 == answer.error_code, answer
+            answered += 1
+            self._ledger.answers[port, answered] = sent, answer.base_offset
             self._ledger.acknowledge(sent, answer.base_offset)
 
     async def _send(self, client: Client, sent: Sent) -> None:
@@ -112,9 +117,15 @@ class Producer:
 
 
 class Ledger:
-    """What was acknowledged, by partition and offset."""
+    """What was acknowledged.
+
+    Attributes:
+        acknowledged: by partition and offset.
+        answers: the batch and its first offset, by the port and correlation id of the answer.
+    """
 
     def __init__(self) -> None:
+        self.answers: dict[tuple[int, int], tuple[Sent, int]] = {}
         self.acknowledged: list[dict[int, bytes]] = [{} for _ in range(PARTITIONS)]
         self._missing = 0
         self._reached: Callable[[], None] = lambda: None
