@@ -61,16 +61,19 @@ class Fuzz:
     async def _send(self, peer: Peer, data: bytes) -> None:
         is_answered = False
         with trio.move_on_after(PATIENCE_SECONDS):
-            try:
-                await peer.send(data)
-                while not is_answered:
-                    answer = await peer.receive_frame()
-                    is_answered = answer[:4] == LAST_CORRELATION_ID.to_bytes(4, "big")
-            except (EOFError, OSError):
-                pass  # it was told to go
+            is_answered = await self._is_last_answered(peer, data)
         self.answered += is_answered
         if not is_answered or self._chance.random() < 0.9:
             peer.reset()  # it also leaves the port free at once
+
+    async def _is_last_answered(self, peer: Peer, data: bytes) -> bool:
+        try:
+            await peer.send(data)
+            while (await peer.receive_frame())[:4] != LAST_CORRELATION_ID.to_bytes(4, "big"):
+                pass
+        except (EOFError, OSError):
+            return False  # it was told to go
+        return True
 
 
 class Worker:
