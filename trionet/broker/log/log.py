@@ -270,9 +270,10 @@ class Log:
                 f"{self.end_offset}",
             )
         segments = self._segments
-        is_new = offset >= segments.active.base_offset
+        active = segments.active  # once: in a thread, the log may roll meanwhile
+        is_new = offset >= active.base_offset
         read = reading.read_range(
-            [segments.active] if is_new else segments.all,
+            [active] if is_new else segments.all,
             offset,
             max_bytes,
             up_to,

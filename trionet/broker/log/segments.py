@@ -68,9 +68,12 @@ class Segments:
 
     def release_idle(self) -> None:
         """Close the old segments that are not among those used last. Thread-safe."""
-        active, loaded = self.active, self._loaded
-        for segment in self.all:
-            if segment is not active and segment.is_loaded and segment not in loaded:
+        # One look at the list: the log may go on with a new segment at any moment, and the last
+        # one of the list, which grew when it was taken, is not idle then either.
+        segments = self.all
+        loaded = self._loaded
+        for segment in segments[:-1]:
+            if segment.is_loaded and segment not in loaded:
                 segment.release()
 
     def _keep_loaded(self, segment: Segment) -> None:
