@@ -109,6 +109,27 @@ async def test_retention_removes_what_is_older_than_a_week(clock: MockClock) -> 
         await until(lambda: log_of(broker).start_offset == 2)
 
 
+async def test_retention_that_fails_does_not_say_that_it_moved_anything(
+    clock: MockClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "trionet.broker")
+    settings: dict[str, object] = {
+        "log.dirs": str(tmp_path / "data"),
+        "log.retention.check.interval.ms": 1000,
+    }
+    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+        await create_topic(client, "t")
+        await append(client, b"of 2023")
+        # Without its folder no new segment can be made, and the active one has to stay.
+        (tmp_path / "data" / "t-0").rename(tmp_path / "elsewhere")
+
+        await until(lambda: "t-0: no new segment can be made" in caplog.text)
+        (tmp_path / "elsewhere").rename(tmp_path / "data" / "t-0")
+        assert "moved the start offset" not in caplog.text
+
+        await until(lambda: "t-0: retention moved the start offset from 0 to 1" in caplog.text)
+
+
 async def test_idle_producers_are_forgotten(clock: MockClock) -> None:
     settings: dict[str, object] = {
         "producer.id.expiration.ms": 1000,

@@ -69,13 +69,14 @@ async def _apply_retention(broker: BrokerState) -> None:
         if due is not None:
             before = log.start_offset
             await _guarded(log, log.delete_before(due))
-            logger.info(
-                "%s-%d: retention moved the start offset from %d to %d",
-                log.topic,
-                log.partition,
-                before,
-                log.start_offset,
-            )
+            if log.start_offset > before:
+                logger.info(
+                    "%s-%d: retention moved the start offset from %d to %d",
+                    log.topic,
+                    log.partition,
+                    before,
+                    log.start_offset,
+                )
 
 
 async def _expire_producers(broker: BrokerState) -> None:
