@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from support.ranges import RangedFile
 from trionet.errors import LocalProtocolError
-from trionet.net.transmission import GATHER_BUFFERS_MAX, Buffer, Chunk, FileRange, Send
+from trionet.net.transmission import (
+    GATHER_BUFFERS_MAX,
+    WRITE_BYTES_MAX,
+    Buffer,
+    Chunk,
+    FileRange,
+    Send,
+)
 
 
 class LimitedTransport:
@@ -123,7 +130,26 @@ def test_file_range_between_buffers_is_sent_in_its_place(alphabet: RangedFile) -
     Send([b"<", FileRange(alphabet, 2, 3), b">"]).write_to(transport)
 
     assert b"<cde>" == bytes(transport.taken)
-    assert ["write_gathered", "send_file", "write"] == transport.calls
+    assert ["write", "send_file", "write"] == transport.calls
+
+
+def test_one_write_takes_no_more_of_a_large_send_than_its_share(tmp_path: Path) -> None:
+    """A peer that reads as fast as we write must not hold the loop for a whole large response."""
+    large = RangedFile.holding(tmp_path, b"x" * (WRITE_BYTES_MAX + 10))
+    transport = LimitedTransport(*[10 * WRITE_BYTES_MAX] * 9)
+    sends: list[list[Chunk]] = [
+        [FileRange(large, 0, WRITE_BYTES_MAX + 10)],
+        [b"<", FileRange(large, 0, WRITE_BYTES_MAX + 10)],
+        [bytearray(WRITE_BYTES_MAX + 10)],
+        [b"<", bytes(WRITE_BYTES_MAX), b"y" * 10],
+    ]
+    for chunks in sends:
+        send = Send(chunks)
+        size = send.size
+
+        assert WRITE_BYTES_MAX == send.write_to(transport)
+        assert size - WRITE_BYTES_MAX == send.write_to(transport)
+        assert send.is_complete
 
 
 def test_file_range_sent_in_part_continues_where_it_stopped(alphabet: RangedFile) -> None:

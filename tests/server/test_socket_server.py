@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from contextlib import ExitStack
 
 import pytest
@@ -408,3 +409,17 @@ async def test_server_that_was_stopped_stays_stopped(kind: ReadinessKind) -> Non
             await nursery.start(server.run)
             await server.stop()
         await server.run()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ServerConfig(num_network_threads=0),
+        lambda: ServerConfig(num_io_threads=0),
+        lambda: ServerConfig(queued_max_requests=0),
+        lambda: ServerConfig(socket_request_max_bytes=0),
+    ],
+)
+def test_a_limit_that_would_serve_nobody_is_refused(make: Callable[[], ServerConfig]) -> None:
+    with pytest.raises(ValueError, match="must be >= 1"):
+        make()

@@ -15,6 +15,9 @@ Buffer = bytes | bytearray | memoryview
 
 # One gathering write takes at most this many buffers (IOV_MAX is 1024 on Linux and macOS).
 GATHER_BUFFERS_MAX = 512
+# How much of a Send is written in one go. A peer that reads as fast as we write would otherwise
+# hold the loop for as long as its response is large.
+WRITE_BYTES_MAX = 1024 * 1024 + 64 * 1024
 
 
 class RangeFile(Protocol):
@@ -118,30 +121,37 @@ class Send:
         before = self.remaining
         if not before:
             raise LocalProtocolError("this Send is complete; it cannot be written again")
+        budget = WRITE_BYTES_MAX
         try:
-            while self.remaining:
-                chunk = self._chunks[0]
-                if isinstance(chunk, FileRange):
-                    offered, written = len(chunk), transport.send_file(chunk)
-                elif len(self._chunks) == 1:
-                    # Nearly every response: one small bytes object that the socket takes whole.
-                    offered, written = len(chunk), transport.write(chunk)
-                else:
-                    buffers = self._leading_buffers()
-                    offered, written = sum(map(len, buffers)), transport.write_gathered(buffers)
+            while self.remaining and budget > 0:
+                offered, written = self._write_first(transport, budget)
                 self._advance(written)
+                budget -= written
                 if written < offered:
                     break
         except BlockingIOError:
             pass  # the socket is full; the rest waits for it to become writable
         return before - self.remaining
 
-    def _leading_buffers(self) -> list[Buffer]:
+    def _write_first(self, transport: WritableTransport, budget: int) -> tuple[int, int]:
+        """Offer the transport what comes first, in one call; how much that was, how much it took."""
+        chunk = self._chunks[0]
+        if isinstance(chunk, FileRange):
+            if len(chunk) > budget:
+                chunk = FileRange(chunk.file, chunk.offset, budget)
+            return len(chunk), transport.send_file(chunk)
+        buffers = self._leading_buffers(budget)
+        if len(buffers) == 1:
+            return len(buffers[0]), transport.write(buffers[0])
+        return sum(map(len, buffers)), transport.write_gathered(buffers)
+
+    def _leading_buffers(self, budget: int) -> list[Buffer]:
         buffers: list[Buffer] = []
         for chunk in self._chunks[:GATHER_BUFFERS_MAX]:
-            if isinstance(chunk, FileRange):
+            if isinstance(chunk, FileRange) or budget <= 0:
                 break
-            buffers.append(chunk)
+            buffers.append(chunk if len(chunk) <= budget else memoryview(chunk)[:budget])
+            budget -= len(chunk)
         return buffers
 
     def _advance(self, written: int) -> None:

@@ -97,7 +97,7 @@ class Acceptor:
                     self.accepted += 1
                     try:
                         await self._hand_over(sock)
-                    except BaseException:  # cancelled, or the processor has ended
+                    except BaseException:  # cancelled
                         sock.close()
                         raise
 

@@ -30,6 +30,8 @@ from .request_channel import CloseConnection, NoOp, Request, RequestChannel
 # (KIP-402).
 CONNECTION_QUEUE_SIZE = 20
 _INDEX_MAX = 2**31 - 1
+# What queueing a connection raises when the processor has ended.
+_ENDED = (trio.ClosedResourceError, trio.BrokenResourceError)
 
 
 class Processor:
@@ -102,13 +104,20 @@ class Processor:
             self._new_connections.send_nowait(sock)
         except trio.WouldBlock:
             return False
+        except _ENDED:
+            sock.close()  # the server is stopping, and this processor was the first to hear of it
+            return True
         self._handed_over += 1
         self.wakeup()
         return True
 
     async def accept_connection(self, sock: socket.socket) -> None:
         """Queue an accepted socket, waiting for room; cancelled, the socket is the caller's."""
-        await self._new_connections.send(sock)
+        try:
+            await self._new_connections.send(sock)
+        except _ENDED:
+            sock.close()
+            return
         self._handed_over += 1
         self.wakeup()
 

@@ -42,13 +42,16 @@ class ServerConfig:
         socket_receive_buffer_bytes: -1 leaves the system's default.
         socket_listen_backlog_size: connections that the kernel keeps before they are accepted.
         readiness: which readiness backend to use; None takes the best of this system.
+
+    Raises:
+        ValueError: a number is below its limit.
     """
 
     node_id: int = 0
-    num_network_threads: int = 3
-    num_io_threads: int = 8
-    queued_max_requests: int = 500
-    socket_request_max_bytes: int = 104857600
+    num_network_threads: int = attrs.field(default=3, validator=attrs.validators.ge(1))
+    num_io_threads: int = attrs.field(default=8, validator=attrs.validators.ge(1))
+    queued_max_requests: int = attrs.field(default=500, validator=attrs.validators.ge(1))
+    socket_request_max_bytes: int = attrs.field(default=104857600, validator=attrs.validators.ge(1))
     socket_send_buffer_bytes: int = 102400
     socket_receive_buffer_bytes: int = 102400
     socket_listen_backlog_size: int = 50

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import struct
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +17,6 @@ from support.calls import (
     values_of,
 )
 from support.client import Client, connect
-from support.small_disk import small_disk
 from trionet import Broker, open_broker
 from trionet.net.close_reason import CloseReason
 from trionet.protocol import error_codes
@@ -419,62 +417,3 @@ async def test_a_repetition_inside_one_field_is_not_stored_twice(client: Client)
     assert (0, 0) == (answer.error_code, answer.base_offset)
     assert (0, 0) == (again.error_code, again.base_offset)
     assert 2 == (await fetch(client, "t")).high_watermark
-
-
-# Durability.
-
-
-async def test_with_flush_messages_1_an_acknowledged_record_is_on_the_disk(
-    tmp_path: Path,
-) -> None:
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as client,
-    ):
-        await create_topic(client, "t", flush_messages=1)
-        log = broker._state.folder.logs["t", 0]
-
-        answer = await produce(client, "t", batch(b"a", b"b"))
-
-        assert (0, 2, 2) == (answer.error_code, log.recovery_point, log.high_watermark)
-
-
-async def test_with_flush_messages_1_a_repetition_is_answered_once_the_first_is_on_the_disk(
-    tmp_path: Path,
-) -> None:
-    async with (
-        open_broker(log_dirs=str(tmp_path)) as broker,
-        connect(broker.bootstrap_servers) as one,
-        connect(broker.bootstrap_servers) as other,
-    ):
-        await create_topic(one, "t", flush_messages=1)
-        log = broker._state.folder.logs["t", 0]
-
-        await one.send(produce_request("t", numbered(0)), 9)
-        answer = await produce(other, "t", numbered(0))
-
-        assert (0, 0, 1) == (answer.error_code, answer.base_offset, log.recovery_point)
-
-
-async def test_a_full_disk_is_a_storage_error_and_no_loss(tmp_path: Path) -> None:
-    with small_disk(tmp_path, 4 * 1024 * 1024) as disk:
-        async with (
-            open_broker(log_dirs=str(tmp_path)) as broker,
-            connect(broker.bootstrap_servers) as client,
-        ):
-            await create_topic(client, "t")
-            await produce(client, "t", batch(b"before"))
-            disk.fill()
-            refused = await produce(client, "t", batch(b"x" * 100_000))
-            meanwhile = values_of(await fetch(client, "t"))
-            disk.give_back()
-            after = await produce(client, "t", batch(b"after"))
-
-            assert error_codes.KAFKA_STORAGE_ERROR == refused.error_code
-            assert [b"before"] == meanwhile
-            assert (0, 1) == (after.error_code, after.base_offset)
-        async with (
-            open_broker(log_dirs=str(tmp_path)) as broker,
-            connect(broker.bootstrap_servers) as client,
-        ):
-            assert [b"before", b"after"] == values_of(await fetch(client, "t"))

@@ -126,27 +126,30 @@ class _Fetch:
             try:
                 log = self._broker.find_log(*partition.key)
                 self._check(partition)
-                self._read(partition, log, data)
+                with storage_errors():
+                    self._read(partition, log, data)
             except ApiError as error:
                 self._refuse(partition, error.error_code)
 
     async def read_cold_partitions(self) -> None:
         """Read in a thread what is not in the page cache, so that the loop never waits for it."""
         for partition, log in self.cold_partitions:
-            limit = self._limit(partition)
+            data = self._answers[partition]
+            # What the answer says of the log and what it holds of it are of the same moment.
+            self._describe(log, data)
             try:
                 with storage_errors():
                     read = await trio.to_thread.run_sync(
                         log.read_warm,
                         partition.fetch_offset,
-                        limit,
+                        self._limit(partition),
                         not self._bytes,
-                        self._up_to(log),
+                        self._up_to(data),
                     )
             except ApiError as error:
                 self._refuse(partition, error.error_code)
                 continue
-            self._answers[partition].records = read.records
+            data.records = read.records
             self._bytes += len(read.records)
 
     def _refuse(self, partition: FetchedPartition, error_code: int) -> None:
@@ -169,11 +172,14 @@ class _Fetch:
         if partition.current_leader_epoch > 0:
             raise ApiError(error_codes.UNKNOWN_LEADER_EPOCH, "the leader epoch is 0")
 
-    def _read(self, partition: FetchedPartition, log: Log, data: PartitionData) -> None:
+    def _describe(self, log: Log, data: PartitionData) -> None:
         data.high_watermark = log.high_watermark
         data.last_stable_offset = log.last_stable_offset
         data.log_start_offset = log.start_offset
         data.aborted_transactions = [] if self._request.isolation_level == READ_COMMITTED else None
+
+    def _read(self, partition: FetchedPartition, log: Log, data: PartitionData) -> None:
+        self._describe(log, data)
         limit = self._limit(partition)
         if limit <= 0 and self._bytes:
             return
@@ -181,7 +187,7 @@ class _Fetch:
             partition.fetch_offset,
             limit,
             min_one_message=not self._bytes,
-            up_to=self._up_to(log),
+            up_to=self._up_to(data),
         )
         if read is None:
             self.cold_partitions.append((partition, log))
@@ -193,10 +199,10 @@ class _Fetch:
         left = min(self._request.max_bytes, self._broker.fetch_bytes_max) - self._bytes
         return max(0, min(left, partition.max_bytes))
 
-    def _up_to(self, log: Log) -> int:
+    def _up_to(self, data: PartitionData) -> int:
         if self._request.isolation_level == READ_COMMITTED:
-            return log.last_stable_offset
-        return log.high_watermark
+            return data.last_stable_offset
+        return data.high_watermark
 
     # Answering.
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import trio
+
 from ...errors import ApiError
 from ...net.close_reason import CloseReason
 from ...protocol import error_codes
@@ -34,7 +36,7 @@ _Append = tuple[PartitionProduceResponse, Log, Appended]
 
 async def handle(
     broker: BrokerState, request: ProduceRequest, call: Call
-) -> ProduceResponse | NoOp | CloseConnection:
+) -> ProduceResponse | NoOp | CloseConnection | None:
     appends: list[_Append] = []
     response = ProduceResponse(
         responses=[
@@ -49,18 +51,57 @@ async def handle(
             for topic in request.topic_data
         ]
     )
-    for answer, log, appended in appends:
+    unflushed: list[_Append] = []
+    for entry in appends:
+        _, log, appended = entry
         if log.must_flush:
-            try:
-                await log.flush(appended.last_offset + 1)
-            except ApiError as error:
-                _refuse(answer, error)
-                continue
-        if appended.size:
+            unflushed.append(entry)
+        elif appended.size:
             broker.appended(log, appended.size)
-    if request.acks == 0:
-        return _without_answer(response)
-    return response
+    if unflushed:
+        # A disk may take its time: the answer waits for it, the handler does not.
+        broker.nursery.start_soon(
+            _answer_when_flushed, broker, request, call, response, unflushed, name="produce-flush"
+        )
+        return None
+    return _answer(request, response)
+
+
+async def _answer_when_flushed(
+    broker: BrokerState,
+    request: ProduceRequest,
+    call: Call,
+    response: ProduceResponse,
+    unflushed: list[_Append],
+) -> None:
+    try:
+        async with trio.open_nursery() as nursery:
+            for entry in unflushed:
+                nursery.start_soon(_flush, broker, entry)
+        answer = _answer(request, response)
+        if isinstance(answer, ProduceResponse):
+            call.respond(answer)
+        else:
+            call.request.respond(answer)
+    except Exception as error:  # boundary: one call, in a task of its own
+        call.fail(error)
+
+
+async def _flush(broker: BrokerState, entry: _Append) -> None:
+    answer, log, appended = entry
+    try:
+        await log.flush(appended.last_offset + 1)
+    except ApiError as error:
+        _refuse(answer, error)
+        return
+    if appended.size:
+        broker.appended(log, appended.size)
+
+
+def _answer(
+    request: ProduceRequest, response: ProduceResponse
+) -> ProduceResponse | NoOp | CloseConnection:
+    return response if request.acks else _without_answer(response)
 
 
 def _produce(
