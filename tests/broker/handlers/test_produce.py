@@ -23,6 +23,7 @@ from trionet.protocol import error_codes
 from trionet.protocol.messages.produce import ProduceRequest, TopicProduceData
 from trionet.protocol.records.batch import read_header
 from trionet.protocol.records.crc32c import crc32c
+from trionet.protocol.records.records import encode_batch
 
 NEVER_SEEN = b"\x01" * 16
 
@@ -417,3 +418,16 @@ async def test_a_repetition_inside_one_field_is_not_stored_twice(client: Client)
     assert (0, 0) == (answer.error_code, answer.base_offset)
     assert (0, 0) == (again.error_code, again.base_offset)
     assert 2 == (await fetch(client, "t")).high_watermark
+
+
+@pytest.mark.parametrize(("version", "error"), [(6, 76), (7, 0)])
+async def test_zstd_is_for_clients_that_can_read_it_back(
+    client: Client, version: int, error: int
+) -> None:
+    """KIP-110."""
+    await create_topic(client, "t")
+    records = encode_batch([(TIMESTAMP, None, b"a", [])], codec=4)
+
+    answer = await produce(client, "t", records, version=version)
+
+    assert error == answer.error_code

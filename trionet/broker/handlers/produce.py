@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import trio
 
-from ...errors import ApiError
+from ...errors import ApiError, WireFormatError
 from ...net.close_reason import CloseReason
 from ...protocol import error_codes
 from ...protocol.messages.produce import (
@@ -26,10 +26,14 @@ from ...protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from ...protocol.records.batch import iter_batches
 from ...server.request_channel import NO_OP, CloseConnection, NoOp
 from ..call import Call
 from ..log import Appended, Log
 from ..state import BrokerState
+
+ZSTD = 4
+ZSTD_SINCE = 7
 
 _Append = tuple[PartitionProduceResponse, Log, Appended]
 
@@ -119,6 +123,8 @@ def _produce(
         records = partition.records
         if records is None:
             raise ApiError(error_codes.INVALID_RECORD, "the records are null")
+        if call.version < ZSTD_SINCE:
+            _check_codecs(records)
         appended = log.append(records, broker.now_ms())
     except ApiError as error:
         _refuse(answer, error)
@@ -138,6 +144,19 @@ def _check_request(request: ProduceRequest) -> None:
     if request.transactional_id is not None:
         raise ApiError(
             error_codes.INVALID_TXN_STATE, "transactions are not supported by this broker"
+        )
+
+
+def _check_codecs(records: memoryview | bytes | bytearray) -> None:
+    """Refuse what a client of this version could not read back (KIP-110)."""
+    try:
+        has_zstd = any(header.codec == ZSTD for _, header in iter_batches(records))
+    except WireFormatError:
+        return  # no batches: the log says what is wrong with them
+    if has_zstd:
+        raise ApiError(
+            error_codes.UNSUPPORTED_COMPRESSION_TYPE,
+            f"zstd needs Produce version {ZSTD_SINCE} or newer",
         )
 
 
