@@ -119,23 +119,25 @@ async def _serve(settings: dict[str, object]) -> None:
         trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals,
     ):
         async with trio.open_nursery() as nursery:
-            stop = trio.Event()
-            nursery.start_soon(_watch_signals, signals, stop, nursery.cancel_scope)
+            ready, stop = trio.Event(), trio.Event()
+            nursery.start_soon(_watch_signals, signals, ready, stop, nursery.cancel_scope)
             async with open_broker(settings) as broker:
                 _report(broker)
+                ready.set()
                 await stop.wait()
             nursery.cancel_scope.cancel(reason="the broker has stopped")
 
 
 async def _watch_signals(
-    signals: AsyncIterator[int], stop: trio.Event, scope: trio.CancelScope
+    signals: AsyncIterator[int], ready: trio.Event, stop: trio.Event, scope: trio.CancelScope
 ) -> None:
+    """The first signal stops the broker gracefully, a second one, or one while it starts, at once."""
     log = logging.getLogger("trionet.broker")
     async for number in signals:
-        if stop.is_set():
-            scope.cancel(reason="a second signal")
-            return
         log.info("%s: stopping", signal.Signals(number).name)
+        if stop.is_set() or not ready.is_set():
+            scope.cancel(reason="a second signal, or one while the broker starts")
+            return
         stop.set()
 
 
