@@ -127,6 +127,29 @@ async def test_a_broker_in_memory_can_be_cancelled_while_it_starts_or_stops(pass
             nursery.cancel_scope.cancel()
 
 
+@pytest.mark.parametrize("passes", [0, 1, 3, 10, 30, 100])
+@pytest.mark.parametrize("when", ["while it serves", "while it stops"])
+async def test_the_start_after_a_cancellation_scans_nothing(
+    tmp_path: Path, passes: int, when: str
+) -> None:
+    with nothing_left_behind(), trio.CancelScope() as scope:
+        async with AsyncExitStack() as outside, trio.open_nursery() as nursery:
+            async with open_broker(log_dirs=str(tmp_path)) as broker:
+                client = await outside.enter_async_context(connect(broker.bootstrap_servers))
+                await create_topic(client, TOPIC, partitions=3)
+                for partition in range(3):
+                    await produce(client, TOPIC, batch(b"a", b"b"), partition=partition)
+                nursery.start_soon(cancel_after, passes, scope)
+                if when == "while it serves":
+                    await Load().produce(client, 10**6)
+            nursery.cancel_scope.cancel()
+
+    async with open_broker(log_dirs=str(tmp_path)) as broker:
+        assert broker._state.folder.was_clean
+        assert all(2 <= log.end_offset for log in broker._state.folder.logs.values())
+        assert 3 == broker.statistics().partitions
+
+
 async def test_a_waiting_fetch_does_not_hold_up_a_cancelled_broker() -> None:
     with trio.fail_after(2), nothing_left_behind():
         async with AsyncExitStack() as outside:

@@ -153,8 +153,11 @@ async def open_broker(
         OSError: a listener cannot be bound, or the folder cannot be used.
 
     At the end of the block, answers that are owed still leave (for at most 5 s), then everything is
-    closed and the logs are marked clean. If the block is cancelled that happens at once; nothing
-    that was acknowledged is lost, and no socket, file or task is left.
+    closed and the logs are marked clean. No socket, file or task is left.
+
+    Cancellation: no answer is waited for, and the logs have 2 s to reach the disk. If that is not
+    enough, they are not marked clean, and the next start scans them; nothing that was acknowledged
+    is lost either way. While it starts, it ends when the logs being opened are.
     """
     given = {"listeners": "PLAINTEXT://127.0.0.1:0", **(settings or {}), **keywords}
     config = BrokerConfig.from_settings(given)

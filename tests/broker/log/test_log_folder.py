@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import uuid
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import trio
@@ -33,6 +35,11 @@ def config_for(topic: str) -> LogConfig:
 
 async def reopened(folder: LogFolder) -> None:
     await folder.open_all(config_for, NOW)
+
+
+def kill(folder: LogFolder) -> None:
+    """As if the process were killed now: nothing is written at the end of the block."""
+    folder._is_open = False
 
 
 async def test_new_folder_gets_an_identity_and_no_logs(directory: Directory) -> None:
@@ -158,9 +165,7 @@ async def test_folder_that_was_never_opened_stays_as_clean_as_it_was(directory: 
         assert folder.was_clean
 
 
-async def test_cancelled_broker_leaves_an_unclean_folder_and_loses_nothing(
-    directory: Directory, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_cancelled_broker_stops_cleanly(directory: Directory) -> None:
     with trio.CancelScope() as scope:
         async with open_log_folder(directory, node_id=1) as folder:
             await reopened(folder)
@@ -168,14 +173,83 @@ async def test_cancelled_broker_leaves_an_unclean_folder_and_loses_nothing(
             for _ in range(5):
                 log.append(ONE, NOW)
             scope.cancel()
-    with caplog.at_level(logging.INFO, "trionet.broker.log"):
-        async with open_log_folder(directory, node_id=1) as folder:
-            await reopened(folder)
+            await trio.sleep_forever()
+    assert scope.cancelled_caught
+    async with open_log_folder(directory, node_id=1) as folder:
+        await reopened(folder)
 
-            assert not folder.was_clean
-            assert 5 == folder.logs["orders", 0].end_offset
+        assert folder.was_clean
+        assert 5 == folder.logs["orders", 0].end_offset
+
+
+async def test_stop_that_is_cancelled_in_its_midst_is_a_clean_one(directory: Directory) -> None:
+    for passes in range(20):
+        with trio.CancelScope() as scope:
+            async with open_log_folder(directory, node_id=1) as folder:
+                await reopened(folder)
+                assert folder.was_clean, f"before the cancellation after {passes} passes"
+                if not passes:
+                    await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
+                folder.logs["orders", 0].append(ONE, NOW)
+                trio.lowlevel.spawn_system_task(cancel_after, passes, scope)
+
+
+async def cancel_after(passes: int, scope: trio.CancelScope) -> None:
+    for _ in range(passes):
+        await trio.lowlevel.checkpoint()
+    scope.cancel()
+
+
+class SlowFile(LogFile):
+    __slots__ = ()
+
+    def sync(self) -> None:
+        SlowDisk.may_end.wait()
+
+
+class SlowDisk(FolderDirectory):
+    """A disk whose syncs of log files end when a test says so."""
+
+    may_end: ClassVar[threading.Event]
+
+    def create(self, name: str) -> LogFile:
+        file = super().create(name)
+        return SlowFile(os.dup(file.fileno())) if name.endswith(".log") else file
+
+    def folder(self, name: str) -> FolderDirectory:
+        return SlowDisk(Path(self.path) / name)
+
+
+async def test_cancelled_stop_that_takes_too_long_is_unclean_and_loses_nothing(
+    folder: FolderDirectory,
+    caplog: pytest.LogCaptureFixture,
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    SlowDisk.may_end = threading.Event()
+    async with trio.open_nursery() as nursery:
+        with trio.CancelScope() as scope:
+            async with open_log_folder(SlowDisk(folder.path), node_id=1) as opened:
+                await reopened(opened)
+                log = await opened.create("orders", 0, TOPIC_ID, CONFIG, NOW)
+                for _ in range(5):
+                    log.append(ONE, NOW)
+                nursery.start_soon(end_the_syncs_after, 2.1)
+                scope.cancel()
+        assert scope.cancelled_caught
+    assert "the stop was cancelled and is not a clean one: it takes more than 2 s" in caplog.text
+    with caplog.at_level(logging.INFO, "trionet.broker.log"):
+        async with open_log_folder(folder, node_id=1) as opened:
+            await reopened(opened)
+
+            assert not opened.was_clean
+            assert 5 == opened.logs["orders", 0].end_offset
     assert "orders-0: scanning" in caplog.text
     assert "orders-0 is open (1 of 1 logs)" in caplog.text
+
+
+async def end_the_syncs_after(seconds: float) -> None:
+    await trio.sleep(seconds)
+    SlowDisk.may_end.set()
 
 
 async def test_broker_that_fails_still_stops_cleanly(directory: Directory) -> None:
@@ -320,14 +394,13 @@ async def test_checkpoints_are_kafkas(directory: Directory) -> None:
 
 
 async def test_start_offset_survives_a_crash_after_a_checkpoint(directory: Directory) -> None:
-    with trio.CancelScope() as scope:
-        async with open_log_folder(directory, node_id=1) as folder:
-            await reopened(folder)
-            log = await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
-            log.append(ONE * 3, NOW)
-            await log.delete_before(2)
-            await folder.write_checkpoints()
-            scope.cancel()
+    async with open_log_folder(directory, node_id=1) as folder:
+        await reopened(folder)
+        log = await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
+        log.append(ONE * 3, NOW)
+        await log.delete_before(2)
+        await folder.write_checkpoints()
+        kill(folder)
     async with open_log_folder(directory, node_id=1) as folder:
         await reopened(folder)
 
@@ -337,14 +410,13 @@ async def test_start_offset_survives_a_crash_after_a_checkpoint(directory: Direc
 async def test_recovery_point_is_lowered_when_a_scan_cut_below_it(
     folder: FolderDirectory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with trio.CancelScope() as scope:
-        async with open_log_folder(folder, node_id=1) as opened:
-            await reopened(opened)
-            log = await opened.create("orders", 0, TOPIC_ID, CONFIG, NOW)
-            log.append(ONE * 3, NOW)
-            await log.flush()
-            await opened.write_checkpoints()
-            scope.cancel()
+    async with open_log_folder(folder, node_id=1) as opened:
+        await reopened(opened)
+        log = await opened.create("orders", 0, TOPIC_ID, CONFIG, NOW)
+        log.append(ONE * 3, NOW)
+        await log.flush()
+        await opened.write_checkpoints()
+        kill(opened)
     folder.folder("orders-0").truncate(f"{0:020d}.log", len(ONE))
     assert b"0\n1\norders 0 3\n" == folder.read("recovery-point-offset-checkpoint")
     async with open_log_folder(folder, node_id=1) as opened:
@@ -360,11 +432,10 @@ async def test_recovery_point_is_lowered_when_a_scan_cut_below_it(
 async def test_damaged_checkpoint_is_reported_and_everything_is_scanned(
     directory: Directory, name: str, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with trio.CancelScope() as scope:
-        async with open_log_folder(directory, node_id=1) as folder:
-            await reopened(folder)
-            (await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)).append(ONE * 3, NOW)
-            scope.cancel()
+    async with open_log_folder(directory, node_id=1) as folder:
+        await reopened(folder)
+        (await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)).append(ONE * 3, NOW)
+        kill(folder)
     directory.replace(name, content)
     async with open_log_folder(directory, node_id=1) as folder:
         await reopened(folder)

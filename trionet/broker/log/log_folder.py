@@ -15,6 +15,7 @@ from typing import Self, TypeVar
 
 import trio
 
+from ..._util import raise_single_error
 from ...errors import ApiError, ConfigError
 from .checkpoints import (
     CLEAN_STOP_FILE,
@@ -51,6 +52,9 @@ NO_TOPIC_ID = bytes(16)
 
 # How many fsyncs of one folder are under way at once; more only queue up in the disk.
 SYNCS_AT_ONCE_MAX = 8
+
+# How long a stop goes on that is cancelled, in order to be a clean one.
+CANCELLED_STOP_SECONDS = 2.0
 
 
 class LogFolder:
@@ -345,19 +349,41 @@ class LogFolder:
         """Put everything on the disk, note that the stop was clean, and let the folder go.
 
         The stop is not a clean one, and the next start scans, if a log cannot be put on the disk
-        (which is logged) or if this is cancelled. The folder is let go in any case.
+        (which is logged). The folder is let go in any case.
+
+        Raises:
+            OSError: a checkpoint could not be written; the stop is not a clean one.
+
+        Cancellation: goes on for 2 s, and until the threads that are then at work have ended; what
+        was not done by then makes the stop an unclean one (which is logged).
         """
         try:
-            if self._is_open and await self._close_logs():
-                await self.write_checkpoints()
-                await self._run(self.directory.replace, CLEAN_STOP_FILE, encode_clean_stop())
-            else:
-                await trio.lowlevel.checkpoint()
+            with raise_single_error():
+                async with trio.open_nursery() as nursery:
+                    with trio.CancelScope(shield=True) as scope:
+                        nursery.start_soon(_bound_when_cancelled, scope)
+                        await self._close_cleanly()
+                    if scope.cancelled_caught:
+                        logger.warning(
+                            "the stop was cancelled and is not a clean one: it takes more than"
+                            " %g s",
+                            CANCELLED_STOP_SECONDS,
+                        )
+                    nursery.cancel_scope.cancel(reason="the folder is closed")
         finally:
-            for log in self.logs.values():
-                log.refuse("the broker has stopped")
-            self._is_open = False
-            self._lock.release()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        # Not in a coroutine's frame: the traceback of a Cancelled would keep the last log open.
+        for log in self.logs.values():
+            log.refuse("the broker has stopped")
+        self._is_open = False
+        self._lock.release()
+
+    async def _close_cleanly(self) -> None:
+        if self._is_open and await self._close_logs():
+            await self.write_checkpoints()
+            await self._run(self.directory.replace, CLEAN_STOP_FILE, encode_clean_stop())
 
     async def _close_logs(self) -> bool:
         failed: list[PartitionKey] = []
@@ -387,6 +413,14 @@ class LogFolder:
         return f"LogFolder({self.directory!r}, {len(self.logs)} logs)"
 
 
+async def _bound_when_cancelled(scope: trio.CancelScope) -> None:
+    """Give a shielded scope an end, counted from when this task is cancelled."""
+    try:
+        await trio.sleep_forever()
+    finally:
+        scope.deadline = trio.current_time() + CANCELLED_STOP_SECONDS
+
+
 @asynccontextmanager
 async def open_log_folder(
     directory: Directory, *, node_id: int, cluster_id: str | None = None
@@ -404,7 +438,7 @@ async def open_log_folder(
         ConfigError: another broker has it open, or it belongs to another one.
         OSError: it cannot be read or written.
 
-    Cancellation: the folder is let go at once; the stop is then not a clean one.
+    Cancellation: the folder is closed as always, but for 2 s only; see :meth:`LogFolder.aclose`.
     """
     lock = await run_blocking(directory, directory.lock)
     try:
