@@ -221,7 +221,7 @@ class BrokerState:
             if log is None:
                 continue  # it could not be made
             try:
-                await self.folder.delete(topic.name, partition)
+                await self.folder.delete(topic.name, partition, self.nursery)
             except OSError as error:
                 failure = error  # the others have to go all the same
             self.unflushed.pop(log, None)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import threading
 import uuid
 from pathlib import Path
@@ -311,7 +312,8 @@ async def test_deleted_partition_is_gone_and_its_ranges_stay_readable(
         log = await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
         log.append(ONE, NOW)
         read = log.read(0, 1000)
-        await folder.delete("orders", 0)
+        async with trio.open_nursery() as nursery:
+            await folder.delete("orders", 0, nursery)
 
         assert {} == folder.logs
         assert [] == directory.folders()
@@ -321,8 +323,9 @@ async def test_deleted_partition_is_gone_and_its_ranges_stay_readable(
         if directory.is_durable:
             with pytest.raises(ApiError, match="deleted"):
                 await log.flush()
-        with pytest.raises(KeyError):
-            await folder.delete("orders", 0)
+        async with trio.open_nursery() as nursery:
+            with pytest.raises(KeyError):
+                await folder.delete("orders", 0, nursery)
 
 
 async def test_partition_can_be_made_anew_while_the_old_one_is_removed(
@@ -337,7 +340,7 @@ async def test_partition_can_be_made_anew_while_the_old_one_is_removed(
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(log.flush)
                 await trio.testing.wait_all_tasks_blocked(0)
-                nursery.start_soon(folder.delete, "orders", 0)
+                nursery.start_soon(folder.delete, "orders", 0, nursery)
         log = await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
 
         assert 0 == log.end_offset
@@ -350,11 +353,32 @@ async def test_creation_waits_until_the_name_is_free(directory: Directory) -> No
         log = await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
         log.append(ONE, NOW)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(folder.delete, "orders", 0)
+            nursery.start_soon(folder.delete, "orders", 0, nursery)
             nursery.start_soon(folder.create, "orders", 0, TOPIC_ID, CONFIG, NOW)
 
         assert folder.logs["orders", 0] is not log
         assert 0 == folder.logs["orders", 0].end_offset
+
+
+async def test_a_folder_left_by_a_failed_deletion_gives_nothing_to_a_later_topic(
+    tmp_path: Path,
+) -> None:
+    directory = FolderDirectory(str(tmp_path))
+    async with open_log_folder(directory, node_id=1) as folder:
+        await reopened(folder)
+        log = await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
+        log.append(ONE, NOW)
+        await log.flush()
+        kept = tmp_path.parent / "kept"
+        shutil.copytree(tmp_path / "orders-0", kept)
+        async with trio.open_nursery() as nursery:
+            await folder.delete("orders", 0, nursery)
+        shutil.copytree(kept, tmp_path / "orders-0")
+
+        log = await folder.create("orders", 0, bytes(range(16)), CONFIG, NOW)
+
+        assert 0 == log.end_offset
+        assert ["orders-0"] == directory.folders()
 
 
 async def test_deletion_that_was_cut_short_is_completed_at_the_next_start(
@@ -363,9 +387,9 @@ async def test_deletion_that_was_cut_short_is_completed_at_the_next_start(
     async with open_log_folder(directory, node_id=1) as folder:
         await reopened(folder)
         await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
-        with trio.CancelScope() as scope:
-            scope.cancel()
-            await folder.delete("orders", 0)
+        async with trio.open_nursery() as nursery:
+            nursery.cancel_scope.cancel()
+            await folder.delete("orders", 0, nursery)
         (left,) = directory.folders()
         assert left.endswith("-delete")
     async with open_log_folder(directory, node_id=1) as folder:

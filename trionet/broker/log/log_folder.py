@@ -260,25 +260,42 @@ class LogFolder:
         self, key: PartitionKey, topic_id: bytes, config: LogConfig, now_ms: int
     ) -> Log:
         directory = self.directory.folder(f"{key[0]}-{key[1]}")
+        try:
+            directory.read(PARTITION_FILE)
+        except FileNotFoundError:
+            pass
+        else:
+            # A deletion that could not rename it left it here: its records are nobody's any more.
+            name = deleted_name(*key)
+            directory.move_to(name)
+            self._remove_moved(name)
+            directory = self.directory.folder(f"{key[0]}-{key[1]}")
         directory.write(PARTITION_FILE, 0, encode_partition_metadata(topic_id))
         return self._open_log(key, directory, topic_id, config, Stop(was_clean=True), now_ms)
 
-    async def delete(self, topic: str, partition: int) -> None:
+    async def delete(self, topic: str, partition: int, nursery: trio.Nursery) -> None:
         """Remove a partition with all its records.
 
-        Its folder gets another name before anything else, so that the partition can be made anew,
-        and is then removed in a thread. Ranges that are being sent stay readable.
+        Its folder gets another name before this returns, so that the partition can be made anew;
+        its files, which may be many gigabytes, are then removed in a thread, by a task in
+        ``nursery``. Ranges that are being sent stay readable.
 
         Raises:
             KeyError: there is no such log.
-            OSError: the folder could not be renamed or removed.
+            OSError: the folder could not be renamed.
 
         Cancellation: the partition is gone; what is left of its folder goes at the next start.
         """
         name = deleted_name(topic, partition)
         await self._move_away((topic, partition), name)
-        # In memory too: giving back a gigabyte of pages takes a tenth of a second.
-        await trio.to_thread.run_sync(self._remove_moved, name)
+        nursery.start_soon(self._remove_later, name, name=f"remove {name}")
+
+    async def _remove_later(self, name: str) -> None:
+        try:
+            # In memory too: giving back a gigabyte of pages takes a tenth of a second.
+            await trio.to_thread.run_sync(self._remove_moved, name)
+        except OSError as error:
+            logger.warning("%s is not removed, the next start tries again: %s", name, error)
 
     async def set_aside(self, topic: str, partition: int) -> str:
         """Stop serving a partition that no topic owns, and keep its files.
