@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+import signal
 import socket
 import threading
+from collections import UserDict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -170,6 +173,30 @@ def test_an_address_in_use_is_raised_there_too() -> None:
             pass
 
 
+class InterruptingSettings(UserDict[str, object]):
+    """Settings that press Ctrl-C, in the thread that tests run in, when they are read."""
+
+    def __iter__(self) -> Iterator[str]:
+        main = threading.main_thread().ident
+        assert main is not None
+        signal.pthread_kill(main, signal.SIGINT)
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("where", ["memory", "disk"])
+def test_ctrl_c_ends_a_broker_that_starts(tmp_path: Path, where: str) -> None:
+    settings = InterruptingSettings({"num.partitions": 3})
+    if where == "disk":
+        settings["log.dirs"] = str(tmp_path)
+
+    with (
+        nothing_left_behind(),
+        pytest.raises(KeyboardInterrupt),
+        trionet.testing.broker(settings),
+    ):
+        raise AssertionError("the block has begun")
+
+
 def test_an_error_of_the_block_comes_out_as_it_is() -> None:
     error = LookupError("mine")
 
@@ -235,6 +262,19 @@ def test_a_question_that_fails_is_the_askers_error_and_not_the_brokers() -> None
             broker._call(lambda: log_of(broker._broker, "missing"))
 
         assert {} == broker.statistics().calls
+
+
+def test_a_question_that_brings_the_broker_down_is_given_up() -> None:
+    def exit_there() -> None:
+        raise SystemExit
+
+    with (
+        nothing_left_behind(),
+        pytest.raises(trio.TrioInternalError),
+        trionet.testing.broker() as broker,
+        pytest.raises(trio.RunFinishedError),
+    ):
+        broker._call(exit_there)
 
 
 def test_a_broker_that_has_ended_answers_no_more_questions() -> None:

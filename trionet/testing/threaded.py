@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
-from contextlib import contextmanager
-from typing import TypeVar
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 import trio
 
@@ -18,9 +18,10 @@ T = TypeVar("T")
 class ThreadedBroker:
     """A running broker, to be used from any thread; made by :func:`broker`."""
 
-    def __init__(self, broker: Broker, token: trio.lowlevel.TrioToken) -> None:
+    def __init__(self, broker: Broker, token: trio.lowlevel.TrioToken, ended: Future[None]) -> None:
         self._broker = broker
         self._token = token
+        self._ended = ended
         self.bootstrap_servers = broker.bootstrap_servers
         self.cluster_id = broker.cluster_id
 
@@ -38,6 +39,11 @@ class ThreadedBroker:
                 future.set_exception(error)
 
         self._token.run_sync_soon(run)
+        # A run that breaks down answers nobody.
+        awaited: list[Future[Any]] = [future, self._ended]
+        wait(awaited, return_when=FIRST_COMPLETED)
+        if not future.done():
+            raise trio.RunFinishedError("the broker has ended")
         return future.result()
 
     def __repr__(self) -> str:
@@ -62,16 +68,23 @@ def broker(
         OSError: a listener cannot be bound, or the data folder cannot be used.
     """
     started: Future[tuple[ThreadedBroker, Callable[[], None]]] = Future()
+    given_up: Future[None] = Future()  # done when nobody waits for the start any more
+    ended: Future[None] = Future()
 
     async def serve() -> None:
-        async with open_broker(settings, **keywords) as running:
-            token = trio.lowlevel.current_trio_token()
-            stop = trio.Event()
-            threaded = ThreadedBroker(running, token)
-            started.set_result((threaded, lambda: token.run_sync_soon(stop.set)))
-            await stop.wait()
+        token = trio.lowlevel.current_trio_token()
+        stop = trio.Event()
+        with trio.CancelScope() as scope:
 
-    ended: Future[None] = Future()
+            def cancel(_: object) -> None:
+                with suppress(trio.RunFinishedError):
+                    token.run_sync_soon(scope.cancel)
+
+            given_up.add_done_callback(cancel)
+            async with open_broker(settings, **keywords) as running:
+                threaded = ThreadedBroker(running, token, ended)
+                started.set_result((threaded, lambda: token.run_sync_soon(stop.set)))
+                await stop.wait()
 
     def run() -> None:
         try:
@@ -86,11 +99,13 @@ def broker(
             ended.set_result(None)
 
     thread = threading.Thread(target=run, name="trionet-broker", daemon=True)
-    thread.start()
     try:
+        thread.start()
         threaded, stop = started.result()
-    except BaseException:
-        thread.join()
+    except BaseException:  # an error of the start, or Ctrl-C while it goes on
+        given_up.set_result(None)
+        with suppress(RuntimeError):  # the thread has not begun; it ends at once when it does
+            thread.join()
         raise
     try:
         yield threaded
