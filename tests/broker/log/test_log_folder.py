@@ -1,12 +1,8 @@
 from __future__ import annotations
 
-import logging
-import os
 import shutil
-import threading
 import uuid
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 import trio
@@ -17,7 +13,6 @@ from trionet.broker.log import (
     Directory,
     FolderDirectory,
     LogConfig,
-    LogFile,
     LogFolder,
     MemoryDirectory,
     open_log_folder,
@@ -135,173 +130,6 @@ async def test_everything_is_there_after_a_clean_stop(directory: Directory) -> N
         assert b"".join(placed([ONE] * 5)) == stored(folder.logs["small", 0])
         assert [2, 3] == [folder.logs[t, 0].segment_count for t in ("orders", "small")]
         assert TOPIC_ID == folder.logs["orders", 0].topic_id
-
-
-async def test_clean_stop_is_told_by_a_file_that_the_next_start_removes(
-    directory: Directory,
-) -> None:
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
-        await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
-        assert ".kafka_cleanshutdown" not in directory.names()
-    assert ".kafka_cleanshutdown" in directory.names()
-
-    async with open_log_folder(directory, node_id=1) as folder:
-        assert ".kafka_cleanshutdown" in directory.names()
-        await reopened(folder)
-        assert ".kafka_cleanshutdown" not in directory.names()
-
-
-async def test_folder_that_was_never_opened_stays_as_clean_as_it_was(directory: Directory) -> None:
-    for _ in range(2):
-        async with open_log_folder(directory, node_id=1) as folder:
-            await reopened(folder)
-            if not folder.logs:
-                await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
-        async with open_log_folder(directory, node_id=1):
-            pass
-
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
-        assert folder.was_clean
-
-
-async def test_cancelled_broker_stops_cleanly(directory: Directory) -> None:
-    with trio.CancelScope() as scope:
-        async with open_log_folder(directory, node_id=1) as folder:
-            await reopened(folder)
-            log = await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
-            for _ in range(5):
-                log.append(ONE, NOW)
-            scope.cancel()
-            await trio.sleep_forever()
-    assert scope.cancelled_caught
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
-
-        assert folder.was_clean
-        assert 5 == folder.logs["orders", 0].end_offset
-
-
-async def test_stop_that_is_cancelled_in_its_midst_is_a_clean_one(directory: Directory) -> None:
-    for passes in range(20):
-        with trio.CancelScope() as scope:
-            async with open_log_folder(directory, node_id=1) as folder:
-                await reopened(folder)
-                assert folder.was_clean, f"before the cancellation after {passes} passes"
-                if not passes:
-                    await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
-                folder.logs["orders", 0].append(ONE, NOW)
-                trio.lowlevel.spawn_system_task(cancel_after, passes, scope)
-
-
-async def cancel_after(passes: int, scope: trio.CancelScope) -> None:
-    for _ in range(passes):
-        await trio.lowlevel.checkpoint()
-    scope.cancel()
-
-
-class SlowFile(LogFile):
-    __slots__ = ()
-
-    def sync(self) -> None:
-        SlowDisk.may_end.wait()
-
-
-class SlowDisk(FolderDirectory):
-    """A disk whose syncs of log files end when a test says so."""
-
-    may_end: ClassVar[threading.Event]
-
-    def create(self, name: str) -> LogFile:
-        file = super().create(name)
-        return SlowFile(os.dup(file.fileno())) if name.endswith(".log") else file
-
-    def folder(self, name: str) -> FolderDirectory:
-        return SlowDisk(Path(self.path) / name)
-
-
-async def test_cancelled_stop_that_takes_too_long_is_unclean_and_loses_nothing(
-    folder: FolderDirectory,
-    caplog: pytest.LogCaptureFixture,
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    SlowDisk.may_end = threading.Event()
-    async with trio.open_nursery() as nursery:
-        with trio.CancelScope() as scope:
-            async with open_log_folder(SlowDisk(folder.path), node_id=1) as opened:
-                await reopened(opened)
-                log = await opened.create("orders", 0, TOPIC_ID, CONFIG, NOW)
-                for _ in range(5):
-                    log.append(ONE, NOW)
-                nursery.start_soon(end_the_syncs_after, 2.1)
-                scope.cancel()
-        assert scope.cancelled_caught
-    assert "the stop was cancelled and is not a clean one: it takes more than 2 s" in caplog.text
-    with caplog.at_level(logging.INFO, "trionet.broker.log"):
-        async with open_log_folder(folder, node_id=1) as opened:
-            await reopened(opened)
-
-            assert not opened.was_clean
-            assert 5 == opened.logs["orders", 0].end_offset
-    assert "orders-0: scanning" in caplog.text
-    assert "orders-0 is open (1 of 1 logs)" in caplog.text
-
-
-async def end_the_syncs_after(seconds: float) -> None:
-    await trio.sleep(seconds)
-    SlowDisk.may_end.set()
-
-
-async def test_broker_that_fails_still_stops_cleanly(directory: Directory) -> None:
-    async def fail() -> None:
-        async with open_log_folder(directory, node_id=1) as folder:
-            await reopened(folder)
-            (await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)).append(ONE, NOW)
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        await fail()
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
-        assert folder.was_clean
-        assert 1 == folder.logs["orders", 0].end_offset
-
-
-class FailingFile(LogFile):
-    __slots__ = ()
-
-    def sync(self) -> None:
-        raise OSError(5, "Input/output error")
-
-
-class FailingDisk(FolderDirectory):
-    def create(self, name: str) -> LogFile:
-        file = super().create(name)
-        return FailingFile(os.dup(file.fileno())) if name.endswith(".log") else file
-
-    def folder(self, name: str) -> FolderDirectory:
-        return FailingDisk(Path(self.path) / name)
-
-
-async def test_log_that_cannot_be_put_on_the_disk_makes_the_stop_unclean(
-    folder: FolderDirectory, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with open_log_folder(FailingDisk(folder.path), node_id=1) as opened:
-        await reopened(opened)
-        (await opened.create("orders", 0, TOPIC_ID, CONFIG, NOW)).append(ONE, NOW)
-
-    assert ".kafka_cleanshutdown" not in folder.names()
-    assert "orders-0 was not closed cleanly" in caplog.text
-
-
-async def test_stopped_logs_take_no_more(directory: Directory) -> None:
-    async with open_log_folder(directory, node_id=1) as folder:
-        await reopened(folder)
-        log = await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
-
-    with pytest.raises(ApiError):
-        log.append(ONE, NOW)
 
 
 async def test_deleted_partition_is_gone_and_its_ranges_stay_readable(

@@ -375,10 +375,11 @@ class LogFolder:
         was not done by then makes the stop an unclean one (which is logged).
         """
         try:
+            scope = trio.CancelScope(shield=True)
             with raise_single_error():
                 async with trio.open_nursery() as nursery:
-                    with trio.CancelScope(shield=True) as scope:
-                        nursery.start_soon(_bound_when_cancelled, scope)
+                    nursery.start_soon(_bound_when_cancelled, scope)
+                    with scope:
                         await self._close_cleanly()
                     if scope.cancelled_caught:
                         logger.warning(
