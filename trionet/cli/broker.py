@@ -23,7 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Run a Kafka-protocol broker. When it accepts connections it prints one line, "
         "'trionet broker ready: PLAINTEXT://HOST:PORT', on standard output; log lines go to "
-        "standard error. SIGTERM or Ctrl-C stops it gracefully, a second one at once."
+        "standard error. SIGTERM or Ctrl-C stops it gracefully, a second one without waiting for "
+        "answers that are owed."
     )
     parser.add_argument(
         "--listen",
@@ -122,8 +123,10 @@ async def _serve(settings: dict[str, object]) -> None:
             ready, stop = trio.Event(), trio.Event()
             nursery.start_soon(_watch_signals, signals, ready, stop, nursery.cancel_scope)
             async with open_broker(settings) as broker:
-                _report(broker)
+                # Nobody is told of a broker that was given up in the last moment of its start.
+                await trio.lowlevel.checkpoint_if_cancelled()
                 ready.set()
+                _report(broker)
                 await stop.wait()
             nursery.cancel_scope.cancel(reason="the broker has stopped")
 
@@ -131,7 +134,7 @@ async def _serve(settings: dict[str, object]) -> None:
 async def _watch_signals(
     signals: AsyncIterator[int], ready: trio.Event, stop: trio.Event, scope: trio.CancelScope
 ) -> None:
-    """The first signal stops the broker gracefully, a second one, or one while it starts, at once."""
+    """One signal stops a broker that is ready gracefully; all others do not wait for anything."""
     log = logging.getLogger("trionet.broker")
     async for number in signals:
         log.info("%s: stopping", signal.Signals(number).name)
