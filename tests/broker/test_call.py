@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import trio
 
-from support.client import Client, connect
+from support.client import Client, connect, encode_request, host_and_port
+from support.wire import Peer
 from trionet import SocketServer
 from trionet.broker.apis import Api, Apis
 from trionet.broker.call import Call
@@ -90,16 +91,16 @@ async def test_an_answer_to_a_peer_that_has_gone_is_dropped(
         waiting.append(call)
 
     async with serving(handle) as serve:
-        async with connect(serve.address) as leaving:
-            await leaving.send(ApiVersionsRequest(), 0)
+        with await Peer.connect(host_and_port(serve.address)[1]) as leaving:
+            await leaving.send(encode_request(ApiVersionsRequest(), 0))
             await trio.testing.wait_all_tasks_blocked()
-            await leaving.stream.aclose()
+            leaving.reset()
         await trio.testing.wait_all_tasks_blocked()
 
         waiting[0].respond(ANSWER)
-        await trio.testing.wait_all_tasks_blocked()
 
-        assert not waiting[0].request.channel.is_open
+        assert {CloseReason.PEER_RESET: 1} == await serve.close_reasons()
+        assert waiting[0].request.response is None
     assert [] == [record for record in caplog.records if record.levelname != "INFO"]
 
 
@@ -122,6 +123,23 @@ async def test_a_call_that_is_given_up_closes_its_connection_and_is_logged(
     [record] = caplog.records
     assert "unexpected error in ApiVersions" in record.message
     assert record.exc_info is not None
+
+
+async def test_a_call_that_was_answered_before_it_is_given_up_stays_answered() -> None:
+    waiting: list[Call] = []
+
+    async def handle(request: ApiVersionsRequest, call: Call) -> None:
+        waiting.append(call)
+
+    async with serving(handle) as serve:
+        await serve.client.send(ApiVersionsRequest(), 4)
+        await trio.testing.wait_all_tasks_blocked()
+
+        waiting[0].respond(ANSWER)
+        waiting[0].fail(ZeroDivisionError("ours"))
+
+        assert ANSWER == await serve.client.receive()
+        assert {} == await serve.close_reasons()
 
 
 async def test_a_handler_may_answer_with_no_answer_or_the_end_of_the_connection() -> None:

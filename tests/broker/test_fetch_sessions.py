@@ -221,6 +221,18 @@ def test_an_error_is_news_until_it_is_over_and_that_is_news_too() -> None:
     assert [True, True, True, True, False] == told
 
 
+def test_the_end_of_an_error_is_news_also_where_the_offsets_are_the_same() -> None:
+    partition = FetchedPartition(("t", 0), 0, 1000, -1)
+    fine = PartitionData(high_watermark=5, log_start_offset=0, records=b"")
+    error = PartitionData(
+        error_code=NOT_LEADER_OR_FOLLOWER, high_watermark=5, log_start_offset=0, records=b""
+    )
+
+    told = [partition.has_news(data) for data in (fine, error, fine, fine)]
+
+    assert [True, True, True, False] == told
+
+
 TOPICS = st.dictionaries(
     st.sampled_from(["t", "u"]),
     st.dictionaries(st.integers(0, 2), st.integers(0, 9), min_size=1),

@@ -226,6 +226,19 @@ async def test_only_the_first_partition_with_data_exceeds_the_limit(client: Clie
     assert [0, 1, 0] == [len(values_of(data)) for data in response.responses[0].partitions]
 
 
+async def test_what_is_left_of_the_limit_gives_no_batch_that_is_larger(client: Client) -> None:
+    await create_topic(client, "t", partitions=3)
+    await append(client, b"x", partition=0)
+    await append(client, b"y" * 1000, partition=1)
+    await append(client, b"z", partition=2)
+    small = len(batch(b"x"))
+
+    request = fetch_request({"t": {0: 0, 1: 0, 2: 0}}, max_bytes=2 * small)
+    response = await client.call(request, 12)
+
+    assert [[b"x"], [], [b"z"]] == [values_of(data) for data in response.responses[0].partitions]
+
+
 async def test_fetch_max_bytes_of_the_broker_is_a_limit_too() -> None:
     async with (
         open_broker(fetch_max_bytes=1024) as broker,
