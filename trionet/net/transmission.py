@@ -134,7 +134,7 @@ class Send:
         return before - self.remaining
 
     def _write_first(self, transport: WritableTransport, budget: int) -> tuple[int, int]:
-        """Offer the transport what comes first, in one call; how much that was, how much it took."""
+        """Offer the transport what comes first, in one call: (offered, taken) in bytes."""
         chunk = self._chunks[0]
         if isinstance(chunk, FileRange):
             if len(chunk) > budget:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gc
+import os
 import shutil
 import uuid
 from pathlib import Path
@@ -154,6 +156,24 @@ async def test_deleted_partition_is_gone_and_its_ranges_stay_readable(
         async with trio.open_nursery() as nursery:
             with pytest.raises(KeyError):
                 await folder.delete("orders", 0, nursery)
+
+
+async def test_a_deleted_partition_holds_no_file_open(tmp_path: Path) -> None:
+    gc.disable()
+    try:
+        async with open_log_folder(FolderDirectory(str(tmp_path)), node_id=1) as folder:
+            await reopened(folder)
+            log = await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
+            for _ in range(10):
+                log.append(ONE, NOW)
+            async with trio.open_nursery() as nursery:
+                await folder.delete("orders", 0, nursery)
+
+            links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+            names = [os.readlink(link) for link in links if os.path.lexists(link)]
+            assert [] == [name for name in names if "orders" in name]
+    finally:
+        gc.enable()
 
 
 async def test_partition_can_be_made_anew_while_the_old_one_is_removed(

@@ -463,12 +463,14 @@ class Log:
         self._refusal = self._refusal or reason
 
     async def abandon(self) -> None:
-        """Flush nothing any more; return when no thread is at work for a flush of this log.
+        """Flush nothing any more; return when no thread is at work and no file is held open.
 
         Always a checkpoint. Who waits for a flush gets KAFKA_STORAGE_ERROR.
         """
         self._durability.abandon(f"{self._name} was deleted")
         await self._durability.idle()
+        for segment in self._segments.all:
+            segment.let_go()
 
     async def close(self) -> None:
         """Take no more appends and put everything on the disk, so that no scan is needed.

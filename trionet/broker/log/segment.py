@@ -337,6 +337,10 @@ class Segment:
             self._file = self._index = self._time_index = None
             self._recent = []
 
+    def let_go(self) -> None:
+        """Hold the file no longer; whoever sends a range of it still does."""
+        self._file = None
+
     # Looking up
 
     def locate(self, offset: int) -> BatchPlace | None:
