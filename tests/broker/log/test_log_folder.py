@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import shutil
 import uuid
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 import trio
 import trio.testing
 
+from support.leaks import descriptors
 from support.logs import batch, bytes_of, placed, stored
 from trionet.broker.log import (
     Directory,
@@ -169,9 +169,8 @@ async def test_a_deleted_partition_holds_no_file_open(tmp_path: Path) -> None:
             async with trio.open_nursery() as nursery:
                 await folder.delete("orders", 0, nursery)
 
-            links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
-            names = [os.readlink(link) for link in links if os.path.lexists(link)]
-            assert [] == [name for name in names if "orders" in name]
+            held = f"{tmp_path}/orders"
+            assert [] == [each for each in descriptors() if held in each]
     finally:
         gc.enable()
 

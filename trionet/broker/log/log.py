@@ -496,7 +496,4 @@ class Log:
         write_snapshot(self.directory, self.end_offset, self._producers)
 
     def __repr__(self) -> str:
-        return (
-            f"Log({self._name}, {self.start_offset}..{self.end_offset}, "
-            f"{len(self._segments)} segments)"
-        )
+        return f"Log({self._name}, {self.start_offset}..{self.end_offset})"
