@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import attrs
 import trio
 
 from ..errors import ApiError
@@ -105,7 +104,7 @@ class BrokerState:
         for bound in endpoints:
             advertised = self.config.advertised(bound.listener_name)
             self._advertised[bound.listener_name] = (
-                advertised if advertised.port else attrs.evolve(advertised, port=bound.port)
+                advertised if advertised.port else advertised.with_port(bound.port)
             )
 
     def advertised(self, listener_name: str) -> Endpoint:

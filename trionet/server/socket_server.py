@@ -175,7 +175,7 @@ class SocketServer:
                 receive_buffer_bytes=self.config.socket_receive_buffer_bytes,
             )
             listening.append(sock)
-            self.endpoints[index] = attrs.evolve(endpoint, port=sock.getsockname()[1])
+            self.endpoints[index] = endpoint.with_port(sock.getsockname()[1])
 
     async def _start(
         self, nursery: trio.Nursery, listening: list[socket.socket]

@@ -27,12 +27,12 @@ from ...protocol.messages.produce import (
     TopicProduceResponse,
 )
 from ...protocol.records.batch import iter_batches
+from ...protocol.records.compression import ZSTD
 from ...server.request_channel import NO_OP, CloseConnection, NoOp
 from ..call import Call
 from ..log import Appended, Log
 from ..state import BrokerState
 
-ZSTD = 4
 ZSTD_SINCE = 7
 
 _Append = tuple[PartitionProduceResponse, Log, Appended]

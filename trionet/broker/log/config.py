@@ -70,7 +70,7 @@ class LogConfig:
                 values[field.name] = (
                     str(value) if isinstance(field.default, str) else int(str(value))
                 )
-        return cls(**values)  # type: ignore[arg-type]
+        return cls(**values)  # type: ignore[arg-type]  # each was made its field's type above
 
     def segment_age_ms_max(self, name: str) -> int:
         """``segment.ms`` less a part of the jitter that is always the same for one name."""

@@ -192,9 +192,7 @@ class LogFolder:
                     topic,
                     number,
                 )
-                name = deleted_name(topic, number)
-                directory.move_to(name)
-                self._remove_moved(name)
+                self._discard(directory, key)
                 return None
             # Its creation was cut short by a power cut.
             topic_id = expected_id
@@ -266,9 +264,7 @@ class LogFolder:
             pass
         else:
             # A deletion that could not rename it left it here: its records are nobody's any more.
-            name = deleted_name(*key)
-            directory.move_to(name)
-            self._remove_moved(name)
+            self._discard(directory, key)
             directory = self.directory.folder(f"{key[0]}-{key[1]}")
         directory.write(PARTITION_FILE, 0, encode_partition_metadata(topic_id))
         return self._open_log(key, directory, topic_id, config, Stop(was_clean=True), now_ms)
@@ -328,6 +324,12 @@ class LogFolder:
         finally:
             del self._removing[key]
             done.set()
+
+    def _discard(self, directory: Directory, key: PartitionKey) -> None:
+        """Remove a partition's folder that nobody has opened. Blocks."""
+        name = deleted_name(*key)
+        directory.move_to(name)
+        self._remove_moved(name)
 
     def _remove_moved(self, name: str) -> None:
         # The new name first: no power cut may give the records back to a later topic.

@@ -299,7 +299,7 @@ class Segment:
         )
 
     def finish(self) -> None:
-        """The last time index entry: nothing will be appended (for now)."""
+        """The last time index entry, made when the segment ends or the log is closed."""
         self._note_time()
 
     # Saving

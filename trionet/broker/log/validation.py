@@ -24,12 +24,12 @@ from ...protocol.records.batch import (
     check_crc,
     read_header,
 )
+from ...protocol.records.compression import ZSTD
 from .config import LogConfig
 from .directory import Buffer
 
 LOG_APPEND_TIME = 0x08
 _CODEC_MASK = 0x07
-_ZSTD = 4
 _MAGIC_AT = 16
 _NO_TIMESTAMP = -1
 
@@ -103,7 +103,7 @@ def _check_content(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
         raise ApiError(INVALID_RECORD, "clients must not write control batches")
     if attributes & TRANSACTIONAL:
         raise ApiError(INVALID_TXN_STATE, "transactions are not supported by this broker")
-    if attributes & _CODEC_MASK > _ZSTD:
+    if attributes & _CODEC_MASK > ZSTD:
         raise ApiError(INVALID_RECORD, f"compression codec {attributes & _CODEC_MASK} is unknown")
     if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
         raise ApiError(
