@@ -24,7 +24,7 @@ from ..net.readiness import ReadinessKind, open_readiness
 from ..net.selector import PollResult, Selector
 from ..net.transmission import Send
 from ..net.transport import PlaintextTransport
-from .request_channel import CloseConnection, NoOp, Request, RequestChannel
+from .request_channel import CloseConnection, NoOp, Request, RequestChannel, Response
 
 # Accepted connections that may wait for a processor; when all are full the acceptor waits
 # (KIP-402).
@@ -241,7 +241,8 @@ class Processor:
     def _respond(self, request: Request) -> None:
         selector = self._selector
         assert selector is not None
-        channel, response = request.channel, request.response
+        channel = request.channel
+        response: Response | None = request.response
         if channel.close_reason is not None:
             self._log.warning("dropping a response: %s is closed", channel.id)
         elif isinstance(response, Send):
