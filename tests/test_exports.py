@@ -13,6 +13,7 @@ from trionet import errors
 #: Changing this list is changing the product; docs/reference explains every name in it.
 PUBLIC = [
     "ApiError",
+    "AuthenticationError",
     "Broker",
     "ConfigError",
     "InvalidReceiveError",

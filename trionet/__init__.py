@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from trionet.errors import (
     ApiError,
+    AuthenticationError,
     ConfigError,
     InvalidReceiveError,
     LocalProtocolError,
@@ -27,6 +28,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ApiError",
+    "AuthenticationError",
     "Broker",
     "ConfigError",
     "InvalidReceiveError",

@@ -32,6 +32,13 @@ class UnsupportedVersionError(TrionetError):
     """Both sides are right, but share no version of the API."""
 
 
+class AuthenticationError(TrionetError):
+    """A peer could not prove who it is, by TLS or by SASL (Kafka: AuthenticationException).
+
+    Not a lost connection: trying again with the same credentials fails again.
+    """
+
+
 class ConfigError(TrionetError, ValueError):
     """A setting has an unknown name or a value that is not allowed; says which are."""
 

@@ -1,0 +1,136 @@
+"""Principals, and the rules that make their names from certificates."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trionet.errors import AuthenticationError, ConfigError
+from trionet.net.principal import ANONYMOUS, Identity, Principal, PrincipalMapping
+
+NAME = "CN=kafka1,OU=Service Users,O=Org,C=US"
+
+# Kafka's own: SslPrincipalMapperTest.
+KAFKA_RULES = (
+    "RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/L, "
+    "RULE:^CN=(.*?),OU=(.*?),O=(.*?),L=(.*?),ST=(.*?),C=(.*?)$/$1@$2/L, "
+    "RULE:^cn=(.*?),ou=(.*?),dc=(.*?),dc=(.*?)$/$1@$2/U, "
+    "RULE:^.*[Cc][Nn]=([a-zA-Z0-9.]*).*$/$1/U, "
+    "DEFAULT"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("CN=Duke,OU=ServiceUsers,O=Org,C=US", "duke"),
+        ("CN=Duke,OU=SME,O=mycp,L=Fulton,ST=MD,C=US", "duke@sme"),
+        ("cn=duke,ou=sme,dc=mycp,dc=com", "DUKE@SME"),
+        ("cN=duke,OU=JavaSoft,O=Sun Microsystems", "DUKE"),
+        ("OU=JavaSoft,O=Sun Microsystems,C=US", "OU=JavaSoft,O=Sun Microsystems,C=US"),
+    ],
+)
+def test_the_first_rule_that_matches_gives_the_name(name: str, expected: str) -> None:
+    assert expected == PrincipalMapping(KAFKA_RULES).name(name)
+
+
+def test_by_default_the_name_is_the_subject() -> None:
+    assert NAME == PrincipalMapping().name(NAME)
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        (r"RULE:^CN=(.*?),.*$/$1/", "kafka1"),
+        (r"RULE:^CN=([^,\/]*).*$/a\/$1/U", "A/KAFKA1"),
+        (r"RULE:^CN=(.*?),.*$/\$1/", "$1"),
+        (r"RULE:^CN=(.*?),.*$/$12/", "kafka12"),
+        (r"RULE:^CN=(.*?),.*$/$2/", "$2"),
+        (r"RULE:^CN=(.*?),(x)?.*$/$1$2./", "kafka1."),
+        (r"RULE:^CN=.*$/$0/L", NAME.lower()),
+        (r"RULE:^x$/y/,  ,DEFAULT", NAME),
+        ("RULE:(.*)/user/", "user"),
+    ],
+)
+def test_replacements_follow_java(rules: str, expected: str) -> None:
+    assert expected == PrincipalMapping(rules).name(NAME)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "default",
+        "DEFAUL",
+        "DEFAULT/L",
+        "DEFAULT/U",
+        "RULE:CN=(.*?),OU=ORG.*/$1",
+        "RULE:^CN=(.*?),OU=ORG.*$/$1",
+        "RULE:^CN=(.*?),OU=ORG.*$/$1/LU",
+        "RULE:^CN=(.*?),OU=ORG.*$/$1/A",
+        "RULE:^CN=(.*?/L",
+        "RULE:(/$1/",
+        "nonsense, DEFAULT",
+    ],
+)
+def test_what_is_no_rule_is_a_configuration_error(rules: str) -> None:
+    with pytest.raises(ConfigError, match=r"ssl\.principal\.mapping\.rules"):
+        PrincipalMapping(rules)
+
+
+def test_a_name_that_no_rule_matches_is_refused() -> None:
+    with pytest.raises(AuthenticationError, match="no rule"):
+        PrincipalMapping("RULE:^CN=x$/y/").name(NAME)
+
+
+@given(st.text(max_size=60), st.text(max_size=20))
+def test_any_rules_are_taken_or_refused_and_any_name_mapped_or_refused(
+    rules: str, name: str
+) -> None:
+    try:
+        mapping = PrincipalMapping(rules)
+    except ConfigError:
+        return
+    try:
+        mapping.name(name)
+    except AuthenticationError:
+        pass
+
+
+@given(st.from_regex(re.compile(r"[a-z0-9 .=]{1,10}"), fullmatch=True))
+def test_a_rule_for_the_common_name_gives_it_back(common_name: str) -> None:
+    mapping = PrincipalMapping("RULE:^CN=(.*?),O=org$/$1/")
+
+    assert common_name == mapping.name(f"CN={common_name},O=org")
+
+
+def test_who_proved_nothing_is_anonymous() -> None:
+    """P28: on a plaintext listener the principal is User:ANONYMOUS."""
+    principal = PrincipalMapping()(Identity("PLAINTEXT", "127.0.0.1"))
+
+    assert ANONYMOUS == principal
+    assert "User:ANONYMOUS" == str(principal)
+
+
+def test_the_user_of_sasl_comes_before_the_certificate() -> None:
+    identity = Identity("SASL_SSL", "::1", NAME, b"der", "PLAIN", "alice")
+
+    assert Principal("User", "alice") == PrincipalMapping()(identity)
+
+
+def test_a_certificate_gives_its_mapped_name() -> None:
+    mapping = PrincipalMapping("RULE:^CN=(.*?),.*$/$1/")
+
+    assert Principal("User", "kafka1") == mapping(Identity("SSL", "::1", NAME, b"der"))
+
+
+def test_a_principal_is_read_as_it_is_written() -> None:
+    assert Principal("User", "a:b") == Principal.parse("User:a:b")
+
+
+@pytest.mark.parametrize("text", ["", "User", "User:", ":alice"])
+def test_what_is_no_principal_is_an_error(text: str) -> None:
+    with pytest.raises(ConfigError, match="not a principal"):
+        Principal.parse(text)

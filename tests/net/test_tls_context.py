@@ -1,0 +1,419 @@
+"""TLS settings: stores in every form, what is refused, and reload while connections live."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import stat
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from cryptography.hazmat.primitives.asymmetric import dsa
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+    pkcs12,
+)
+from cryptography.x509 import load_pem_x509_certificate, load_pem_x509_certificates
+
+import trionet.net.tls_context as module
+from support.tls import (
+    TlsClient,
+    authority,
+    certificate,
+    client_context,
+    der_of,
+    settings_for,
+    shake_hands,
+    write_pem,
+    write_trust,
+)
+from support.wire import LOOPBACK, tcp_pair
+from trionet.errors import AuthenticationError, ConfigError
+from trionet.net.tls import TlsTransport
+from trionet.net.tls_context import TlsContexts, TlsSettings, server_context
+
+SECRET = "open sesame"
+
+
+def shown_by(context: ssl.SSLContext, leaf: object = None) -> bytes | None:
+    """What certificate a new client is shown, who shows `leaf` itself."""
+    near, far = tcp_pair()
+    with near, far:
+        client = TlsClient(far, client_context(leaf=leaf))  # type: ignore[arg-type]
+        shake_hands(TlsTransport(near, context), client)
+        return client.tls.getpeercert(binary_form=True)
+
+
+def encrypted_key() -> str:
+    key = load_pem_private_key(certificate().private_key_pem.bytes(), None)
+    encryption = BestAvailableEncryption(SECRET.encode())
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption).decode()
+
+
+def chain() -> str:
+    return b"".join(pem.bytes() for pem in certificate().cert_chain_pems).decode()
+
+
+def write_pkcs12(path: Path, password: str | None = SECRET) -> str:
+    key = load_pem_private_key(certificate().private_key_pem.bytes(), None)
+    assert isinstance(key, EllipticCurvePrivateKey)
+    first, *others = load_pem_x509_certificates(chain().encode())
+    how = BestAvailableEncryption(password.encode()) if password else NoEncryption()
+    path.write_bytes(pkcs12.serialize_key_and_certificates(b"broker", key, first, others, how))
+    return str(path)
+
+
+def write_trusted_pkcs12(path: Path) -> str:
+    trusted = load_pem_x509_certificate(authority().cert_pem.bytes())
+    path.write_bytes(
+        pkcs12.serialize_key_and_certificates(
+            None, None, None, [trusted], BestAvailableEncryption(SECRET.encode())
+        )
+    )
+    return str(path)
+
+
+def forms(folder: Path) -> dict[str, TlsSettings]:
+    """One key in all the forms that are allowed."""
+    clear = certificate().private_key_pem.bytes().decode()
+    file = folder / "encrypted.pem"
+    file.write_text(encrypted_key() + chain())
+    return {
+        "PEM file": TlsSettings("PEM", write_pem(folder / "clear.pem", certificate())),
+        "PEM file with a key password": TlsSettings("PEM", str(file), key_password=SECRET),
+        "PEM text": TlsSettings("PEM", keystore_key=clear, keystore_certificate_chain=chain()),
+        "PEM text with a key password": TlsSettings(
+            "PEM",
+            keystore_key=encrypted_key(),
+            keystore_certificate_chain=chain(),
+            key_password=SECRET,
+        ),
+        "PKCS12": TlsSettings("PKCS12", write_pkcs12(folder / "a.p12"), SECRET),
+        "PKCS12 by the name of JKS": TlsSettings(
+            "JKS", write_pkcs12(folder / "a.jks"), SECRET, key_password=SECRET
+        ),
+        "PKCS12 without a password": TlsSettings("PKCS12", write_pkcs12(folder / "b.p12", None)),
+    }
+
+
+@pytest.mark.parametrize("has_memfd", [True, False])
+@pytest.mark.parametrize("number", range(7))
+def test_a_key_is_read_from_every_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, has_memfd: bool
+) -> None:
+    """T8: PEM stores with or without a key password, and PKCS12."""
+    settings = list(forms(tmp_path).values())[number]
+    monkeypatch.setattr(module, "_HAS_MEMFD", has_memfd)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = set(os.listdir(tmp_path))
+
+    context, material = server_context(settings)
+
+    assert der_of(certificate()) == shown_by(context)
+    assert "CN=broker,OU=tests,O=trionet" == material.subject
+    assert before == set(os.listdir(tmp_path))
+
+
+def test_a_key_that_must_be_written_down_is_for_its_owner_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_HAS_MEMFD", False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    with module._private_file(b"secret") as path:
+        assert 0o600 == stat.S_IMODE(os.stat(path).st_mode)
+        assert b"secret" == Path(path).read_bytes()
+
+    assert [] == os.listdir(tmp_path)
+
+
+def test_keys_of_other_kinds_work_or_are_refused(tmp_path: Path) -> None:
+    """T8: an RSA key works as an EC key does; DSA is not spoken any more."""
+    from trustme import KeyType
+
+    leaf = authority().issue_cert(LOOPBACK, key_type=KeyType.RSA)
+    context, _ = server_context(TlsSettings("PEM", write_pem(tmp_path / "rsa.pem", leaf)))
+    assert der_of(leaf) == shown_by(context)
+
+    key = dsa.generate_private_key(2048).private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+    )
+    with pytest.raises(ConfigError, match="do not belong together"):
+        server_context(
+            TlsSettings("PEM", keystore_key=key.decode(), keystore_certificate_chain=chain())
+        )
+
+
+@pytest.mark.parametrize("kind", ["PEM file", "PEM text", "PKCS12"])
+def test_a_trust_store_is_read_from_every_form(tmp_path: Path, kind: str) -> None:
+    given = {
+        "PEM file": {
+            "truststore_location": write_trust(tmp_path / "trust.pem", "x", "ca"),
+            "truststore_certificates": None,
+        },
+        "PEM text": {},
+        "PKCS12": {
+            "truststore_type": "PKCS12",
+            "truststore_location": write_trusted_pkcs12(tmp_path / "trust.p12"),
+            "truststore_password": SECRET,
+            "truststore_certificates": None,
+        },
+    }[kind]
+    settings = attrs.evolve(settings_for(client_auth="required"), **given)  # type: ignore[arg-type]
+    context, _ = server_context(settings)
+
+    assert shown_by(context, certificate("client"))
+    with pytest.raises(AuthenticationError):
+        shown_by(context, certificate("client", ca="stranger"))
+
+
+def test_without_a_trust_store_the_systems_own_is_used() -> None:
+    context, _ = server_context(settings_for(truststore_certificates=None, client_auth="required"))
+
+    with pytest.raises(AuthenticationError):
+        shown_by(context, certificate("client"))
+
+
+BAD_CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"
+Refused = dict[str, tuple[dict[str, Any], str]]
+
+
+def refused_pem(tmp_path: Path) -> Refused:
+    """What makes our settings useless, and a part of the error: key stores in PEM."""
+    text = {"keystore_type": "PEM", "keystore_key": encrypted_key()}
+    file = {
+        "keystore_key": None,
+        "keystore_certificate_chain": None,
+        "keystore_location": write_pem(tmp_path / "a.pem", certificate()),
+    }
+    other = certificate("other").cert_chain_pems[0].bytes().decode()
+    return {
+        "no key": ({**file, "keystore_location": None}, "needs a certificate"),
+        "wrong key password": ({**text, "key_password": "x"}, "wrong ssl.key.password"),
+        "no key password": (text, "wrong ssl.key.password"),
+        "a key alone": ({"keystore_certificate_chain": None}, "belong together"),
+        "text of another type": ({"keystore_type": "PKCS12"}, "belong together"),
+        "no key in the text": ({"keystore_key": "x"}, "no private key"),
+        "no certificate": ({"keystore_certificate_chain": "x"}, "no certificate"),
+        "a bad certificate": ({"keystore_certificate_chain": BAD_CERTIFICATE}, "cannot be read"),
+        "another certificate": ({"keystore_certificate_chain": other}, "do not belong together"),
+        "a store password": ({**file, "keystore_password": "x"}, "not allowed"),
+        "no file": ({**file, "keystore_location": str(tmp_path / "none")}, "cannot read"),
+        "an unknown type": ({"keystore_type": "BCFKS"}, "PEM, PKCS12, JKS"),
+        "another type": ({**file, "keystore_type": "JKS"}, "is PEM"),
+    }
+
+
+def refused_pkcs12(tmp_path: Path) -> Refused:
+    """Key stores that are not PEM."""
+    java = tmp_path / "java.jks"
+    java.write_bytes(b"\xfe\xed\xfe\xed\0\0\0\2")
+    file = {
+        "keystore_key": None,
+        "keystore_certificate_chain": None,
+        "keystore_type": "PKCS12",
+        "keystore_location": write_pkcs12(tmp_path / "a.p12"),
+        "keystore_password": SECRET,
+    }
+    trusted = write_trusted_pkcs12(tmp_path / "trust.p12")
+    return {
+        "Java's own format": ({**file, "keystore_location": str(java)}, "keytool -importkeystore"),
+        "wrong password": ({**file, "keystore_password": "x"}, "wrong ssl.keystore.password"),
+        "two passwords": ({**file, "key_password": "x"}, "one password"),
+        "no key": ({**file, "keystore_location": trusted}, "no private key"),
+    }
+
+
+def refused_trust(tmp_path: Path) -> Refused:
+    """Trust stores."""
+    garbage = tmp_path / "garbage"
+    garbage.write_bytes(b"garbage")
+    file = {"truststore_certificates": None, "truststore_location": str(garbage)}
+    bad = {"truststore_certificates": BAD_CERTIFICATE}
+    return {
+        "garbage": (file, "no certificate"),
+        "garbage as PKCS12": (
+            {**file, "truststore_type": "PKCS12"},
+            "wrong ssl.truststore.password",
+        ),
+        "a password for PEM": ({**file, "truststore_password": "x"}, "not allowed"),
+        "a bad certificate": (bad, "no certificates that can be read"),
+        "two stores": ({**bad, "truststore_location": "x"}, "needs ssl.truststore.type=PEM"),
+    }
+
+
+def refused_protocols(_: Path) -> Refused:
+    """Versions, suites and client authentication."""
+    old = {"enabled_protocols": ("TLSv1.1",)}
+    one_of_1_3 = {"cipher_suites": ("TLS_AES_128_GCM_SHA256",)}
+    of_1_2 = {
+        "cipher_suites": ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",),
+        "enabled_protocols": ("TLSv1.3",),
+    }
+    return {
+        "client auth": ({"client_auth": "maybe"}, "none, requested, required"),
+        "an old version": (old, "older versions are not safe"),
+        "no version": ({"enabled_protocols": ()}, "TLSv1.2, TLSv1.3"),
+        "an unknown suite": ({"cipher_suites": ("TLS_NULL",)}, "not a suite"),
+        "a choice among the suites of 1.3": (one_of_1_3, "cannot choose"),
+        "suites of another version": (of_1_2, "no suite of a version"),
+    }
+
+
+@pytest.mark.parametrize("refused", [refused_pem, refused_pkcs12, refused_trust, refused_protocols])
+def test_what_cannot_work_is_a_configuration_error(
+    tmp_path: Path, refused: Callable[[Path], Refused]
+) -> None:
+    """T9: wrong passwords and stores are configuration errors, which tell no secret."""
+    for case, (changes, message) in refused(tmp_path).items():
+        with pytest.raises(ConfigError) as caught:
+            server_context(settings_for(**changes))
+
+        shown = str(caught.value)
+        assert message in shown, case
+        assert SECRET not in shown, case
+        assert "PRIVATE" not in shown, case
+
+
+def test_settings_and_keys_do_not_show_in_a_repr(tmp_path: Path) -> None:
+    settings = forms(tmp_path)["PEM text with a key password"]
+    _, material = server_context(settings)
+
+    shown = repr(settings) + repr(material)
+
+    assert SECRET not in shown
+    assert "PRIVATE" not in shown
+
+
+@pytest.mark.parametrize(
+    ("suites", "expected"),
+    [
+        (("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",), "ECDHE-ECDSA-AES256-GCM-SHA384"),
+        (module._SUITES_1_3, "TLS_AES_256_GCM_SHA384"),
+    ],
+)
+def test_cipher_suites_are_named_as_java_names_them(suites: tuple[str, ...], expected: str) -> None:
+    near, far = tcp_pair()
+    with near, far:
+        context, _ = server_context(settings_for(cipher_suites=suites))
+        transport = TlsTransport(near, context)
+        shake_hands(transport, TlsClient(far))
+
+    assert expected == transport.cipher[0]
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Put a new file in the place of the old one, as tools that renew certificates do."""
+    new = path.with_suffix(".new")
+    new.write_bytes(content)
+    new.replace(path)
+
+
+def pem(*names: str, common_name: str = "broker") -> bytes:
+    leaf = authority().issue_cert(
+        *(names or (LOOPBACK, "localhost")),
+        common_name=common_name,
+        organization_name="trionet",
+        organization_unit_name="tests",
+    )
+    return leaf.private_key_and_cert_chain_pem.bytes()
+
+
+def test_a_new_key_store_is_for_new_connections_and_old_ones_live_on(tmp_path: Path) -> None:
+    """T20: new connections see the new certificate, old ones go on."""
+    path = tmp_path / "broker.pem"
+    write_pem(path, certificate())
+    contexts = TlsContexts(TlsSettings("PEM", str(path)))
+    near, far = tcp_pair()
+    with near, far:
+        transport, client = TlsTransport(near, contexts.context), TlsClient(far)
+        shake_hands(transport, client)
+        assert not contexts.reload_if_changed()
+
+        replace(path, pem())
+
+        assert contexts.reload_if_changed()
+        assert der_of(certificate()) != shown_by(contexts.context)
+        client.send(b"still here")
+        assert b"still here" == transport.read(100)
+    assert not contexts.reload_if_changed()
+
+
+@pytest.mark.parametrize(
+    ("names", "common_name", "setting"),
+    [
+        ((), "other", "allow_dn_changes"),
+        (("localhost",), "broker", "allow_san_changes"),
+    ],
+)
+def test_other_names_in_a_new_certificate_are_refused_unless_allowed(
+    tmp_path: Path, names: tuple[str, ...], common_name: str, setting: str
+) -> None:
+    """T20: a changed name is refused, and the old certificate stays, unless changes are allowed."""
+    path = tmp_path / "broker.pem"
+    write_pem(path, certificate())
+    settings = TlsSettings("PEM", str(path))
+    contexts = TlsContexts(settings)
+    lenient = TlsContexts(attrs.evolve(settings, **{setting: True}))  # type: ignore[arg-type]
+    replace(path, pem(*names, common_name=common_name))
+
+    with pytest.raises(ConfigError, match=r"ssl\.allow\."):
+        contexts.reload_if_changed()
+    assert not contexts.reload_if_changed()
+    assert der_of(certificate()) == shown_by(contexts.context)
+    assert lenient.reload_if_changed()
+
+
+def test_more_names_in_a_new_certificate_are_fine(tmp_path: Path) -> None:
+    path = tmp_path / "broker.pem"
+    write_pem(path, certificate())
+    contexts = TlsContexts(TlsSettings("PEM", str(path)))
+
+    replace(path, pem(LOOPBACK, "localhost", "more.example"))
+
+    assert contexts.reload_if_changed()
+
+
+def test_a_new_trust_store_changes_who_is_accepted_and_a_bad_one_does_not(tmp_path: Path) -> None:
+    """T21: a new trust store decides about new clients; a bad one is refused, and the old stays."""
+    path = tmp_path / "trust.pem"
+    write_trust(path, "ca")
+    contexts = TlsContexts(
+        settings_for(
+            truststore_certificates=None, truststore_location=str(path), client_auth="required"
+        )
+    )
+    shown_by(contexts.context, certificate("client"))
+
+    replace(path, b"garbage")
+    with pytest.raises(ConfigError, match="no certificate"):
+        contexts.reload_if_changed()
+    shown_by(contexts.context, certificate("client"))
+
+    write_trust(path, "stranger")
+    assert contexts.reload_if_changed()
+    shown_by(contexts.context, certificate("client", ca="stranger"))
+    with pytest.raises(AuthenticationError):
+        shown_by(contexts.context, certificate("client"))
+
+
+def test_a_file_that_is_gone_for_a_moment_is_an_error_and_then_read(tmp_path: Path) -> None:
+    path = tmp_path / "broker.pem"
+    write_pem(path, certificate())
+    contexts = TlsContexts(TlsSettings("PEM", str(path)))
+    path.unlink()
+    with pytest.raises(ConfigError, match="cannot read"):
+        contexts.reload_if_changed()
+
+    path.write_bytes(pem())
+
+    assert contexts.reload_if_changed()

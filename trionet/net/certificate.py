@@ -1,0 +1,163 @@
+"""What a certificate says about its owner, read from its DER encoding.
+
+The subject is written as Java writes it (X500Principal.getName, RFC 2253), because that text is
+what ``ssl.principal.mapping.rules`` and access rules are matched with. ``ssl`` gives the parts of a
+name without their encodings, from which that text cannot be made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_SEQUENCE_OF_VERSION = 0xA0
+_EXTENSIONS = 0xA3
+
+_SUBJECT_ALTERNATIVE_NAME = "2.5.29.17"
+_KEYWORDS = {
+    "2.5.4.3": "CN",
+    "2.5.4.6": "C",
+    "2.5.4.7": "L",
+    "2.5.4.8": "ST",
+    "2.5.4.9": "STREET",
+    "2.5.4.10": "O",
+    "2.5.4.11": "OU",
+    "0.9.2342.19200300.100.1.1": "UID",
+    "0.9.2342.19200300.100.1.25": "DC",
+}
+# UTF8String, PrintableString, TeletexString, IA5String, GeneralString; BMPString, UniversalString.
+_ENCODINGS = {
+    0x0C: "utf-8",
+    0x13: "utf-8",
+    0x14: "utf-8",
+    0x16: "utf-8",
+    0x1B: "utf-8",
+    0x1E: "utf-16-be",
+    0x1C: "utf-32-be",
+}
+_ESCAPED = frozenset(',=+<>#;"\\')
+_OUTER_ESCAPED = frozenset(" \r")
+
+
+class _Element(NamedTuple):
+    """One element of DER: its tag, what is in it, and all of it."""
+
+    tag: int
+    content: bytes
+    whole: bytes
+
+
+def distinguished_name(certificate: bytes) -> str:
+    """The subject as Java writes it, such as ``CN=alice,OU=tests,O=trionet``.
+
+    Args:
+        certificate: in DER.
+
+    Raises:
+        ValueError: this is no certificate.
+    """
+    *_, subject = _named_fields(certificate)
+    relative_names = [
+        "+".join(_attribute(pair.content) for pair in _elements(names.content))
+        for names in _elements(subject.content)
+    ]
+    return ",".join(reversed(relative_names))
+
+
+def alternative_names(certificate: bytes) -> frozenset[bytes]:
+    """The subject's other names (DNS, IP, ...), each as it is encoded; to be compared.
+
+    Args:
+        certificate: in DER.
+
+    Raises:
+        ValueError: this is no certificate.
+    """
+    for field in _fields(certificate):
+        if field.tag == _EXTENSIONS:
+            for extension in _elements(_first(field.content).content):
+                name, *_, value = _elements(extension.content)
+                if _dotted(name.content) == _SUBJECT_ALTERNATIVE_NAME:
+                    names = _first(value.content)
+                    return frozenset(element.whole for element in _elements(names.content))
+    return frozenset()
+
+
+def _fields(certificate: bytes) -> list[_Element]:
+    signed, *_ = _elements(_first(certificate).content)
+    return list(_elements(signed.content))
+
+
+def _named_fields(certificate: bytes) -> list[_Element]:
+    """The fields up to the subject: serial number, algorithm, issuer, validity, subject."""
+    fields = _fields(certificate)
+    first = 1 if fields and fields[0].tag == _SEQUENCE_OF_VERSION else 0
+    named = fields[first : first + 5]
+    if len(named) < 5:
+        raise ValueError("the certificate has no subject")
+    return named
+
+
+def _first(data: bytes) -> _Element:
+    for element in _elements(data):
+        return element
+    raise ValueError("the certificate is cut short")
+
+
+def _elements(data: bytes) -> Iterator[_Element]:
+    position = 0
+    while position < len(data):
+        if position + 2 > len(data):
+            raise ValueError("the certificate is cut short")
+        tag, length = data[position], data[position + 1]
+        start = position + 2
+        if length & 0x80:
+            size = length & 0x7F
+            length = int.from_bytes(data[start : start + size], "big")
+            start += size
+        end = start + length
+        if end > len(data):
+            raise ValueError("the certificate is cut short")
+        yield _Element(tag, data[start:end], data[position:end])
+        position = end
+
+
+def _attribute(pair: bytes) -> str:
+    name, value = _elements(pair)
+    dotted = _dotted(name.content)
+    keyword = _KEYWORDS.get(dotted)
+    encoding = _ENCODINGS.get(value.tag)
+    if keyword is None or encoding is None:
+        # RFC 2253, 2.4: what has no keyword, or is no text, shows its encoding.
+        return f"{keyword or dotted}=#{value.whole.hex()}"
+    return f"{keyword}={_escape(value.content.decode(encoding, 'replace'))}"
+
+
+def _escape(text: str) -> str:
+    first = len(text) - len(text.lstrip(" \r"))
+    last = len(text.rstrip(" \r"))
+    parts = []
+    for position, character in enumerate(text):
+        is_outer = position < first or position >= last
+        if character == "\0":
+            parts.append("\\00")
+        elif character in _ESCAPED or (is_outer and character in _OUTER_ESCAPED):
+            parts.append(f"\\{character}")
+        else:
+            parts.append(character)
+    return "".join(parts)
+
+
+def _dotted(encoded: bytes) -> str:
+    """An object identifier in its usual form."""
+    if not encoded or encoded[-1] & 0x80:
+        raise ValueError("an object identifier without an end")
+    numbers = []
+    number = 0
+    for byte in encoded:
+        number = number << 7 | byte & 0x7F
+        if not byte & 0x80:
+            numbers.append(number)
+            number = 0
+    first = min(numbers[0] // 40, 2)
+    return ".".join(map(str, (first, numbers[0] - 40 * first, *numbers[1:])))
