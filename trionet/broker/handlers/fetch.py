@@ -49,6 +49,18 @@ async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> Fetc
 class _Fetch:
     """One fetch: what was read so far, and the operation that waits for more."""
 
+    __slots__ = (
+        "_answers",
+        "_broker",
+        "_bytes",
+        "_bytes_missing",
+        "_call",
+        "_context",
+        "_has_error",
+        "_request",
+        "cold_partitions",
+    )
+
     def __init__(
         self, broker: BrokerState, request: FetchRequest, call: Call, context: FetchContext
     ) -> None:
