@@ -22,6 +22,7 @@ class CloseReason(Enum):
     SEND_FAILED = "a response could not be written"
     SECOND_SEND = "a second Send was set while one was in progress"
     IDLE = "nothing was received or sent for connections.max.idle.ms"
+    EXCESS_CONNECTION = "closed to make room: there were more connections than max.connections"
     CLOSE_RESPONSE = "the handler asked for the connection to be closed"
     REGISTER_FAILED = "the accepted socket could not be set up"
     ERROR = "an unexpected error in this channel's step"
