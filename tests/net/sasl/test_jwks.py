@@ -1,0 +1,191 @@
+"""Keys of an issuer: read at the start, read again when due, and hurried only so much."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+from trio.testing import wait_all_tasks_blocked
+
+from support.tokens import OTHER_RSA_KEY, RSA_KEY, jwk, key_set
+from support.wire import LOOPBACK
+from trionet.errors import ConfigError
+from trionet.net.sasl.jwks import (
+    BYTES_MAX,
+    READINGS_SECONDS_MIN,
+    Jwks,
+    RefreshSchedule,
+    RefreshTimes,
+)
+
+TIMES = RefreshTimes(refresh_ms=60_000, retry_ms=1000, retry_ms_max=5000)
+
+
+@contextmanager
+def http_server(status: int, body: bytes, **headers: str) -> Iterator[str]:
+    """A server that answers everything with the same; its URL."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            with contextlib.suppress(ConnectionError):  # who has read enough goes
+                self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer((LOOPBACK, 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://{LOOPBACK}:{server.server_address[1]}/keys"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+async def test_keys_come_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    path.write_text(key_set(jwk(RSA_KEY, kid="a")))
+    jwks = Jwks(path.as_uri(), TIMES)
+    assert jwks.find("a", "RS256") is None
+
+    await jwks.load()
+
+    assert jwks.find("a", "RS256") is not None
+    assert jwks.find("b", "RS256") is None
+
+
+async def test_keys_come_from_a_server() -> None:
+    with http_server(200, key_set(jwk(RSA_KEY, kid="a")).encode()) as url:
+        jwks = Jwks(url, TIMES)
+        await jwks.load()
+
+    assert jwks.find("a", "RS256") is not None
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "headers"),
+    [
+        (404, b"", {}),
+        (200, b"garbage", {}),
+        (200, b" " * (BYTES_MAX + 1), {}),
+        (302, b"", {"Location": "/elsewhere"}),
+    ],
+)
+async def test_what_a_server_answers_otherwise_is_an_error_at_the_start(
+    status: int, body: bytes, headers: dict[str, str]
+) -> None:
+    with http_server(status, body, **headers) as url, pytest.raises(ConfigError):
+        await Jwks(url, TIMES).load()
+
+
+async def test_a_file_that_is_not_there_is_an_error_at_the_start(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot read"):
+        await Jwks((tmp_path / "none").as_uri(), TIMES).load()
+
+
+@pytest.mark.parametrize("url", ["", "keys.json", "/keys", "http://example.org/", "ftp://x/"])
+def test_keys_come_only_over_ways_that_nobody_else_can_change(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"jwks\.endpoint\.url"):
+        Jwks(url, TIMES)
+
+
+async def readings(jwks: Jwks, count: int) -> None:
+    """Wait for the thread that reads; virtual time stands still meanwhile."""
+    while jwks.readings < count:
+        await trio.lowlevel.checkpoint()
+
+
+async def test_keys_are_read_again_when_they_are_due(
+    tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    path = tmp_path / "keys.json"
+    path.write_text(key_set(jwk(RSA_KEY, kid="a")))
+    jwks = Jwks(path.as_uri(), TIMES)
+    await jwks.load()
+    path.write_text(key_set(jwk(OTHER_RSA_KEY, kid="b")))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(jwks.run)
+        mock_clock.jump(59)
+        await wait_all_tasks_blocked()
+        assert jwks.find("a", "RS256") is not None
+        mock_clock.jump(2)
+        await readings(jwks, 1)
+        nursery.cancel_scope.cancel()
+
+    assert jwks.find("a", "RS256") is None
+    assert jwks.find("b", "RS256") is not None
+
+
+async def test_a_missing_key_hurries_the_next_reading_and_a_failed_one_keeps_the_keys(
+    tmp_path: Path, mock_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "keys.json"
+    path.write_text(key_set(jwk(RSA_KEY, kid="a")))
+    jwks = Jwks(path.as_uri(), TIMES)
+    await jwks.load()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(jwks.run)
+        await wait_all_tasks_blocked()
+        path.write_text("garbage")
+        for _ in range(2):
+            assert jwks.find("b", "RS256") is None
+        await wait_all_tasks_blocked()
+        assert 0 == jwks.readings
+        with caplog.at_level(logging.WARNING):
+            mock_clock.jump(READINGS_SECONDS_MIN)
+            await readings(jwks, 1)
+        assert "keeping the old" in caplog.text
+        assert jwks.find("a", "RS256") is not None
+
+        path.write_text(key_set(jwk(OTHER_RSA_KEY, kid="b")))
+        mock_clock.jump(1)
+        await readings(jwks, 2)
+        nursery.cancel_scope.cancel()
+
+    assert jwks.find("b", "RS256") is not None
+
+
+def test_failures_are_tried_again_ever_later() -> None:
+    schedule = RefreshSchedule(TIMES, 0.0)
+    waits = []
+    for _ in range(5):
+        schedule.failed(100.0)
+        waits.append(schedule.next_at - 100)
+
+    assert [1, 2, 4, 5, 5] == waits
+    schedule.succeeded(200.0)
+    assert 260 == schedule.next_at
+    schedule.failed(300.0)
+    assert 301 == schedule.next_at
+
+
+@given(st.lists(st.tuples(st.sampled_from(["hurry", "step"]), st.floats(0, 5)), max_size=200))
+def test_however_often_keys_are_missing_readings_keep_their_distance(
+    events: list[tuple[str, float]],
+) -> None:
+    schedule = RefreshSchedule(TIMES, 0.0)
+    now, last = 0.0, 0.0
+    for kind, seconds in events:
+        if kind == "hurry":
+            schedule.hurry()
+        now += seconds
+        if now >= schedule.next_at:
+            assert now - last >= READINGS_SECONDS_MIN
+            schedule.succeeded(now)
+            last = now

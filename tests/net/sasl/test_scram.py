@@ -1,0 +1,151 @@
+"""SCRAM: the server's side against the library's client, and against what clients get wrong."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scramp import ScramClient
+
+from trionet.errors import AuthenticationError
+from trionet.net.sasl.mechanism import CredentialsError
+from trionet.net.sasl.scram import (
+    HASHES,
+    ScramCredential,
+    ScramServer,
+    from_salted_password,
+    salted,
+)
+
+MECHANISMS = list(HASHES)
+
+
+def exchange(server: ScramServer, mechanism: str, name: str, password: str) -> tuple[bytes, bytes]:
+    """Both answers of the server to a client that follows the rules."""
+    client = ScramClient([mechanism], name, password)
+    first = server.respond(client.get_client_first().encode(), 0)
+    client.set_server_first(first.decode())
+    final = server.respond(client.get_client_final().encode(), 0)
+    client.set_server_final(final.decode())
+    return first, final
+
+
+def server_for(mechanism: str, users: dict[str, ScramCredential]) -> ScramServer:
+    return ScramServer(mechanism, users.get)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("name", ["alice", "a,b=c", "special !@#$%^&*()", "ünïcode"])
+def test_the_right_password_is_let_in(mechanism: str, name: str) -> None:
+    """A3: both mechanisms, with special characters in names; the server proves itself too."""
+    server = server_for(mechanism, {name: salted(mechanism, "secret")})
+
+    exchange(server, mechanism, name, "secret")
+
+    assert (True, name, None) == (server.is_complete, server.authorization_id, server.expires_ms)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize(("name", "password"), [("alice", "wrong"), ("mallory", "secret")])
+def test_a_wrong_password_and_an_unknown_user_fail_alike(
+    mechanism: str, name: str, password: str
+) -> None:
+    """A3: both fail, in the last step and without a text of their own."""
+    server = server_for(mechanism, {"alice": salted(mechanism, "secret")})
+
+    with pytest.raises(CredentialsError):
+        exchange(server, mechanism, name, password)
+
+    assert not server.is_complete
+
+
+def test_an_unknown_user_has_the_same_salt_each_time() -> None:
+    client = ScramClient(["SCRAM-SHA-256"], "nobody", "x")
+    first = client.get_client_first().encode()
+
+    salts = [
+        server_for("SCRAM-SHA-256", {}).respond(first, 0).decode().split(",")[1] for _ in range(2)
+    ]
+
+    assert salts[0] == salts[1]
+    known = server_for("SCRAM-SHA-256", {"nobody": salted("SCRAM-SHA-256", "x")})
+    assert len(salts[0]) == len(known.respond(first, 0).decode().split(",")[1])
+
+
+def test_a_credential_of_one_mechanism_is_none_of_the_other() -> None:
+    server = server_for("SCRAM-SHA-512", {"alice": salted("SCRAM-SHA-256", "secret")})
+
+    with pytest.raises(CredentialsError):
+        exchange(server, "SCRAM-SHA-512", "alice", "secret")
+
+
+def test_the_example_of_the_standard() -> None:
+    """RFC 7677, section 3."""
+    salt = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
+    credential = salted("SCRAM-SHA-256", "pencil", salt=salt)
+    first = b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
+    server = server_for("SCRAM-SHA-256", {"user": credential})
+
+    answer = server.respond(first, 0).decode()
+
+    assert answer.startswith("r=rOprNGfwEbeRWgbNEkqO")
+    assert answer.endswith(",s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096")
+
+
+def test_what_a_client_salted_itself_is_the_same_credential() -> None:
+    """KIP-554: only the salted password travels."""
+    credential = salted("SCRAM-SHA-512", "secret", iterations=5000)
+    key = hashlib.pbkdf2_hmac("sha512", b"secret", credential.salt, 5000)
+
+    actual = from_salted_password("SCRAM-SHA-512", key, credential.salt, 5000)
+
+    assert credential == actual
+
+
+def test_a_credential_shows_none_of_its_keys() -> None:
+    credential = salted("SCRAM-SHA-256", "secret")
+
+    assert repr(credential.stored_key) not in repr(credential)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"",
+        b"n,,",
+        b"n,,n=a",
+        b"n,,n=a,r=",
+        b"p=tls-unique,,n=a,r=b",
+        b"\xff",
+        b"n,,n==,r=x",
+        b"x" * 99,
+    ],
+)
+def test_a_malformed_first_message_fails_without_a_reason(first: bytes) -> None:
+    with pytest.raises(CredentialsError):
+        server_for("SCRAM-SHA-256", {}).respond(first, 0)
+
+
+def test_nothing_follows_a_failure_or_the_end() -> None:
+    server = server_for("SCRAM-SHA-256", {"a": salted("SCRAM-SHA-256", "s")})
+    exchange(server, "SCRAM-SHA-256", "a", "s")
+
+    with pytest.raises(CredentialsError):
+        server.respond(b"n,,n=a,r=b", 0)
+    assert not server.is_complete
+
+
+@given(st.lists(st.binary(max_size=60), min_size=1, max_size=4), st.booleans())
+def test_whatever_is_sent_nobody_gets_in(messages: list[bytes], begin_well: bool) -> None:
+    server = server_for("SCRAM-SHA-256", {})
+    if begin_well:
+        messages.insert(0, b"n,,n=a,r=b")
+    for message in messages:
+        try:
+            server.respond(message, 0)
+        except AuthenticationError:
+            break
+    assert not server.is_complete

@@ -1,0 +1,108 @@
+"""What a channel needs of whoever decides who its peer is (Kafka: Authenticator).
+
+An authenticator is given the peer's whole frames until it is done, and says what to answer. It does
+no I/O and has no clock. Kafka's own exchange, with its messages, is plugged in from above.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Protocol
+
+from .close_reason import CloseReason
+from .framing import Frame
+from .principal import Principal
+from .transmission import Send
+
+
+class Progress(Enum):
+    """Where an authentication stands after a frame."""
+
+    GOES_ON = "another frame is awaited"
+    AUTHENTICATED = "the peer has proved who it is"
+    REAUTHENTICATED = "the peer has proved once more who it is"
+    FAILED = "the connection is to be closed"
+
+
+class Gate(Enum):
+    """What to do with a frame of an authenticated peer."""
+
+    PASS = "it is a request"  # noqa: S105 - no password
+    AUTHENTICATE = "it begins a re-authentication: give it to the authenticator"
+    EXPIRED = "the session is over: close the connection"
+
+
+class Step:
+    """What came of one frame.
+
+    Attributes:
+        progress: where the authentication stands.
+        send: what to answer; None for nothing. After a failure it leaves before the close.
+        delay_seconds: how long to hold the answer and the close back, reading nothing meanwhile
+            (KIP-306: an instant answer would invite the next attempt).
+        close_reason: why to close the connection, after a failure.
+        detail: what failed, for the log; not for the peer.
+    """
+
+    __slots__ = ("close_reason", "delay_seconds", "detail", "progress", "send")
+
+    def __init__(self, progress: Progress = Progress.GOES_ON, send: Send | None = None) -> None:
+        self.progress = progress
+        self.send = send
+        self.delay_seconds = 0.0
+        self.close_reason: CloseReason | None = None
+        self.detail = ""
+
+    @classmethod
+    def failed(
+        cls,
+        reason: CloseReason,
+        detail: str,
+        *,
+        send: Send | None = None,
+        delay_seconds: float = 0.0,
+    ) -> Step:
+        """The end of an authentication, and of its connection."""
+        step = cls(Progress.FAILED, send)
+        step.close_reason = reason
+        step.detail = detail
+        step.delay_seconds = delay_seconds
+        return step
+
+    def __repr__(self) -> str:
+        return f"<Step {self.progress.name} {self.detail}>"
+
+
+class Authenticator(Protocol):
+    """Decides about one connection.
+
+    Attributes:
+        frame_bytes_max: the largest frame to accept until it is done, in bytes.
+        is_complete: whether frames are requests now; false again during a re-authentication.
+        principal: who the peer is; anonymous until it is done for the first time.
+        session_expires_at: when the peer must have authenticated again, in seconds of the loop's
+            clock; None for never.
+        can_reauthenticate: whether the peer's way of authenticating lets it do that again.
+        reauthentication_seconds: how long the last re-authentication took.
+    """
+
+    frame_bytes_max: int
+    is_complete: bool
+    principal: Principal
+    session_expires_at: float | None
+    can_reauthenticate: bool
+    reauthentication_seconds: float
+
+    def receive(self, frame: Frame, now: float, now_ms: int) -> Step:
+        """Take the next frame; never raises for what the peer did.
+
+        Args:
+            frame: without its size prefix.
+            now: seconds of the loop's clock.
+            now_ms: milliseconds since the epoch, which is what credentials expire by.
+        """
+        ...
+
+    def gate(self, frame: Frame, now: float) -> Gate:
+        """What to do with a frame that came while :attr:`is_complete`; runs for each request."""
+        ...

@@ -1,0 +1,50 @@
+"""What all mechanisms have in common, and what of a failure the client is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from ...errors import AuthenticationError
+
+
+class CredentialsError(AuthenticationError):
+    """The client's message or credentials are not valid, and it is told no more than that.
+
+    (Kafka: SaslException. The text of a plain AuthenticationError does reach the client, as that of
+    a SaslAuthenticationException does.)
+    """
+
+
+class SaslServer(Protocol):
+    """One authentication in progress.
+
+    Attributes:
+        is_complete: whether the client has proved who it is.
+        authorization_id: who it is; of meaning once complete.
+        expires_ms: when its credential expires, in ms since the epoch; None for never.
+    """
+
+    is_complete: bool
+    authorization_id: str
+    expires_ms: int | None
+
+    def respond(self, token: bytes, now_ms: int) -> bytes:
+        """Take the client's next message.
+
+        Args:
+            token: the message.
+            now_ms: milliseconds since the epoch.
+
+        Returns:
+            The answer, which may be empty.
+
+        Raises:
+            CredentialsError: it failed, and why is not for the client.
+            AuthenticationError: it failed, and the text is for the client.
+        """
+        ...
+
+
+Mechanism = Callable[[], SaslServer]
+"""Begins an authentication."""

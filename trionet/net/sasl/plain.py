@@ -1,0 +1,79 @@
+"""PLAIN (RFC 4616): user name and password, in the clear (Kafka: PlainSaslServer).
+
+Whoever uses it without TLS shows passwords to the network.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Mapping
+
+from ...errors import AuthenticationError
+from .mechanism import CredentialsError
+
+NAME = "PLAIN"
+
+Verify = Callable[[str, str], bool]
+"""``(user name, password)``: whether they belong together."""
+
+
+class PlainServer:
+    """One authentication; see :class:`.mechanism.SaslServer`.
+
+    Args:
+        verify: decides; what it raises fails the authentication, and is not told to the client.
+    """
+
+    __slots__ = ("_verify", "authorization_id", "expires_ms", "is_complete")
+
+    def __init__(self, verify: Verify) -> None:
+        self._verify = verify
+        self.is_complete = False
+        self.authorization_id = ""
+        self.expires_ms: int | None = None
+
+    def respond(self, token: bytes, now_ms: int) -> bytes:  # noqa: ARG002 - PLAIN has no time
+        if self.is_complete:
+            raise CredentialsError("a message after the end of the authentication")
+        try:
+            parts = token.decode().split("\0")
+        except UnicodeDecodeError:
+            raise CredentialsError("the SASL/PLAIN message is not UTF-8") from None
+        if len(parts) != 3:
+            raise CredentialsError(f"the SASL/PLAIN message has {len(parts)} parts instead of 3")
+        authorization_id, user_name, password = parts
+        if not user_name:
+            raise AuthenticationError("Authentication failed: username not specified")
+        if not password:
+            raise AuthenticationError("Authentication failed: password not specified")
+        if not self._is_valid(user_name, password):
+            raise AuthenticationError("Authentication failed: Invalid username or password")
+        if authorization_id not in ("", user_name):
+            raise AuthenticationError(
+                "Authentication failed: Client requested an authorization id that is different"
+                " from username"
+            )
+        self.authorization_id = user_name
+        self.is_complete = True
+        return b""
+
+    def _is_valid(self, user_name: str, password: str) -> bool:
+        try:
+            return self._verify(user_name, password)
+        except Exception as error:  # boundary: a verifier that fails must not let its text out
+            raise CredentialsError(f"the verifier failed: {error!r}") from error
+
+
+def verify_with(passwords: Mapping[str, str]) -> Verify:
+    """A verifier for known users, which takes as long for a wrong password as for a right one.
+
+    Args:
+        passwords: by user name.
+    """
+
+    def verify(user_name: str, password: str) -> bool:
+        expected = passwords.get(user_name, "")
+        is_equal = hmac.compare_digest(expected.encode(), password.encode())
+        return is_equal and user_name in passwords
+
+    return verify
