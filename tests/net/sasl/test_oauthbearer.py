@@ -63,11 +63,11 @@ def test_a_refused_token_is_answered_with_the_reason_and_then_fails_with_it() ->
 
     answer = server.respond(initial("a.b.c"), NOW_MS)
     assert {"status": "invalid_token"} == json.loads(answer)
-    assert server.refusal
     with pytest.raises(AuthenticationError) as caught:
         server.respond(b"\x01", NOW_MS)
 
     assert '{"status":"invalid_token"}' == str(caught.value)
+    assert isinstance(caught.value.__cause__, TokenError)
     assert not server.is_complete
 
 

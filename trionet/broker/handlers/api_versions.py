@@ -19,7 +19,22 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 async def handle(
     broker: BrokerState, request: ApiVersionsRequest, call: Call
 ) -> ApiVersionsResponse:
-    if call.version >= 3 and not (
+    return answer(broker, request, call.version)
+
+
+def answer(
+    broker: BrokerState, request: ApiVersionsRequest | None, version: int
+) -> ApiVersionsResponse:
+    """The answer, also to a client that has not authenticated yet.
+
+    Args:
+        broker: whose APIs are told.
+        request: None for one of a version that is not served: only its sender knows its form.
+        version: of the request.
+    """
+    if request is None:
+        return unsupported_version(broker)
+    if version >= 3 and not (
         _SOFTWARE.fullmatch(request.client_software_name)
         and _SOFTWARE.fullmatch(request.client_software_version)
     ):

@@ -64,25 +64,15 @@ class OAuthBearerServer:
     """One authentication; see :class:`.mechanism.SaslServer`.
 
     Args:
-        validate: decides about the token.
-
-    Attributes:
-        refusal: why the token was refused, for the log.
+        validate: decides about the token; its TokenError is the cause of the final error.
     """
 
-    __slots__ = (
-        "_error",
-        "_validate",
-        "authorization_id",
-        "expires_ms",
-        "is_complete",
-        "refusal",
-    )
+    __slots__ = ("_error", "_refused", "_validate", "authorization_id", "expires_ms", "is_complete")
 
     def __init__(self, validate: Validate) -> None:
         self._validate = validate
         self._error = ""
-        self.refusal = ""
+        self._refused: TokenError | None = None
         self.is_complete = False
         self.authorization_id = ""
         self.expires_ms: int | None = None
@@ -92,13 +82,13 @@ class OAuthBearerServer:
             raise CredentialsError("a message after the end of the authentication")
         if self._error:
             if token == _ACKNOWLEDGEMENT:
-                raise AuthenticationError(self._error)
+                raise AuthenticationError(self._error) from self._refused
             raise CredentialsError(f"an unexpected message after {self._error}")
         authorization_id, bearer = parse_initial_message(token)
         try:
             found = self._validate(bearer, now_ms)
         except TokenError as error:
-            self.refusal = str(error)
+            self._refused = error
             body = {"status": error.status} | ({"scope": error.scope} if error.scope else {})
             self._error = json.dumps(body, separators=(",", ":"))
             return self._error.encode()

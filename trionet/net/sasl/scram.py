@@ -1,7 +1,7 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677; Kafka: ScramSaslServer).
 
-The exchange is the library ``scramp``'s. Credentials are salted here, because Kafka's clients take a
-password's UTF-8 bytes as they are, where the library prepares them first (RFC 4013).
+The exchange is the library ``scramp``'s. Credentials are salted here, because Kafka's clients take
+a password's UTF-8 bytes as they are, where the library prepares them first (RFC 4013).
 
 An unknown user gets the same first answer as a known one, with a salt that does not change, so that
 names cannot be tried out. Kafka ends the exchange there.

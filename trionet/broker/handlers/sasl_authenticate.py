@@ -1,0 +1,20 @@
+"""SaslAuthenticate, versions 0 to 2, where it is no part of an authentication (KIP-152).
+
+As with SaslHandshake, what comes this far is the client's mistake.
+"""
+
+from __future__ import annotations
+
+from ...protocol import error_codes
+from ...protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from ..call import Call
+from ..state import BrokerState
+
+
+async def handle(
+    broker: BrokerState, request: SaslAuthenticateRequest, call: Call
+) -> SaslAuthenticateResponse:
+    return SaslAuthenticateResponse(
+        error_code=error_codes.ILLEGAL_SASL_STATE,
+        error_message="SaslAuthenticate request received after successful authentication",
+    )

@@ -1,0 +1,18 @@
+"""SaslHandshake, versions 0 to 1, where it is no part of an authentication (KIP-43).
+
+A listener with SASL takes it before it gets here. What comes this far is on a listener without
+SASL, or follows the last re-authentication within a second: both are the client's mistake.
+"""
+
+from __future__ import annotations
+
+from ...protocol import error_codes
+from ...protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from ..call import Call
+from ..state import BrokerState
+
+
+async def handle(
+    broker: BrokerState, request: SaslHandshakeRequest, call: Call
+) -> SaslHandshakeResponse:
+    return SaslHandshakeResponse(error_code=error_codes.ILLEGAL_SASL_STATE)
