@@ -1,0 +1,141 @@
+"""The text for Prometheus, read back by Prometheus's own parser."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
+from trionet.metrics.families import Family, Kind, Metric, Sample, Snapshot
+from trionet.metrics.prometheus import exposition, number
+
+NAMES = st.from_regex(r"[a-z_:][a-z0-9_:]{0,20}", fullmatch=True)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+NUMBERS = st.floats() | st.integers(-(2**63), 2**63)
+
+
+def text(*families: Family) -> str:
+    return "".join(exposition(Snapshot(0, families)))
+
+
+def test_a_family_is_help_type_and_samples() -> None:
+    requests = Metric("requests_total", Kind.COUNTER, "Requests.", ("request", "version"))
+    waiting = Metric("waiting", Kind.GAUGE, "What waits.")
+
+    actual = text(
+        Family(waiting, (Sample((), 0.5),)),
+        Family(requests, (Sample(("Fetch", "17"), 3), Sample(("Produce", "12"), 4))),
+    )
+
+    assert (
+        "# HELP requests_total Requests.\n"
+        "# TYPE requests_total counter\n"
+        'requests_total{request="Fetch",version="17"} 3\n'
+        'requests_total{request="Produce",version="12"} 4\n'
+        "# HELP waiting What waits.\n"
+        "# TYPE waiting gauge\n"
+        "waiting 0.5\n"
+    ) == actual
+
+
+def test_a_summary_has_quantiles_a_sum_and_a_count() -> None:
+    time = Metric("time_ms", Kind.SUMMARY, "Time.", ("request",))
+
+    actual = text(
+        Family(
+            time,
+            (
+                Sample(("Fetch",), 0.25, quantile="0.50"),
+                Sample(("Fetch",), math.nan, quantile="0.999"),
+                Sample(("Fetch",), 7.5, "_sum"),
+                Sample(("Fetch",), 30, "_count"),
+            ),
+        )
+    )
+
+    assert (
+        "# HELP time_ms Time.\n"
+        "# TYPE time_ms summary\n"
+        'time_ms{request="Fetch",quantile="0.50"} 0.25\n'
+        'time_ms{request="Fetch",quantile="0.999"} NaN\n'
+        'time_ms_sum{request="Fetch"} 7.5\n'
+        'time_ms_count{request="Fetch"} 30\n'
+    ) == actual
+
+
+def test_a_family_without_samples_is_left_out() -> None:
+    assert "" == text(Family(Metric("a", Kind.GAUGE, "A."), ()))
+
+
+def test_an_empty_label_is_left_out() -> None:
+    metric = Metric("rate", Kind.GAUGE, "A rate.", ("listener", "ip"))
+
+    actual = text(Family(metric, (Sample(("A", ""), 1), Sample(("", "::1"), 2))))
+
+    assert ['rate{listener="A"} 1', 'rate{ip="::1"} 2'] == actual.splitlines()[2:]
+
+
+def test_what_would_end_a_label_or_a_line_is_escaped() -> None:
+    metric = Metric("m", Kind.GAUGE, 'Quotes " stay, \\ and\nlines do not.', ("name",))
+
+    actual = text(Family(metric, (Sample(('a"b\\c\nd',), 1),)))
+
+    assert [
+        '# HELP m Quotes " stay, \\\\ and\\nlines do not.',
+        "# TYPE m gauge",
+        'm{name="a\\"b\\\\c\\nd"} 1',
+    ] == actual.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (0, "0"),
+        (-0.5, "-0.5"),
+        (3.0, "3"),
+        (2**53 + 1, "9007199254740992.0"),
+        (1e300, "1e+300"),
+        (2**63 - 1, "9.223372036854776e+18"),
+        (math.inf, "+Inf"),
+        (-math.inf, "-Inf"),
+        (math.nan, "NaN"),
+    ],
+)
+def test_a_number_is_written_as_prometheus_reads_it(value: float, written: str) -> None:
+    assert written == number(value)
+
+
+@given(NUMBERS)
+def test_a_number_is_read_back_as_it_was(value: float) -> None:
+    actual = float(number(value))
+
+    assert float(value) == actual or (math.isnan(value) and math.isnan(actual))
+
+
+@given(
+    st.lists(NAMES, min_size=1, max_size=3, unique=True),
+    TEXT,
+    st.lists(st.tuples(st.lists(TEXT, min_size=3, max_size=3), NUMBERS), max_size=3),
+)
+def test_prometheus_reads_back_names_help_labels_and_numbers(
+    names: list[str], help: str, drawn: list[tuple[list[str], float]]
+) -> None:
+    labels = tuple(f"l{number}" for number in range(3))
+    family = [Sample(tuple(values), value) for values, value in drawn]
+    families = [Family(Metric(name, Kind.GAUGE, help, labels), tuple(family)) for name in names]
+
+    found = {read.name: read for read in text_string_to_metric_families(text(*families))}
+
+    assert (set(names) if family else set()) == set(found)
+    for read in found.values():
+        assert "gauge" == read.type
+        assert [
+            {label: value for label, value in zip(labels, sample.labels, strict=True) if value}
+            for sample in family
+        ] == [sample.labels for sample in read.samples]
+        assert [pytest.approx(float(sample.value), nan_ok=True) for sample in family] == [
+            sample.value for sample in read.samples
+        ]

@@ -1,0 +1,141 @@
+"""Families made of counts by label."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from trionet.metrics.families import QUANTILES, Family, Kind, Metric
+from trionet.metrics.histogram import BUCKETS, bucket_of
+from trionet.metrics.rates import RollingMaximum
+from trionet.metrics.sensors import Largest, Meter, Quantiles, RateAndTotal, Share, gauges
+
+A = ("a",)
+B = ("b",)
+
+
+def metric(kind: Kind = Kind.GAUGE, *labels: str) -> Metric:
+    return Metric("m", kind, "What it is.", labels or ("key",))
+
+
+def values(family: Family) -> dict[tuple[str, ...], float]:
+    return {sample.labels: sample.value for sample in family.samples}
+
+
+def test_a_meter_has_a_count_and_three_averages() -> None:
+    meter = Meter(metric(Kind.COUNTER), metric(Kind.GAUGE, "key", "window"))
+    list(meter.families({A: 100}, now=0))
+
+    total, rates = meter.families({A: 150}, now=10)
+
+    assert {A: 150} == values(total)
+    assert {("a", "1m"): 5, ("a", "5m"): 5, ("a", "15m"): 5} == values(rates)
+
+
+def test_a_meter_begins_with_a_rate_of_0() -> None:
+    meter = Meter(metric(Kind.COUNTER), metric(Kind.GAUGE, "key", "window"))
+
+    _, rates = meter.families({A: 100}, now=0)
+
+    assert {0.0} == set(values(rates).values())
+
+
+def test_a_rate_is_what_came_in_the_windows_a_second() -> None:
+    sensor = RateAndTotal(metric(), metric(Kind.COUNTER))
+    list(sensor.families({A: 100}, now=0))
+
+    rate, total = sensor.families({A: 160, B: 30}, now=10)
+
+    assert {A: 160, B: 30} == values(total)
+    # Divided by a whole window although it is 10 s old; `b` was not there before.
+    assert {A: 2, B: 1} == values(rate)
+
+
+@pytest.mark.parametrize(
+    ("samples", "seconds", "expected"),
+    [(2, 30.0, 100 / 40), (2, 10.0, 40 / 10), (3, 10.0, 70 / 20)],
+)
+def test_the_windows_are_as_the_settings_say(samples: int, seconds: float, expected: float) -> None:
+    """metrics.num.samples and metrics.sample.window.ms."""
+    sensor = RateAndTotal(metric(), metric(Kind.COUNTER), samples, seconds)
+
+    for now, count in ((0, 0), (10, 10), (20, 30), (30, 60)):
+        list(sensor.families({A: count}, now))
+
+    rate, _ = sensor.families({A: 100}, now=40)
+
+    assert {A: expected} == values(rate)
+
+
+def test_a_share_is_a_ratio_of_what_grew() -> None:
+    share = Share(metric(), at_most=1.0)
+    list(share.families({A: (1000, 5000)}, now=0))
+
+    [family] = share.families({A: (1005, 5010)}, now=10)
+
+    assert {A: 0.5} == values(family)
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [((30.0, 20.0), 1.0), ((0.0, 0.0), 0.0), ((5.0, 0.0), 0.0), ((-5.0, 10.0), 0.0)],
+)
+def test_a_ratio_is_never_above_1_nor_below_0(parts: tuple[float, float], expected: float) -> None:
+    """KAFKA-7354: idle gauges above 1."""
+    share = Share(metric(), at_most=1.0)
+    list(share.families({A: (0, 0)}, now=0))
+
+    [family] = share.families({A: parts}, now=10)
+
+    assert {A: expected} == values(family)
+
+
+def counts(*numbers: int) -> list[int]:
+    found = [0] * BUCKETS
+    for number in numbers:
+        found[bucket_of(number)] += 1
+    return found
+
+
+def quantiles(family: Family) -> dict[str, float]:
+    return {sample.quantile: sample.value for sample in family.samples if sample.quantile}
+
+
+def of(family: Family, suffix: str) -> float:
+    [value] = [sample.value for sample in family.samples if sample.suffix == suffix]
+    return value
+
+
+def test_a_summary_has_quantiles_of_late_and_sums_since_the_start() -> None:
+    sensor = Quantiles(metric(Kind.SUMMARY), unit=0.5)
+    list(sensor.families({A: (counts(*[4] * 50), 100.0)}, now=0))
+
+    [family] = sensor.families({A: (counts(*[4] * 50, *[8] * 99, 12), 900.0)}, now=10)
+
+    assert {"0.50": 4, "0.75": 4, "0.95": 4, "0.98": 4, "0.99": 4, "0.999": 6} == quantiles(family)
+    assert (900, 150) == (of(family, "_sum"), of(family, "_count"))
+    assert 150 == family.of("a")
+
+
+def test_without_anything_of_late_quantiles_are_not_numbers() -> None:
+    sensor = Quantiles(metric(Kind.SUMMARY))
+
+    [family] = sensor.families({A: (counts(5), 5.0)}, now=0)
+
+    assert list(QUANTILES) == list(quantiles(family))
+    assert all(math.isnan(value) for value in quantiles(family).values())
+    assert 1 == of(family, "_count")
+
+
+def test_the_largest_of_late_can_be_asked_for() -> None:
+    maximum = RollingMaximum()
+    maximum.current = 7
+
+    [family] = Largest(metric()).families({A: maximum}, now=0)
+
+    assert {A: 7} == values(family)
+
+
+def test_a_gauge_is_what_it_is() -> None:
+    assert {A: 1, B: 2} == values(gauges(metric(), {A: 1, B: 2}))

@@ -1,0 +1,110 @@
+"""What a snapshot is made of: frozen values, whoever reads them.
+
+A :class:`Metric` says what one name means, and a :class:`Family` what it is at one moment: samples
+that differ by their labels. The kinds are Prometheus's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import NamedTuple
+
+import attrs
+
+# The quantiles that Kafka's histograms have, by the value of Prometheus's label.
+QUANTILES = {"0.50": 0.5, "0.75": 0.75, "0.95": 0.95, "0.98": 0.98, "0.99": 0.99, "0.999": 0.999}
+
+
+class Kind(StrEnum):
+    """How a number may change.
+
+    A counter only grows. A gauge is any number. A summary is a count, a sum, and quantiles of late.
+    """
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    SUMMARY = "summary"
+
+
+@attrs.frozen
+class Metric:
+    """One name and its meaning.
+
+    Attributes:
+        name: as Prometheus has it.
+        kind: how its numbers may change.
+        help: one sentence.
+        labels: what its samples are told apart by, in this order.
+        kafka: Kafka's own name of it; empty if it is one of ours.
+    """
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+    kafka: str = ""
+
+
+class Sample(NamedTuple):
+    """One number.
+
+    Attributes:
+        labels: the values of the metric's labels, in their order.
+        value: the number.
+        suffix: of a summary, ``"_sum"`` or ``"_count"``; empty for everything else.
+        quantile: of a summary, which one it is; empty for everything else.
+    """
+
+    labels: tuple[str, ...]
+    value: float
+    suffix: str = ""
+    quantile: str = ""
+
+
+class Family(NamedTuple):
+    """All numbers of one metric."""
+
+    metric: Metric
+    samples: tuple[Sample, ...]
+
+    def of(self, *labels: str) -> float:
+        """The number with these labels, the count if it is a summary's.
+
+        Raises:
+            KeyError: there is none.
+        """
+        suffix = "_count" if self.metric.kind is Kind.SUMMARY else ""
+        for sample in self.samples:
+            if sample.labels == labels and sample.suffix == suffix:
+                return sample.value
+        raise KeyError(labels)
+
+
+class Snapshot(Mapping[str, Family]):
+    """Everything that was measured, at one moment; families by their names, in alphabetical order.
+
+    Args:
+        now: the moment, in seconds of the loop's clock.
+        families: each name once.
+    """
+
+    def __init__(self, now: float, families: Iterable[Family]) -> None:
+        self.now = now
+        by_name = {family.metric.name: family for family in families}
+        self._families = MappingProxyType(dict(sorted(by_name.items())))
+
+    def __getitem__(self, name: str) -> Family:
+        return self._families[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._families)
+
+    def __len__(self) -> int:
+        return len(self._families)
+
+
+def single(metric: Metric, value: float) -> Family:
+    """The family of a metric without labels."""
+    return Family(metric, (Sample((), value),))

@@ -1,0 +1,184 @@
+"""From counts by label to families: totals and what they were of late.
+
+(Kafka: Sensor and its stats, Yammer's Meter and Histogram.) A sensor lives as long as its registry
+and is shown all counts of its metric at each snapshot. It is not told of single events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf, nan
+
+from .families import QUANTILES, Family, Metric, Sample
+from .histogram import quantiles_of
+from .rates import SAMPLE_SECONDS, SAMPLES, ByKey, MovingRate, RollingMaximum, Window
+
+Labels = tuple[str, ...]
+Histograms = Mapping[Labels, tuple[Sequence[int], float]]
+"""By labels: the counts of the buckets, and the sum of the values."""
+
+# What a meter's averages are told apart by: the label `window`.
+_WINDOWS = ("1m", "5m", "15m")
+
+
+class Meter:
+    """A count and its moving averages, as Yammer's ``Count`` and ``OneMinuteRate`` and so on.
+
+    Args:
+        total: the metric of the count.
+        rate: the metric of the averages; its last label is the window.
+    """
+
+    def __init__(self, total: Metric, rate: Metric) -> None:
+        self._total = total
+        self._rate = rate
+        self._rates = ByKey(lambda values, now: MovingRate(values[0], now))
+
+    def families(self, counts: Mapping[Labels, float], now: float) -> Iterator[Family]:
+        """The families at ``now``, of the events so far."""
+        self._rates.begin(now)
+        averages = []
+        for labels, count in counts.items():
+            rate = self._rates.get(labels, [count], now)
+            rate.update(count, now)
+            rates = rate.rates or (0.0,) * len(_WINDOWS)
+            for window, value in zip(_WINDOWS, rates, strict=True):
+                averages.append(Sample((*labels, window), value))
+        yield Family(self._total, _samples(counts))
+        yield Family(self._rate, tuple(averages))
+
+
+class RateAndTotal:
+    """A count, and events a second over the last windows (Kafka: Meter).
+
+    Args:
+        rate: the metric of the rate; None leaves it out.
+        total: the metric of the count; None leaves it out.
+        samples: ``metrics.num.samples``.
+        seconds: ``metrics.sample.window.ms``, in seconds.
+    """
+
+    def __init__(
+        self,
+        rate: Metric | None,
+        total: Metric | None,
+        samples: int = SAMPLES,
+        seconds: float = SAMPLE_SECONDS,
+    ) -> None:
+        self._rate = rate
+        self._total = total
+        self._windows = ByKey(lambda values, now: Window(values, now, samples, seconds))
+
+    def families(self, counts: Mapping[Labels, float], now: float) -> Iterator[Family]:
+        """The families at ``now``, of the events so far."""
+        if self._rate is not None:
+            self._windows.begin(now)
+            rates = []
+            for labels, count in counts.items():
+                window = self._windows.get(labels, [count], now)
+                elapsed, [grown] = window.since([count], now)
+                rates.append(Sample(labels, grown / window.rate_seconds(elapsed)))
+            yield Family(self._rate, tuple(rates))
+        if self._total is not None:
+            yield Family(self._total, _samples(counts))
+
+
+class Share:
+    """One number as a share of another over the last windows: an average, or a ratio.
+
+    Args:
+        metric: its metric.
+        at_most: what it is capped at, such as 1 for a ratio (KAFKA-7354).
+        samples: ``metrics.num.samples``.
+        seconds: ``metrics.sample.window.ms``, in seconds.
+    """
+
+    def __init__(
+        self,
+        metric: Metric,
+        *,
+        at_most: float = inf,
+        samples: int = SAMPLES,
+        seconds: float = SAMPLE_SECONDS,
+    ) -> None:
+        self._metric = metric
+        self._at_most = at_most
+        self._windows = ByKey(lambda values, now: Window(values, now, samples, seconds))
+
+    def families(self, parts: Mapping[Labels, tuple[float, float]], now: float) -> Iterator[Family]:
+        """The family at ``now``; ``parts`` are the numbers that grow, part and whole."""
+        self._windows.begin(now)
+        shares = []
+        for labels, (part, whole) in parts.items():
+            window = self._windows.get(labels, [part, whole], now)
+            _, (grown, of) = window.since([part, whole], now)
+            share = grown / of if of > 0 else 0.0
+            shares.append(Sample(labels, min(max(share, 0.0), self._at_most)))
+        yield Family(self._metric, tuple(shares))
+
+
+class Quantiles:
+    """A summary: count and sum since the start, quantiles over the last windows.
+
+    (Kafka: Yammer's Histogram, whose quantiles are of a sample of the last five minutes.)
+
+    Args:
+        metric: its metric.
+        unit: the size of a histogram's step in the metric's unit.
+    """
+
+    def __init__(self, metric: Metric, unit: float = 1.0) -> None:
+        self._metric = metric
+        self._unit = unit
+        self._windows = ByKey(Window)
+
+    def families(self, histograms: Histograms, now: float) -> Iterator[Family]:
+        """The family at ``now``.
+
+        Args:
+            histograms: the counts of the buckets, not to be changed afterwards, and the sum of the
+                values, in the metric's unit.
+            now: seconds.
+        """
+        self._windows.begin(now)
+        samples: list[Sample] = []
+        for labels, (counts, total) in histograms.items():
+            _, recent = self._windows.get(labels, counts, now).since(counts, now)
+            samples += self._quantiles(labels, list(map(int, recent)))
+            samples.append(Sample(labels, total, "_sum"))
+            samples.append(Sample(labels, sum(counts), "_count"))
+        yield Family(self._metric, tuple(samples))
+
+    def _quantiles(self, labels: Labels, counts: list[int]) -> Iterator[Sample]:
+        # Without values Prometheus wants NaN; 0 would be a value.
+        unit = self._unit if any(counts) else nan
+        values = quantiles_of(counts, QUANTILES.values())
+        for quantile, value in zip(QUANTILES, values, strict=True):
+            yield Sample(labels, value * unit, quantile=quantile)
+
+
+class Largest:
+    """The largest number of the last windows.
+
+    Args:
+        metric: its metric.
+    """
+
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+
+    def families(self, maxima: Mapping[Labels, RollingMaximum], now: float) -> Iterator[Family]:
+        """The family at ``now``."""
+        yield Family(
+            self._metric,
+            tuple(Sample(labels, maximum.roll(now)) for labels, maximum in maxima.items()),
+        )
+
+
+def gauges(metric: Metric, values: Mapping[Labels, float]) -> Family:
+    """The family of numbers that are what they are."""
+    return Family(metric, _samples(values))
+
+
+def _samples(values: Mapping[Labels, float]) -> tuple[Sample, ...]:
+    return tuple(Sample(labels, value) for labels, value in values.items())
