@@ -15,7 +15,7 @@ from bench.load import Frame, load, processor_seconds
 from bench.measured import Figure, Measured
 from bench.options import Options
 from support.cache import Unavailable
-from support.processes import first_line, running
+from support.processes import SAME_TRIONET, first_line, running
 
 RUNS = 5
 SECONDS = 1.0
@@ -33,7 +33,6 @@ FRAME = Frame(PAYLOAD_BYTES.to_bytes(4, "big") + bytes(PAYLOAD_BYTES))
 # asyncio and uvloop read into fresh buffers of 256 KB; with glibc's defaults each of them may be
 # taken from the system and given back, at 20 µs a request. Peers are measured at their best.
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": "4194304", "MALLOC_TRIM_THRESHOLD_": "16777216"}
-_ROOT = Path(__file__).parents[2]
 
 
 @contextlib.contextmanager
@@ -43,7 +42,7 @@ def echo_server(side: str) -> Iterator[tuple[int, int]]:
     if "uvloop" in arguments and importlib.util.find_spec("uvloop") is None:
         raise Unavailable("uvloop is not installed")
     command = [sys.executable, str(Path(__file__).parent / "servers" / file), *arguments]
-    environment = {"PYTHONPATH": str(_ROOT), **_MALLOC}
+    environment = {**SAME_TRIONET, **_MALLOC}
     with running(command, core=SERVER_CORE, env=environment) as process:
         yield int(first_line(process)), process.pid
 

@@ -18,7 +18,7 @@ from bench.measured import Figure, Measured
 from bench.options import Options
 from bench.topics import topic
 from support.cache import Unavailable, cache_folder
-from support.processes import first_line, running
+from support.processes import SAME_TRIONET, first_line, running
 
 RUNS = 3
 SECONDS = 2.0
@@ -26,8 +26,6 @@ PAYLOAD_BYTES = 1024
 RECORDS_A_SECOND = 150_000
 SEGMENT_BYTES = 16 << 20
 SIDE = "trionet disk"
-
-_ROOT = Path(__file__).parents[2]
 
 
 def measure(options: Options) -> Measured:
@@ -54,7 +52,7 @@ def measure(options: Options) -> Measured:
 def _one(measured: Measured, data: Path, records: int) -> None:
     program = Path(__file__).parent / "servers" / "broker_with_lag.py"
     command = [sys.executable, str(program), str(data), str(SEGMENT_BYTES)]
-    with running(command, env={"PYTHONPATH": str(_ROOT)}) as broker:
+    with running(command, env=SAME_TRIONET) as broker:
         bootstrap = first_line(broker)
         with topic(bootstrap, "lag") as name:
             _asked(broker)  # forget what starting took

@@ -21,7 +21,7 @@ from support.cache import Unavailable
 from support.kafka_node import kafka_folder
 from support.kfake import kfake
 from support.ports import answers_api_versions
-from support.processes import memory_bytes
+from support.processes import SAME_TRIONET, memory_bytes
 from support.trionet_process import trionet_broker_process
 
 RUNS = 3
@@ -29,7 +29,7 @@ SECONDS = 1.0
 STARTS_IN_PROCESS = 20
 IN_PROCESS, EXEC = "in process", "exec"
 
-_ROOT = Path(__file__).parents[2]
+_TESTS = Path(__file__).parents[1]
 
 
 @contextlib.contextmanager
@@ -101,11 +101,12 @@ def _exec(start: Callable[[], contextlib.AbstractContextManager[int]]) -> dict[s
 
 def _in_process() -> list[dict[str, float]]:
     program = Path(__file__).parent / "servers" / "start_in_process.py"
+    path = os.pathsep.join([SAME_TRIONET["PYTHONPATH"], str(_TESTS)])
     done = subprocess.run(
         [sys.executable, str(program), str(STARTS_IN_PROCESS)],
         check=True,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": f"{_ROOT}{os.pathsep}{_ROOT / 'tests'}"},
+        env={**os.environ, "PYTHONPATH": path},
     )
     runs: list[dict[str, float]] = json.loads(done.stdout)
     return runs

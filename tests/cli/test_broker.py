@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -15,7 +16,7 @@ import trio
 from support.calls import batch, fetch_request, only_partition, produce_request, values_of
 from support.client import BlockingClient
 from support.ports import free_ports
-from support.processes import first_line, running
+from support.processes import SAME_TRIONET, first_line, running
 from trionet.cli.broker import _watch_signals
 from trionet.cli.main import main
 from trionet.protocol.messages.describe_configs import (
@@ -24,7 +25,6 @@ from trionet.protocol.messages.describe_configs import (
 )
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
-ROOT = Path(__file__).resolve().parents[2]
 READY = "trionet broker ready: "
 BROKER = 4
 
@@ -96,7 +96,7 @@ def started(tmp_path: Path, *arguments: str | Path) -> Iterator[Running]:
     errors = tmp_path / "stderr"
     script = f'exec "$@" 2>>{errors}'
     command = ["sh", "-c", script, "sh", sys.executable, "-m", "trionet", "broker", *arguments]
-    with running(command, env={"PYTHONPATH": str(ROOT)}) as process:
+    with running(command, env=SAME_TRIONET) as process:
         yield Running(process, first_line(process), errors)
 
 
@@ -314,7 +314,7 @@ def test_a_folder_in_use_is_one_sentence_and_status_2(tmp_path: Path) -> None:
             capture_output=True,
             text=True,
             check=False,
-            env={"PYTHONPATH": str(ROOT)},
+            env={**os.environ, **SAME_TRIONET},
         )
 
     assert (2, "") == (second.returncode, second.stdout)

@@ -10,6 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+import trionet
+
+#: With this in its environment a child imports the trionet that this process has imported.
+SAME_TRIONET = {"PYTHONPATH": str(Path(trionet.__file__).parents[1])}
+
 
 @contextlib.contextmanager
 def pinned_to(core: int | None) -> Iterator[None]:

@@ -8,10 +8,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from support.processes import first_line, running
+from support.processes import SAME_TRIONET, first_line, running
 
 _READY = "trionet broker ready: PLAINTEXT://"
-_ROOT = Path(__file__).parents[2]
 
 
 @contextlib.contextmanager
@@ -39,7 +38,7 @@ def trionet_broker_process(
     command += ["--memory"] if data is None else ["--data", str(data)]
     for key, value in (settings or {}).items():
         command += ["--set", f"{key}={value}"]
-    with running(command, env={"PYTHONPATH": str(_ROOT)}, stderr=log) as process:
+    with running(command, env=SAME_TRIONET, stderr=log) as process:
         line = first_line(process)
         if not line.startswith(_READY):
             raise RuntimeError(f"{line!r} is not the line that says it is ready")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from importlib.metadata import entry_points
-from pathlib import Path
 
 import pytest
 
+from support.processes import SAME_TRIONET
+
 pytest_plugins = ["pytester"]
 
-ROOT = Path(__file__).resolve().parents[2]
 
 # A Kafka client of five lines: nothing of ours is needed to use the fixture.
 TESTS = r"""
@@ -69,7 +69,7 @@ def test_each_test_has_a_fresh_one(trionet_broker):
 @pytest.fixture
 def program(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """A program with tests, in a folder of its own."""
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", SAME_TRIONET["PYTHONPATH"])
     pytester.makepyfile(TESTS)
     return pytester
 
