@@ -64,9 +64,9 @@ class Purgatory:
         for key in watched:
             self._watchers.setdefault(key, {})[operation] = None
         self._sequence += 1
-        entry = (deadline, self._sequence, operation)
-        heapq.heappush(self._deadlines, entry)
-        if self._deadlines[0] is entry:
+        heapq.heappush(self._deadlines, (deadline, self._sequence, operation))
+        # Not by `is`: a compiled tuple is a value, and an object only while something looks at it.
+        if self._deadlines[0][1] == self._sequence:
             self._sleep.cancel(reason="an earlier deadline was added")
 
     def notify(self, key: Hashable, amount: int) -> None:
