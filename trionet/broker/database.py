@@ -59,6 +59,19 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ) WITHOUT ROWID
         """,
     ),
+    (
+        """
+        CREATE TABLE scram_credential (
+            user_name TEXT NOT NULL,
+            mechanism TEXT NOT NULL,
+            salt BLOB NOT NULL,
+            stored_key BLOB NOT NULL,
+            server_key BLOB NOT NULL,
+            iterations INTEGER NOT NULL,
+            PRIMARY KEY (user_name, mechanism)
+        ) WITHOUT ROWID
+        """,
+    ),
 )
 
 
