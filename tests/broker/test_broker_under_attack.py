@@ -188,7 +188,7 @@ async def test_announcing_large_frames_costs_the_broker_little() -> None:
 
         held = sum(
             len(channel._decoder._payload or b"")
-            for processor in broker._server._processors
+            for processor in broker._server.processors
             for channel in processor.channels
         )
         await append(client, b"a")

@@ -102,7 +102,7 @@ async def check_dropped(connections: int, at_once: int) -> None:
         # Some reset so early that there was nothing to set up.
         seen = server.connections_created + server.closed[CloseReason.REGISTER_FAILED]
         assert (1, connections + 1) == (server.connections, seen)
-        assert 0 == sum(processor.in_flight for processor in broker._server._processors)
+        assert 0 == sum(processor.in_flight for processor in broker._server.processors)
         assert (await client.call(ApiVersionsRequest(), 0)).error_code == 0
         gc.collect()
         assert before == descriptors()

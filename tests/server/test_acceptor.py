@@ -15,16 +15,16 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from support.serving import answer, listener, serving, undisturbed
+from support.serving import answer, echo, listener, serving, undisturbed
 from support.wire import LOOPBACK, Peer, open_sockets, reset
 from trionet.net.close_reason import CloseReason
 from trionet.net.endpoint import ConnectionId, Endpoint
 from trionet.net.readiness import ReadinessKind
 from trionet.net.transport import PlaintextTransport
-from trionet.server import Request
+from trionet.server import Request, ServerConfig, SocketServer
 from trionet.server.acceptor import Acceptor, bind
+from trionet.server.channel_builder import PLAINTEXT, ChannelBuilder
 from trionet.server.processor import CONNECTION_QUEUE_SIZE, Processor
-from trionet.server.request_channel import RequestChannel
 
 needs_ipv6 = pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no dual-stack IPv6 here")
 
@@ -388,20 +388,32 @@ async def test_connection_that_waited_for_room_is_registered_without_another_eve
 
 async def test_socket_for_a_processor_that_has_ended_is_closed(kind: ReadinessKind) -> None:
     """KAFKA-2353: no connection is lost without being closed, on no path."""
-    log = logging.LoggerAdapter(logging.getLogger("trionet.server"))
-    processor = Processor(0, listener(), RequestChannel(1), 100, log, kind)
+    shared = SocketServer(echo, [listener()], ServerConfig(readiness=kind))._shared
+    shared.quotas.add_listener("PLAINTEXT")
+    builder = ChannelBuilder(listener(), PLAINTEXT, 100, None)
+    processor = Processor(0, listener(), builder, shared)
     with trio.fail_after(5):
         async with trio.open_nursery() as nursery:
             await nursery.start(processor.run)
             nursery.cancel_scope.cancel()
         listening = bind(listener(), backlog=5, receive_buffer_bytes=-1)
-        acceptor = Acceptor(listener(), listening, [processor], -1, log)
+        acceptor = Acceptor(
+            listener(),
+            listening,
+            [processor],
+            shared.quotas,
+            trio.lowlevel.ParkingLot(),
+            -1,
+            -1,
+            shared.log,
+        )
         with await Peer.connect(listening.getsockname()[1]) as peer:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(acceptor.run)
 
                 assert b"" == await peer.receive_to_end()
                 nursery.cancel_scope.cancel()
+        assert 0 == shared.quotas.total
 
 
 async def test_full_queue_does_not_keep_the_answer_of_a_connection(kind: ReadinessKind) -> None:

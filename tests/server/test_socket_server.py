@@ -61,7 +61,7 @@ async def test_tasks_have_names_as_kafka_threads_have(kind: ReadinessKind) -> No
         "request-handler-0-1",
         "network-thread-0-L0-PLAINTEXT-0",
         "network-thread-0-L0-PLAINTEXT-1",
-        f"socket-acceptor-{endpoint}",
+        f"socket-acceptor-L0-PLAINTEXT-{endpoint.port}",
     } <= names
 
 
@@ -69,10 +69,10 @@ async def test_listener_that_cannot_be_bound_fails_the_start(kind: ReadinessKind
     """Also the second of two; the first is closed again, and nothing runs."""
     with bound_elsewhere() as taken:
         before = open_sockets()
-        endpoints = [listener(), listener(taken.getsockname()[1])]
+        endpoints = [listener(), listener(taken.getsockname()[1], name="OTHER")]
         server = SocketServer(echo, endpoints, ServerConfig(readiness=kind))
 
-        with pytest.raises(OSError, match="cannot listen on PLAINTEXT://127"):
+        with pytest.raises(OSError, match="cannot listen on OTHER://127"):
             await server.run()
 
         assert before == open_sockets()
@@ -392,7 +392,9 @@ async def test_server_ended_at_any_moment_leaves_no_socket_open(
 async def test_start_cancelled_at_any_moment_leaves_no_socket_open(kind: ReadinessKind) -> None:
     before = open_sockets()
     for passes in range(20):
-        server = SocketServer(echo, [listener(), listener()], ServerConfig(readiness=kind))
+        server = SocketServer(
+            echo, [listener(), listener(name="OTHER")], ServerConfig(readiness=kind)
+        )
         async with trio.open_nursery() as nursery:
             nursery.start_soon(server.run)
             for _ in range(passes):

@@ -49,7 +49,7 @@ class Serving:
 
     @property
     def processors(self) -> list[Processor]:
-        return self.server._processors
+        return self.server.processors
 
     async def connect(self, number: int = 0, *, receive_buffer_bytes: int | None = None) -> Peer:
         """A new connection to the listener of this number."""

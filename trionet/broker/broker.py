@@ -18,7 +18,8 @@ from ..errors import ConfigError
 from ..metrics.loop import LoopMonitor, LoopStatistics
 from ..net.endpoint import Endpoint
 from ..protocol import api_keys
-from ..server.socket_server import ServerConfig, ServerStatistics, SocketServer
+from ..server.server_config import ServerConfig
+from ..server.socket_server import ServerStatistics, SocketServer
 from .apis import Api, Apis
 from .config import BrokerConfig
 from .database import DATABASE_NAME, open_database

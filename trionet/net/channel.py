@@ -8,12 +8,17 @@ has one request in progress at a time and TCP carries the back-pressure to it.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from struct import Struct
 from typing import Any
 
 from ..errors import LocalProtocolError
+from .authenticator import Authenticator, Step
 from .close_reason import CloseReason
 from .framing import SIZE_BYTES, Frame, FrameDecoder
+from .memory_pool import MemoryLease, MemoryPool
+from .principal import ANONYMOUS, Principal
+from .tls import TlsTransport
 from .transmission import Send
 from .transport import TransportLayer
 
@@ -29,8 +34,28 @@ _unpack_size = Struct(">i").unpack_from
 class Channel:
     """A connection as the Selector keeps it; only the Selector changes one.
 
+    Args:
+        id: the connection id, unique in its Selector.
+        transport: the connection; one under TLS has a handshake before it.
+        frame_bytes_max: largest frame that is accepted (``socket.request.max.bytes``).
+        authenticator: decides who the peer is before frames are requests; None: nobody asks.
+        identify: says who the peer is by its certificate, when the handshake is done and there is
+            no authenticator; may raise AuthenticationError.
+        pool: where the memory of large frames is taken from; None for no limit.
+
     Attributes:
         id: the connection id, unique in its Selector.
+        is_ready: frames are requests: there was no handshake and no authentication to be done, or
+            it is done (Kafka: KafkaChannel.ready).
+        principal: who the peer is; anonymous until it is known.
+        authenticator: see above.
+        tls: the transport, if it is one under TLS.
+        is_shaking_hands: the TLS handshake is not done.
+        failure: how its authentication failed, while its end is held back.
+        is_sending_step: the Send in progress is a part of the authentication, no answer.
+        last_used_at: when bytes were last read or written, in seconds of the loop's clock.
+        lease: the memory of the large frame that is being read, or was handed out last.
+        is_out_of_memory: the pool has none left for the frame that is to be read.
         staged: whole frames that were read and not yet handed out.
         has_staged: whether a poll can make progress here without another byte from the socket:
             with a staged frame, or with the error behind the last of them.
@@ -43,24 +68,46 @@ class Channel:
 
     __slots__ = (
         "_decoder",
+        "_frame_bytes_max",
         "_read",
         "_write",
         "attachment",
+        "authenticator",
         "bytes_received",
         "bytes_sent",
         "close_detail",
         "close_reason",
+        "failure",
         "fd",
         "has_staged",
         "id",
+        "identify",
         "interest",
         "is_muted",
+        "is_out_of_memory",
+        "is_ready",
+        "is_sending_step",
+        "is_shaking_hands",
+        "last_used_at",
+        "lease",
+        "pool",
+        "principal",
         "send",
         "staged",
+        "tls",
         "transport",
     )
 
-    def __init__(self, id: str, transport: TransportLayer, frame_bytes_max: int) -> None:
+    def __init__(
+        self,
+        id: str,
+        transport: TransportLayer,
+        frame_bytes_max: int,
+        *,
+        authenticator: Authenticator | None = None,
+        identify: Callable[[TlsTransport], Principal] | None = None,
+        pool: MemoryPool | None = None,
+    ) -> None:
         self.id = id
         self.transport = transport
         self.fd = transport.fileno()
@@ -77,10 +124,44 @@ class Channel:
         self.close_reason: CloseReason | None = None
         self.close_detail = ""
         self.attachment: Any = None
+        self.tls = transport if isinstance(transport, TlsTransport) else None
+        self.identify = identify
+        self.authenticator = authenticator
+        self.principal = ANONYMOUS
+        self.is_shaking_hands = self.tls is not None
+        self.is_ready = authenticator is None and self.tls is None
+        self.is_sending_step = False
+        self.failure: Step | None = None
+        self.last_used_at = 0.0
+        self.pool = pool
+        self.lease: MemoryLease | None = None
+        self.is_out_of_memory = False
+        self._frame_bytes_max = frame_bytes_max
+        if authenticator is not None:
+            self._decoder.frame_bytes_max = authenticator.frame_bytes_max
 
     @property
     def is_open(self) -> bool:
         return self.close_reason is None
+
+    @property
+    def has_buffered(self) -> bool:
+        """Whether bytes wait under TLS that no poller tells of (KAFKA-7012, KAFKA-13559)."""
+        tls = self.tls
+        return tls is not None and tls.has_buffered
+
+    def become_ready(self) -> None:
+        """From here on frames are requests."""
+        authenticator = self.authenticator
+        if authenticator is not None:
+            self.principal = authenticator.principal
+        self._decoder.frame_bytes_max = self._frame_bytes_max
+        self.is_ready = True
+
+    def take_lease(self) -> MemoryLease | None:
+        """The memory of the large frame that was handed out; who takes it gives it back."""
+        lease, self.lease = self.lease, None
+        return lease
 
     def begin_send(self, send: Send) -> bool:
         """Make ``send`` the Send in progress and write what the socket takes now.
@@ -154,6 +235,11 @@ class Channel:
 
     def _fill_large_frame(self) -> None:
         decoder = self._decoder
+        if self.pool is not None and self.lease is None:
+            self.lease = self.pool.try_allocate(decoder.size, self.last_used_at)
+            if self.lease is None:
+                self.is_out_of_memory = True
+                return
         budget = READ_BYTES_PER_POLL_MAX
         try:
             while decoder.wants_fill and budget > 0:

@@ -22,8 +22,8 @@ _unpack_size = Struct(">i").unpack_from
 
 Frame = bytes | bytearray
 
-# The first buffer of a large frame; it doubles as bytes arrive, so that announcing 100 MB without
-# sending them costs a peer's channel this much memory and no more.
+# The buffer of a large frame, once more of it is read; it doubles as bytes arrive, so that
+# announcing 100 MB without sending them costs a peer's channel this much memory and no more.
 BUFFER_BYTES_FIRST = 1024 * 1024 + 64 * 1024
 
 
@@ -65,6 +65,11 @@ class FrameDecoder:
         """Whether a large frame is in progress, to be continued by :meth:`fill`."""
         return self._payload is not None
 
+    @property
+    def size(self) -> int:
+        """The size of the large frame that is in progress, in bytes."""
+        return self._size
+
     def fill(self, read_into: Callable[[memoryview], int]) -> int:
         """Read once, straight into the frame in progress.
 
@@ -82,7 +87,7 @@ class FrameDecoder:
         if payload is None:
             raise LocalProtocolError("this Receive is complete; it takes no more bytes")
         if self._filled == len(payload):
-            payload.extend(bytes(min(len(payload), self._size - len(payload))))
+            payload = self._payload = self._enlarged(payload)
         with memoryview(payload) as whole, whole[self._filled :] as rest:
             count = read_into(rest)
         self._filled += count
@@ -121,8 +126,12 @@ class FrameDecoder:
         self.is_inside_frame = True
         self._size = size
         self._filled = len(data) - start
-        self._payload = bytearray(min(size, max(BUFFER_BYTES_FIRST, self._filled)))
-        self._payload[: self._filled] = data[start:]
+        self._payload = bytearray(memoryview(data)[start:])
+
+    def _enlarged(self, payload: bytearray) -> bytearray:
+        larger = bytearray(min(self._size, max(BUFFER_BYTES_FIRST, 2 * len(payload))))
+        larger[: self._filled] = payload
+        return larger
 
     def _receive_payload(self, data: bytes) -> bytes:
         def copy(rest: memoryview) -> int:

@@ -8,6 +8,9 @@ completed sends, disconnected channels. Rules that hold for every poll:
 * while an unmuted channel has staged frames, the poll does not wait;
 * an error in one channel's step closes that channel, with its reason, and no other.
 
+Channels that are not ready, because of a TLS handshake or an authentication that goes before their
+requests, are stepped by :mod:`.preparing`.
+
 One poll is one trio checkpoint. A processor's handlers run during it, so an empty poll is repeated
 across two more checkpoints before the task parks: with one busy connection this saves a park and
 its wake-up per request.
@@ -16,42 +19,30 @@ its wake-up per request.
 from __future__ import annotations
 
 import logging
+import math
+import random
 from collections.abc import Callable, Iterable
+from time import perf_counter_ns
 
 import trio
 
-from ..errors import InvalidReceiveError, LocalProtocolError
+from ..errors import AuthenticationError, InvalidReceiveError, LocalProtocolError
+from .alarm import Alarm
 from .channel import Channel
 from .close_reason import CloseReason
 from .framing import Frame
+from .idle_expiry import IdleExpiry
+from .memory_pool import MemoryPool
+from .poll_result import PollResult
+from .preparing import Preparing
 from .readiness import HANGUP, READ, WRITE, Readiness
+from .selector_counters import SelectorCounters
+from .tls import TlsError
 from .transmission import Send
 
 logger = logging.getLogger("trionet.net.selector")
 
 EMPTY_POLLS_BEFORE_PARK = 2
-
-
-class PollResult:
-    """What one poll achieved; valid until the next poll.
-
-    Attributes:
-        completed_receives: ``(channel, frame)``, at most one per channel.
-        completed_sends: channels whose Send was written to its last byte during the poll.
-        disconnected: channels that ended since the last poll, each once, except those that their
-            owner closed with :meth:`Selector.close`.
-    """
-
-    __slots__ = ("completed_receives", "completed_sends", "disconnected")
-
-    def __init__(self) -> None:
-        self.completed_receives: list[tuple[Channel, Frame]] = []
-        self.completed_sends: list[Channel] = []
-        self.disconnected: list[Channel] = []
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.completed_receives or self.completed_sends or self.disconnected)
 
 
 class Selector:
@@ -61,15 +52,35 @@ class Selector:
         readiness: where the sockets are registered; owned by the caller.
         on_error: told of unexpected errors in a channel's step, for the log; the channel is
             closed in any case.
+        idle_seconds_max: how long a connection may be unused (``connections.max.idle.ms``).
+        authentication_seconds_max: how long a handshake and an authentication may take together.
+        pool: where the memory of large frames comes from; None for no limit.
+
+    Attributes:
+        alarm: wakes the loop for what is due; its owner runs it beside the loop, or idle channels
+            and endless authentications only end when something else happens.
+        counters: what was done so far, for metrics.
     """
 
     def __init__(
         self,
         readiness: Readiness,
         on_error: Callable[[Channel, Exception], None] | None = None,
+        *,
+        idle_seconds_max: float = math.inf,
+        authentication_seconds_max: float = math.inf,
+        pool: MemoryPool | None = None,
     ) -> None:
         self._readiness = readiness
         self._on_error = on_error or _log_unexpected
+        self._idle: IdleExpiry[Channel] = IdleExpiry(idle_seconds_max)
+        self._pool = pool
+        self._starved: dict[Channel, None] = {}
+        self._preparing = Preparing(self, authentication_seconds_max)
+        self._next_check_at = math.inf
+        self._now = 0.0
+        self.alarm = Alarm(self.wakeup)
+        self.counters = SelectorCounters()
         self._by_fd: dict[int, Channel] = {}
         self._by_id: dict[str, Channel] = {}
         self._with_staged: dict[Channel, None] = {}
@@ -109,10 +120,15 @@ class Selector:
         """
         if channel.id in self._by_id:
             raise LocalProtocolError(f"a channel with id {channel.id} is registered already")
+        self._now = channel.last_used_at = trio.current_time()
         self._readiness.register(channel.fd, READ)
         channel.interest = READ
         self._by_fd[channel.fd] = channel
         self._by_id[channel.id] = channel
+        self._idle.add(channel)
+        if not channel.is_ready:
+            self._preparing.begin(channel, self._now)
+        self._plan_checks()
 
     def send(self, channel: Channel, send: Send) -> bool:
         """Begin to send; what the socket takes at once is written at once.
@@ -128,6 +144,7 @@ class Selector:
         if channel.close_reason is not None:
             raise LocalProtocolError(f"channel {channel.id} is closed")
         try:
+            channel.last_used_at = self._now
             if channel.begin_send(send):
                 return True
             self._watch(channel, channel.interest | WRITE)
@@ -151,7 +168,7 @@ class Selector:
         if not channel.is_muted or channel.close_reason is not None:
             return
         channel.is_muted = False
-        if channel.has_staged:
+        if channel.has_staged or channel.has_buffered:
             self._with_staged[channel] = None
         if not channel.interest & READ:
             self._watch(channel, channel.interest | READ)
@@ -214,27 +231,45 @@ class Selector:
             self._empty_polls += 1
         else:
             self._empty_polls = 0
+            self.alarm.set(self._next_check_at)
             await readiness.park()
             events = readiness.poll()
+        began_ns = perf_counter_ns()
         self._is_woken = False
+        self._now = trio.current_time()
         staged: dict[Channel, None] = {}
+        if self._starved:
+            self._feed_starved()
         if self._with_staged and not self._is_paused:
             staged, self._with_staged = self._with_staged, {}
+        if self._pool is not None and self._pool.is_low:
+            random.shuffle(events)
+        self._handle(events, staged)
+        for channel in staged:
+            if not channel.is_muted:
+                self._take_staged(channel)
+        if self._now >= self._next_check_at:
+            self._check_times()
+        result, self._result = self._result, PollResult()
+        counters = self.counters
+        counters.polls += 1
+        counters.network_io += len(events)
+        counters.io_ns += perf_counter_ns() - began_ns
+        return result
+
+    def _handle(self, events: list[tuple[int, int]], staged: dict[Channel, None]) -> None:
         by_fd = self._by_fd
+        now = self._now
         reads = 0 if self._is_paused else READ
         for fd, bits in events:
             channel = by_fd.get(fd)
             if channel is None or (staged and channel in staged):
                 continue
-            if bits == reads and not channel.is_muted:
+            if bits == reads and not channel.is_muted and channel.is_ready:
+                channel.last_used_at = now
                 self._receive(channel)
             else:
                 self._on_event(channel, bits)
-        for channel in staged:
-            if not channel.is_muted:
-                self._take_staged(channel)
-        result, self._result = self._result, PollResult()
-        return result
 
     def _must_wait(self) -> bool:
         if self._is_woken or not self._result.is_empty:
@@ -251,27 +286,53 @@ class Selector:
             self._disconnect_for(channel, error)
             return
         if frame is not None:
+            self._complete(channel, frame)
+        elif channel.is_out_of_memory:
+            self._starve(channel)
+            return
+        if channel.has_staged or (channel.tls is not None and channel.has_buffered):
+            self._with_staged[channel] = None
+
+    def _complete(self, channel: Channel, frame: Frame) -> None:
+        """A whole frame is a request, or a part of an authentication."""
+        if channel.authenticator is None or self._preparing.is_request(channel, frame, self._now):
             self._result.completed_receives.append((channel, frame))
-            if channel.has_staged:
-                self._with_staged[channel] = None
+        else:
+            self._release_lease(channel)
 
     def _take_staged(self, channel: Channel) -> None:
-        """Take one frame of those that came with an earlier one."""
+        """Take one frame of those that came with an earlier one, or that wait under TLS."""
+        channel.last_used_at = self._now
+        if not channel.is_ready:
+            if channel.is_sending_step:
+                return  # what the peer sent meanwhile is taken when that has left
+            if not channel.has_staged:
+                self._on_event(channel, READ)
+                return
         try:
             frame = channel.take_staged()
         except InvalidReceiveError as error:
             self._disconnect_for(channel, error)
             return
         if frame is not None:
-            self._result.completed_receives.append((channel, frame))
-        if channel.has_staged:
+            self._complete(channel, frame)
+        elif channel.has_buffered:
+            self._receive(channel)
+            return
+        if channel.has_staged or channel.has_buffered:
             self._with_staged[channel] = None
 
     def _on_event(self, channel: Channel, bits: int) -> None:
         try:
+            if not channel.is_muted:
+                channel.last_used_at = self._now
+            if channel.is_shaking_hands:
+                self._preparing.shake_hands(channel)
+                return
             if bits & WRITE and channel.send is not None:
+                channel.last_used_at = self._now
                 self._write(channel)
-            if bits & (READ | HANGUP):
+            if bits & (READ | HANGUP) and channel.is_open:
                 if channel.is_muted or self._is_paused:
                     self._on_unwanted_read(channel, bits)
                 else:
@@ -293,14 +354,78 @@ class Selector:
         self._watch(channel, channel.interest & ~READ)
 
     def _write(self, channel: Channel) -> None:
-        if channel.write():
+        if not channel.write():
+            return
+        self._watch(channel, channel.interest & ~WRITE)
+        if channel.is_sending_step:
+            self._preparing.sent(channel)
+        else:
             self._result.completed_sends.append(channel)
-            self._watch(channel, channel.interest & ~WRITE)
+
+    # Memory.
+
+    def _starve(self, channel: Channel) -> None:
+        """There is no memory for a frame: read the channel again when there is (KIP-72)."""
+        assert self._pool is not None
+        self._starved[channel] = None
+        self._pool.wake_when_available(self.wakeup)
+        self._watch(channel, channel.interest & ~READ)
+
+    def _release_lease(self, channel: Channel) -> None:
+        lease = channel.take_lease()
+        if lease is not None and self._pool is not None:
+            self._pool.release(lease, self._now)
+
+    def _feed_starved(self) -> None:
+        assert self._pool is not None
+        if self._pool.is_depleted:
+            self._pool.wake_when_available(self.wakeup)
+            return
+        starved = list(self._starved)
+        random.shuffle(starved)  # there may not be enough for all, and not always for the same
+        self._starved.clear()
+        for channel in starved:
+            channel.is_out_of_memory = False
+            self._watch(channel, channel.interest | READ)
+            if channel.has_buffered:
+                self._with_staged[channel] = None
+
+    # What time brings.
+
+    def plan_check(self, at: float) -> None:
+        """Look at the times again at ``at``, in seconds of the loop's clock, at the latest."""
+        self._next_check_at = min(self._next_check_at, at)
+
+    def _plan_checks(self) -> None:
+        self._next_check_at = min(self._idle.next_check_at, self._preparing.next_check_at)
+
+    def _check_times(self) -> None:
+        """Close one idle channel, and those whose authentication ends now.
+
+        After the delivery of what was received, so that nothing that arrived in time is lost to
+        it (KAFKA-5587).
+        """
+        idle = self._idle.poll(self._now)
+        if idle is not None:
+            self._disconnect(idle, CloseReason.IDLE)
+        self._preparing.check(self._now)
+        self._plan_checks()
+
+    def close_least_recently_used(self, reason: CloseReason) -> None:
+        """Close the channel that was used least recently, to make room for others."""
+        channel = self._idle.least_recently_used()
+        if channel is not None:
+            self._disconnect(channel, reason)
 
     def _disconnect_for(self, channel: Channel, error: Exception) -> None:
         match error:
             case EOFError():
                 self._disconnect(channel, channel.end_of_stream_reason)
+            case AuthenticationError():
+                self.counters.authentication_failures += 1
+                self._disconnect(channel, CloseReason.AUTHENTICATION_FAILED, str(error))
+            case TlsError():
+                self._disconnect(channel, error.close_reason, str(error))
             case InvalidReceiveError():
                 self._disconnect(channel, CloseReason.INVALID_RECEIVE, str(error))
             case OSError() if channel.send is not None:
@@ -310,6 +435,15 @@ class Selector:
             case _:
                 self._on_error(channel, error)
                 self._disconnect(channel, CloseReason.ERROR, repr(error))
+
+    def watch(self, channel: Channel, interest: int) -> None:
+        """Watch a channel for other things than so far."""
+        if channel.interest != interest:
+            self._watch(channel, interest)
+
+    def continue_at_once(self, channel: Channel) -> None:
+        """Have the next poll look at a channel without waiting for its socket."""
+        self._with_staged[channel] = None
 
     def _watch(self, channel: Channel, interest: int) -> None:
         channel.interest = interest
@@ -330,6 +464,10 @@ class Selector:
         self._bytes_sent_by_closed += channel.bytes_sent
         self._with_staged.pop(channel, None)
         self._paused_reads.pop(channel, None)
+        self._starved.pop(channel, None)
+        self._idle.remove(channel)
+        self._preparing.forget(channel)
+        self._release_lease(channel)
         del self._by_id[channel.id]
         del self._by_fd[channel.fd]
         try:

@@ -9,7 +9,8 @@ from ..net.close_reason import CloseReason
 from ..net.endpoint import Endpoint
 from ..net.transmission import FileRange, Send
 from .request_channel import NO_OP, CloseConnection, NoOp, Request, RequestChannel, Response
-from .socket_server import ServerConfig, ServerStatistics, SocketServer
+from .server_config import ServerConfig
+from .socket_server import ServerStatistics, SocketServer
 
 __all__ = [
     "NO_OP",

@@ -1,6 +1,8 @@
 """Accepts the connections of one listener and gives them to its processors in turn.
 
-(Kafka: SocketServer.Acceptor.) Only a lack of descriptors or memory makes it wait; the peer's
+(Kafka: SocketServer.Acceptor.) Every connection passes the quotas first: it is admitted, or the
+listener waits with it, or it is closed unserved, after a while if its address comes too often
+(KIP-612). A connection that is not admitted takes no processor's turn. Only a lack of descriptors or memory makes it wait; the peer's
 faults are skipped, and anything else is a bug of ours and travels up.
 """
 
@@ -13,8 +15,12 @@ import sys
 
 import trio
 
+from ..net.delayed_closes import DelayedCloses
 from ..net.endpoint import Endpoint
-from .processor import Processor
+from .admission import Delayed, Rejected
+from .connection_counts import ConnectionGuard
+from .connection_quotas import ConnectionQuotas
+from .processor import Accepted, Processor
 
 # Accepts per wake-up, before the other tasks run.
 ACCEPTS_PER_WAKEUP_MAX = 64
@@ -64,8 +70,11 @@ class Acceptor:
     Args:
         endpoint: the listener, with its bound port.
         listening: its listening socket; closed when the loop ends.
-        processors: where connections go, in turn.
+        processors: where connections go, in turn; the list may change while it runs.
+        quotas: who may connect.
+        slot_freed: unparked when a wait for a quota may be over.
         send_buffer_bytes: ``socket.send.buffer.bytes``; -1 leaves the system's.
+        receive_buffer_bytes: ``socket.receive.buffer.bytes``, for the log.
         log: where the server's lines go.
     """
 
@@ -74,34 +83,61 @@ class Acceptor:
         endpoint: Endpoint,
         listening: socket.socket,
         processors: list[Processor],
+        quotas: ConnectionQuotas,
+        slot_freed: trio.lowlevel.ParkingLot,
         send_buffer_bytes: int,
+        receive_buffer_bytes: int,
         log: logging.LoggerAdapter[logging.Logger],
     ) -> None:
         self.endpoint = endpoint
         self._listening = listening
-        self._processors = processors
+        self.processors = processors
+        self._quotas = quotas
+        self._slot_freed = slot_freed
         self._send_buffer_bytes = send_buffer_bytes
+        self._receive_buffer_bytes = receive_buffer_bytes
         self._log = log
         self._next = 0
+        self._throttled: DelayedCloses[socket.socket] = DelayedCloses()
+        self._throttled_added = trio.Event()
         self.accepted = 0
 
     async def run(self) -> None:
-        """Accept until cancelled; then the listening socket is closed."""
+        """Accept until cancelled; then the listening socket is closed, and what is throttled."""
         with self._listening:
-            while True:
-                await trio.lowlevel.wait_readable(self._listening)
-                for _ in range(ACCEPTS_PER_WAKEUP_MAX):
-                    sock = await self._accept()
-                    if sock is None:
-                        break
-                    self.accepted += 1
-                    try:
-                        await self._hand_over(sock)
-                    except BaseException:  # cancelled
-                        sock.close()
-                        raise
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._close_throttled, name="throttled connections")
+                    await self._accept_all()
+            finally:
+                for sock in self._throttled.pop_all():
+                    sock.close()
 
-    async def _accept(self) -> socket.socket | None:
+    async def _accept_all(self) -> None:
+        while True:
+            await trio.lowlevel.wait_readable(self._listening)
+            for _ in range(ACCEPTS_PER_WAKEUP_MAX):
+                accepted = await self._accept()
+                if accepted is None:
+                    break
+                self.accepted += 1
+                sock, host = accepted
+                try:
+                    guard = await self._admit(sock, host)
+                except BaseException:  # cancelled
+                    sock.close()
+                    raise
+                if guard is None:
+                    continue
+                try:
+                    await self._hand_over((sock, guard))
+                except BaseException:  # cancelled
+                    guard.release()
+                    sock.close()
+                    raise
+
+    async def _accept(self) -> tuple[socket.socket, str] | None:
+        """The next connection and its peer's address; None if there is none now."""
         try:
             sock, address = self._listening.accept()
         except (BlockingIOError, InterruptedError):
@@ -109,7 +145,7 @@ class Acceptor:
         except OSError as error:
             failure = error
         else:
-            return self._configure(sock, address)
+            return self._configure(sock, str(address[0]))
         if failure.errno in (errno.EBADF, errno.EINVAL, errno.ENOTSOCK):
             raise failure
         if failure.errno in _OUT_OF_RESOURCES:
@@ -117,26 +153,91 @@ class Acceptor:
             await trio.sleep(RESOURCE_PAUSE_SECONDS)
         return None  # otherwise this one peer is gone already
 
-    def _configure(self, sock: socket.socket, address: object) -> socket.socket | None:
+    def _configure(self, sock: socket.socket, host: str) -> tuple[socket.socket, str] | None:
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # KAFKA-2096
             if self._send_buffer_bytes != -1:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
         except OSError as error:
-            self._log.info("lost %s while it was being accepted: %s", address, error)
+            self._log.info("lost %s while it was being accepted: %s", host, error)
             sock.close()
             return None
-        return sock
+        return sock, host
 
-    async def _hand_over(self, sock: socket.socket) -> None:
+    # Quotas.
+
+    async def _admit(self, sock: socket.socket, host: str) -> ConnectionGuard | None:
+        """Ask the quotas, and wait as long as they say; None for one that is not served."""
+        admission = self._quotas.try_admit(self.endpoint.listener_name, host, trio.current_time())
+        while isinstance(admission, Delayed):
+            # All of the listener waits: this is where connections pile up in the backlog instead.
+            with trio.move_on_after(admission.seconds):
+                await self._slot_freed.park()
+            admission = self._quotas.retry(admission, trio.current_time())
+        if isinstance(admission, Rejected):
+            self._reject(sock, admission)
+            return None
+        return admission.guard
+
+    def _reject(self, sock: socket.socket, rejected: Rejected) -> None:
+        self._log.info(
+            "refused a connection from %s: %s (limit: %d)",
+            rejected.address,
+            rejected.reason.value,
+            rejected.limit,
+        )
+        if rejected.close_after > 0:
+            ends_at = trio.current_time() + rejected.close_after
+            displaced = self._throttled.add(sock, ends_at)
+            if displaced is not None:
+                displaced.close()
+            self._throttled_added.set()
+            return
+        sock.close()
+        if rejected.guard is not None:
+            rejected.guard.release()
+
+    async def _close_throttled(self) -> None:
+        while True:
+            self._throttled_added = trio.Event()
+            with trio.move_on_at(self._throttled.next_check_at):
+                await self._throttled_added.wait()
+            for sock in self._throttled.pop_due(trio.current_time()):
+                sock.close()
+
+    # Processors.
+
+    async def _hand_over(self, accepted: Accepted) -> None:
         """Round robin; a full processor is passed over, and if all are, the last is waited for."""
-        count = len(self._processors)
+        processors = self.processors
+        count = len(processors)
         for turn in range(count):
             index = (self._next + turn) % count
-            if self._processors[index].offer_connection(sock):
+            if processors[index].offer_connection(accepted):
                 self._next = (index + 1) % count
+                self._log_accepted(accepted, processors[index])
                 return
-        processor = self._processors[self._next]
+        processor = processors[self._next % count]
         self._next = (self._next + 1) % count
-        await processor.accept_connection(sock)
+        began = trio.current_time()
+        await processor.accept_connection(accepted)
+        quota = self._quotas.listener(self.endpoint.listener_name)
+        quota.blocked_seconds += trio.current_time() - began
+        self._log_accepted(accepted, processor)
+
+    def _log_accepted(self, accepted: Accepted, processor: Processor) -> None:
+        if not self._log.isEnabledFor(logging.DEBUG):
+            return
+        sock, guard = accepted
+        self._log.debug(
+            "accepted a connection from %s on %s for processor %d, sendBufferSize "
+            "[actual|requested]: [%d|%d] recvBufferSize [actual|requested]: [%d|%d]",
+            guard.address,
+            self.endpoint,
+            processor.id,
+            sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF),
+            self._send_buffer_bytes,
+            sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF),
+            self._receive_buffer_bytes,
+        )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from time import perf_counter_ns
 
 import trio
 
@@ -25,20 +26,29 @@ Handler = Callable[[Request], Awaitable[Response | None]]
 REQUESTS_PER_WAKEUP_MAX = 64
 
 
-async def handle_requests(request_channel: RequestChannel, handler: Handler) -> None:
-    """Run one handler task until it is cancelled."""
+async def handle_requests(
+    request_channel: RequestChannel, handler: Handler, is_wanted: Callable[[], bool]
+) -> None:
+    """Run one handler task until it is cancelled, or not wanted: then it ends between requests."""
     take = request_channel.take
     while True:
         await request_channel.wait()
+        if not is_wanted():
+            request_channel.wake_handler()  # the one that is woken for requests must be another
+            return
+        now_ns = perf_counter_ns()
         for _ in range(REQUESTS_PER_WAKEUP_MAX):
             request = take()
             if request is None:
                 break
+            request.taken_ns = now_ns
             try:
                 response = await handler(request)
+                now_ns = request.handled_ns = perf_counter_ns()
                 if response is not None:
-                    request.respond(response)
+                    request.answer(response, now_ns)
             except Exception as error:  # boundary: one request
+                now_ns = request.handled_ns = perf_counter_ns()
                 _close_after(request, error)
         request_channel.send_responses()
 
@@ -53,14 +63,46 @@ def _close_after(request: Request, error: Exception) -> None:
         request.respond(CloseConnection(CloseReason.ERROR, repr(error)))
 
 
-def start_handlers(
-    nursery: trio.Nursery,
-    request_channel: RequestChannel,
-    handler: Handler,
-    *,
-    count: int,
-    name: str,
-) -> None:
-    """Start ``count`` handler tasks, named ``<name>-0`` and so on."""
-    for index in range(count):
-        nursery.start_soon(handle_requests, request_channel, handler, name=f"{name}-{index}")
+class HandlerPool:
+    """The handler tasks of a server; their number can change while it runs.
+
+    Args:
+        request_channel: where requests come from.
+        handler: answers them.
+        name: tasks are named ``<name>-0`` and so on.
+        nursery: where they run.
+    """
+
+    def __init__(
+        self,
+        request_channel: RequestChannel,
+        handler: Handler,
+        name: str,
+        nursery: trio.Nursery,
+    ) -> None:
+        self._request_channel = request_channel
+        self._handler = handler
+        self._name = name
+        self._nursery = nursery
+        self._running = 0
+        self._wanted = 0
+
+    def __len__(self) -> int:
+        return self._wanted
+
+    def resize(self, count: int) -> None:
+        """Have ``count`` tasks; one that is to end finishes the request it is at."""
+        self._wanted = count
+        while self._running < count:
+            index = self._running
+            self._running += 1
+            self._nursery.start_soon(self._run, index, name=f"{self._name}-{index}")
+        if self._running > count:
+            self._request_channel.wake_all_handlers()
+
+    async def _run(self, index: int) -> None:
+        def is_wanted() -> bool:
+            return index < self._wanted
+
+        await handle_requests(self._request_channel, self._handler, is_wanted)
+        self._running -= 1

@@ -12,18 +12,29 @@ from __future__ import annotations
 import logging
 import socket
 from collections import Counter, deque
+from time import perf_counter_ns
 
+import attrs
 import trio
 
 from ..errors import LocalProtocolError
+from ..metrics.request_times import RequestTimes, TimedRequest, count_finished
 from ..net.channel import Channel
 from ..net.close_reason import CloseReason
 from ..net.endpoint import ConnectionId, Endpoint
 from ..net.framing import Frame
+from ..net.memory_pool import MemoryLease, MemoryPool
+from ..net.mute_state import MuteEvent, MuteState, after
+from ..net.poll_result import PollResult
 from ..net.readiness import ReadinessKind, open_readiness
-from ..net.selector import PollResult, Selector
+from ..net.selector import Selector
+from ..net.selector_counters import SelectorCounters
 from ..net.transmission import Send
-from ..net.transport import PlaintextTransport
+from .channel_builder import ChannelBuilder
+from .closed_connections import ClosedConnection, ClosedConnections
+from .connection import Connection
+from .connection_counts import ConnectionGuard
+from .connection_quotas import ConnectionQuotas
 from .request_channel import CloseConnection, NoOp, Request, RequestChannel, Response
 
 # Accepted connections that may wait for a processor; when all are full the acceptor waits
@@ -34,39 +45,64 @@ _INDEX_MAX = 2**31 - 1
 _ENDED = (trio.ClosedResourceError, trio.BrokenResourceError)
 
 
+@attrs.frozen(kw_only=True)
+class Shared:
+    """What the processors of a server share, and the limits that they all have.
+
+    Attributes:
+        request_channel: where receives go.
+        quotas: count connections, and say when one must make room.
+        closed_connections: remembers the last ones that ended.
+        times: what requests are timed in as long as nobody says better.
+        pool: memory for large requests; None for no limit.
+        idle_seconds_max: ``connections.max.idle.ms``.
+        authentication_seconds_max: how long TLS and SASL may take before the first request.
+        readiness_kind: see :func:`trionet.net.readiness.open_readiness`.
+        log: where the server's lines go, with its prefix.
+    """
+
+    request_channel: RequestChannel
+    quotas: ConnectionQuotas
+    closed_connections: ClosedConnections
+    times: RequestTimes
+    pool: MemoryPool | None
+    idle_seconds_max: float
+    authentication_seconds_max: float
+    readiness_kind: ReadinessKind | None
+    log: logging.LoggerAdapter[logging.Logger]
+
+
+Accepted = tuple[socket.socket, ConnectionGuard]
+"""An accepted connection: its socket, and what counts it until it is closed."""
+
+
 class Processor:
     """A selector and the loop that drives it.
 
     Args:
         id: number of the processor, part of connection ids.
         endpoint: the listener whose connections it serves.
-        request_channel: where receives go.
-        frame_bytes_max: ``socket.request.max.bytes``.
-        log: where the server's lines go, with its prefix.
-        readiness_kind: see :func:`trionet.net.readiness.open_readiness`.
+        builder: makes the channels of that listener.
+        shared: what it shares with the server's other processors.
     """
 
     def __init__(
-        self,
-        id: int,
-        endpoint: Endpoint,
-        request_channel: RequestChannel,
-        frame_bytes_max: int,
-        log: logging.LoggerAdapter[logging.Logger],
-        readiness_kind: ReadinessKind | None = None,
+        self, id: int, endpoint: Endpoint, builder: ChannelBuilder, shared: Shared
     ) -> None:
         self.id = id
         self.endpoint = endpoint
-        self._request_channel = request_channel
-        self._frame_bytes_max = frame_bytes_max
-        self._readiness_kind = readiness_kind
-        self._log = log
+        self._builder = builder
+        self._shared = shared
+        self._request_channel = shared.request_channel
+        self._log = shared.log
         self._selector: Selector | None = None
         self._next_index = 0
         self._all_answered: trio.Event | None = None
         self._responses: deque[Request] = deque()
         self._held: deque[Request] = deque()
-        self._new_connections, self._incoming = trio.open_memory_channel[socket.socket](
+        self._finished: list[TimedRequest] = []
+        self._polled_ns = 0
+        self._new_connections, self._incoming = trio.open_memory_channel[Accepted](
             CONNECTION_QUEUE_SIZE
         )
         self.closed: Counter[CloseReason] = Counter()
@@ -77,6 +113,7 @@ class Processor:
         self.requests_received = 0
         self.responses_sent = 0
         self.connections_created = 0
+        self.counters = SelectorCounters()
 
     @property
     def connection_count(self) -> int:
@@ -98,25 +135,25 @@ class Processor:
     def channels(self) -> list[Channel]:
         return list(self._selector.channels) if self._selector is not None else []
 
-    def offer_connection(self, sock: socket.socket) -> bool:
-        """Queue an accepted socket; False when this processor's queue is full."""
+    def offer_connection(self, accepted: Accepted) -> bool:
+        """Queue an accepted connection; False when this processor's queue is full."""
         try:
-            self._new_connections.send_nowait(sock)
+            self._new_connections.send_nowait(accepted)
         except trio.WouldBlock:
             return False
         except _ENDED:
-            sock.close()  # the server is stopping, and this processor was the first to hear of it
+            _drop(accepted)  # it is stopping, and was the first to hear of it
             return True
         self._handed_over += 1
         self.wakeup()
         return True
 
-    async def accept_connection(self, sock: socket.socket) -> None:
-        """Queue an accepted socket, waiting for room; cancelled, the socket is the caller's."""
+    async def accept_connection(self, accepted: Accepted) -> None:
+        """Queue an accepted connection, waiting for room; cancelled, it is the caller's."""
         try:
-            await self._new_connections.send(sock)
+            await self._new_connections.send(accepted)
         except _ENDED:
-            sock.close()
+            _drop(accepted)
             return
         self._handed_over += 1
         self.wakeup()
@@ -148,8 +185,17 @@ class Processor:
 
         Reports ``started`` when connections can be handed over.
         """
-        async with open_readiness(self._readiness_kind) as readiness:
-            self._selector = Selector(readiness, self._on_channel_error)
+        shared = self._shared
+        async with open_readiness(shared.readiness_kind) as readiness, trio.open_nursery() as own:
+            selector = self._selector = Selector(
+                readiness,
+                self._on_channel_error,
+                idle_seconds_max=shared.idle_seconds_max,
+                authentication_seconds_max=shared.authentication_seconds_max,
+                pool=shared.pool,
+            )
+            self.counters = selector.counters
+            own.start_soon(selector.alarm.run, name=f"alarm of processor {self.id}")
             task_status.started()
             try:
                 while True:
@@ -159,6 +205,10 @@ class Processor:
                     self.process_completed_receives(result.completed_receives)
                     self.process_completed_sends(result.completed_sends)
                     self.process_disconnected(result.disconnected)
+                    if self._finished:
+                        count_finished(self._finished)
+                    if shared.quotas.is_exceeded(self.endpoint.listener_name):
+                        self.close_excess_connection()
             finally:
                 self._close()
 
@@ -168,17 +218,24 @@ class Processor:
         """Register what the acceptor handed over, at most one queue of it."""
         while self._handed_over:
             self._handed_over -= 1
-            self._register(self._incoming.receive_nowait())
+            self._register(*self._incoming.receive_nowait())
 
     def process_new_responses(self) -> None:
         """Begin the Sends of the answers that came since the last turn."""
         responses = self._responses
-        while responses:
-            request = responses.popleft()
-            try:
-                self._respond(request)
-            except Exception as error:  # boundary: one channel's step (KAFKA-5790)
-                self._fail(request.channel, error)
+        if responses:
+            now_ns = perf_counter_ns()
+            while responses:
+                request = responses.popleft()
+                request.picked_up_ns = now_ns
+                try:
+                    self._respond(request)
+                except Exception as error:  # boundary: one channel's step (KAFKA-5790)
+                    self._fail(request.channel, error)
+                now_ns = perf_counter_ns()
+                if not request.sent_ns and request.channel.send is None:
+                    request.sent_ns = now_ns
+                    self._finished.append(request)
         if self._held:
             self._hand_over_held()
 
@@ -197,6 +254,8 @@ class Processor:
 
     def process_completed_receives(self, receives: list[tuple[Channel, Frame]]) -> None:
         """Hand each receive to the handlers and mute its channel until it is answered."""
+        if receives:
+            self._polled_ns = perf_counter_ns()
         for channel, frame in receives:
             try:
                 self._hand_over(channel, frame)
@@ -207,6 +266,7 @@ class Processor:
         """Let each channel whose answer has left speak again."""
         for channel in channels:
             try:
+                self._note_sent(channel)
                 self._finish(channel)
                 self.responses_sent += 1
             except Exception as error:  # boundary: one channel's step
@@ -220,20 +280,27 @@ class Processor:
             except Exception as error:  # boundary: one channel's step
                 self._on_channel_error(channel, error)
 
+    def close_excess_connection(self) -> None:
+        """Make room for another listener's: close the connection that was used least recently."""
+        assert self._selector is not None
+        self._selector.close_least_recently_used(CloseReason.EXCESS_CONNECTION)
+        self._selector.wakeup()  # there may be more
+
     # Parts of the steps.
 
-    def _register(self, sock: socket.socket) -> None:
+    def _register(self, sock: socket.socket, guard: ConnectionGuard) -> None:
         assert self._selector is not None
         try:
             id = ConnectionId.of(sock, self.id, self._next_index)
             self._next_index = 0 if self._next_index == _INDEX_MAX else self._next_index + 1
-            channel = Channel(str(id), PlaintextTransport(sock), self._frame_bytes_max)
+            channel = self._builder.build(str(id), sock, id.remote_host)
             self._selector.register(channel)
         except Exception as error:  # boundary: one channel's step
             self._log.warning("could not set up an accepted connection: %s", error)
             self.closed[CloseReason.REGISTER_FAILED] += 1
-            sock.close()
+            _drop((sock, guard))
             return
+        channel.attachment = Connection(id.remote_host, id.remote_port, guard, channel.last_used_at)
         self.connections_created += 1
         if self._log.isEnabledFor(logging.DEBUG):
             self._log.debug("processor %d created connection %s", self.id, channel.id)
@@ -246,6 +313,8 @@ class Processor:
         if channel.close_reason is not None:
             self._log.warning("dropping a response: %s is closed", channel.id)
         elif isinstance(response, Send):
+            largest = self.counters.largest_send
+            largest.current = max(largest.current, response.size)
             if selector.send(channel, response):
                 # Unmuted before the poll, not after it: the peer's next request is often there
                 # already, and a muted channel with data costs two calls to the poller.
@@ -260,23 +329,75 @@ class Processor:
 
     def _hand_over(self, channel: Channel, frame: Frame) -> None:
         assert self._selector is not None
-        request = channel.attachment = Request(self, channel, frame)
+        connection: Connection = channel.attachment
+        request = Request(self, channel, frame, self._shared.times, self._polled_ns)
+        if channel.lease is not None:
+            request.lease = channel.take_lease()
+        connection.request = request
+        connection.requests += 1
         self.requests_received += 1
         self.in_flight += 1
+        connection.mute_state = MuteState.MUTED_AND_RESPONSE_PENDING
         self._selector.mute(channel)
         if self._held or not self._request_channel.offer(request):
             self._hold(request)
 
+    def _note_sent(self, channel: Channel) -> None:
+        connection: Connection = channel.attachment
+        request = connection.request
+        if request is not None:
+            request.sent_ns = perf_counter_ns()
+            self._finished.append(request)
+
     def _finish(self, channel: Channel) -> None:
-        """The channel's request is answered: it may send the next."""
+        """The channel's request is answered: it may send the next, unless it is throttled."""
         assert self._selector is not None
-        if channel.attachment is None:
+        connection: Connection = channel.attachment
+        request = connection.request
+        if request is None:
             raise LocalProtocolError(f"{channel.id} sent what nobody asked for")
-        channel.attachment = None
+        self._end_request(connection)
+        if connection.mute_state is MuteState.MUTED_AND_RESPONSE_PENDING:
+            connection.mute_state = MuteState.NOT_MUTED
+            self._selector.unmute(channel)
+        else:
+            connection.mute_state = after(connection.mute_state, MuteEvent.RESPONSE_SENT)
+
+    def _end_request(self, connection: Connection) -> None:
+        request = connection.request
+        assert isinstance(request, Request)
+        connection.request = None
+        if request.lease is not None:
+            request.release()
         self.in_flight -= 1
         if self._all_answered is not None and not self.in_flight:
             self._all_answered.set()
-        self._selector.unmute(channel)
+
+    def release_memory(self, lease: MemoryLease) -> None:
+        """Give the memory of a large request back."""
+        pool = self._shared.pool
+        assert pool is not None
+        pool.release(lease, trio.current_time())
+
+    def start_throttling(self, request: Request) -> None:
+        """Keep a request's channel muted beyond its answer (see Request.start_throttling)."""
+        connection: Connection = request.channel.attachment
+        if connection.request is not request:
+            raise LocalProtocolError(f"{request!r} is answered already; nothing to be throttled")
+        connection.mute_state = after(connection.mute_state, MuteEvent.THROTTLE_STARTED)
+
+    def end_throttling(self, request: Request) -> None:
+        """Undo :meth:`start_throttling`; read the channel if its answer has left."""
+        assert self._selector is not None
+        channel = request.channel
+        if not channel.is_open:
+            return
+        connection: Connection = channel.attachment
+        connection.mute_state = after(connection.mute_state, MuteEvent.THROTTLE_ENDED)
+        if connection.mute_state is MuteState.MUTED:
+            connection.mute_state = MuteState.NOT_MUTED
+            self._selector.unmute(channel)
+            self.wakeup()
 
     def _hold(self, request: Request) -> None:
         """The request channel is full: keep this one, read nothing, go on answering."""
@@ -305,12 +426,14 @@ class Processor:
     def _forget(self, channel: Channel) -> None:
         reason = channel.close_reason
         assert reason is not None
-        if channel.attachment is not None:
-            channel.attachment = None
-            self.in_flight -= 1
-            if self._all_answered is not None and not self.in_flight:
-                self._all_answered.set()
         self.closed[reason] += 1
+        connection: Connection | None = channel.attachment
+        if connection is not None:
+            if connection.request is not None:
+                self._end_request(connection)
+            if connection.guard is not None:
+                connection.guard.release()
+            self._remember(channel, connection, reason)
         if self._log.isEnabledFor(logging.DEBUG):
             self._log.debug(
                 "connection %s disconnected: %s%s",
@@ -318,6 +441,24 @@ class Processor:
                 reason.value,
                 f" ({channel.close_detail})" if channel.close_detail else "",
             )
+
+    def _remember(self, channel: Channel, connection: Connection, reason: CloseReason) -> None:
+        self._shared.closed_connections.add(
+            ClosedConnection(
+                id=channel.id,
+                reason=reason,
+                detail=channel.close_detail,
+                peer=connection.peer,
+                listener=self.endpoint.listener_name,
+                processor=self.id,
+                principal=str(channel.principal),
+                opened_at=connection.opened_at,
+                closed_at=trio.current_time(),
+                requests=connection.requests,
+                bytes_received=channel.bytes_received,
+                bytes_sent=channel.bytes_sent,
+            )
+        )
 
     def _on_channel_error(self, channel: Channel, error: Exception) -> None:
         self._log.warning("unexpected error on %s; closing it", channel.id, exc_info=error)
@@ -331,7 +472,14 @@ class Processor:
         self._new_connections.close()
         while True:
             try:
-                self._incoming.receive_nowait().close()
+                _drop(self._incoming.receive_nowait())
             except (trio.WouldBlock, trio.EndOfChannel):
                 break
         self._incoming.close()
+
+
+def _drop(accepted: Accepted) -> None:
+    """Close a connection that no channel was made of."""
+    sock, guard = accepted
+    sock.close()
+    guard.release()

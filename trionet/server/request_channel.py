@@ -13,24 +13,36 @@ requests wait: a handler that drains the queue is joined by another only when it
 from __future__ import annotations
 
 from collections import deque
+from time import perf_counter_ns
 from typing import Protocol
 
 import trio
 
 from ..errors import LocalProtocolError
+from ..metrics.request_times import RequestTimes, TimedRequest
 from ..net.channel import Channel
 from ..net.close_reason import CloseReason
 from ..net.endpoint import Endpoint
 from ..net.framing import Frame
+from ..net.memory_pool import MemoryLease
+from ..net.principal import Principal
 from ..net.transmission import Send
+from .connection import Connection
 
 
 class RequestSource(Protocol):
     """What is known here of a processor: the listener it serves, and how answers go back."""
 
+    id: int
     endpoint: Endpoint
 
     def enqueue_response(self, request: Request) -> None: ...
+
+    def start_throttling(self, request: Request) -> None: ...
+
+    def end_throttling(self, request: Request) -> None: ...
+
+    def release_memory(self, lease: MemoryLease) -> None: ...
 
     def process_new_responses(self) -> None: ...
 
@@ -59,23 +71,74 @@ Response = Send | NoOp | CloseConnection
 NO_OP = NoOp()
 
 
-class Request:
-    """One received frame and where its answer goes.
+class Request(TimedRequest):
+    """One received frame, who sent it, and where its answer goes.
 
     Attributes:
         processor: the processor it came from.
         channel: the connection it came on; muted until the answer has left.
         payload: the frame without its size prefix.
         response: the answer, once there is one.
+        lease: its share of ``queued.max.request.bytes``, until it is given back.
     """
 
-    __slots__ = ("channel", "payload", "processor", "response")
+    __slots__ = ("channel", "lease", "payload", "processor", "response")
 
-    def __init__(self, processor: RequestSource, channel: Channel, payload: Frame) -> None:
+    def __init__(
+        self,
+        processor: RequestSource,
+        channel: Channel,
+        payload: Frame,
+        times: RequestTimes,
+        received_ns: int,
+    ) -> None:
         self.processor = processor
         self.channel = channel
         self.payload = payload
         self.response: Response | None = None
+        self.lease: MemoryLease | None = None
+        self.times = times
+        self.request_bytes = len(payload)
+        self.received_ns = received_ns
+        self.taken_ns = received_ns
+        self.handled_ns = 0
+        self.answered_ns = 0
+        self.picked_up_ns = 0
+        self.sent_ns = 0
+
+    @property
+    def connection_id(self) -> str:
+        """Names the connection, uniquely as long as the server knows it."""
+        return self.channel.id
+
+    @property
+    def listener_name(self) -> str:
+        return self.processor.endpoint.listener_name
+
+    @property
+    def security_protocol(self) -> str:
+        """``PLAINTEXT``, ``SSL``, ``SASL_PLAINTEXT`` or ``SASL_SSL``."""
+        return self.processor.endpoint.security_protocol
+
+    @property
+    def processor_id(self) -> int:
+        return self.processor.id
+
+    @property
+    def principal(self) -> Principal:
+        """Who sent it; anonymous on a listener that asks nobody."""
+        return self.channel.principal
+
+    @property
+    def peer_address(self) -> str:
+        """The IP address of the peer."""
+        connection: Connection = self.channel.attachment
+        return connection.peer_host
+
+    @property
+    def arrived_at(self) -> float:
+        """When the frame was complete, in seconds of ``time.perf_counter()``."""
+        return self.received_ns / 1e9
 
     def respond(self, response: Response) -> None:
         """Give the request its one answer, from any task, at any later time.
@@ -83,10 +146,40 @@ class Request:
         Raises:
             LocalProtocolError: it has been given one already.
         """
+        self.answer(response, perf_counter_ns())
+
+    def answer(self, response: Response, now_ns: int) -> None:
+        """As :meth:`respond`, for who knows what time it is, by ``perf_counter_ns``."""
         if self.response is not None:
             raise LocalProtocolError(f"a request of {self.channel.id} was answered twice")
         self.response = response
+        self.answered_ns = now_ns
         self.processor.enqueue_response(self)
+
+    def release(self) -> None:
+        """Let go of the payload before the answer is given: of its memory, and of its lease."""
+        self.payload = b""
+        lease, self.lease = self.lease, None
+        if lease is not None:
+            self.processor.release_memory(lease)
+
+    def start_throttling(self) -> None:
+        """Keep the channel muted beyond the answer, until :meth:`end_throttling` (KIP-219).
+
+        Raises:
+            LocalProtocolError: the answer was sent already, or the channel is throttled.
+        """
+        self.processor.start_throttling(self)
+
+    def end_throttling(self) -> None:
+        """The throttle is over; the channel is read again when the answer has been sent, too.
+
+        Nothing happens if the connection is closed.
+
+        Raises:
+            LocalProtocolError: the channel is not throttled.
+        """
+        self.processor.end_throttling(self)
 
     def __repr__(self) -> str:
         return f"<Request of {self.channel.id}, {len(self.payload)} bytes>"
@@ -119,6 +212,10 @@ class RequestChannel:
     def wake_handler(self) -> bool:
         """If requests wait, wake one idle handler for them; whether one was woken."""
         return bool(self.requests) and bool(self._idle_handlers.unpark())
+
+    def wake_all_handlers(self) -> None:
+        """Wake every idle handler; those that find nothing wait again."""
+        self._idle_handlers.unpark_all()
 
     def wake_when_free(self, processor: RequestSource) -> None:
         """Wake a processor, once, when a handler has taken a request."""

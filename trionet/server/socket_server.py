@@ -10,52 +10,28 @@ from __future__ import annotations
 import logging
 import socket
 from collections import Counter
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
 import attrs
 import trio
 
+from ..errors import ConfigError, LocalProtocolError
+from ..metrics.request_times import RequestTimes
 from ..net.close_reason import CloseReason
 from ..net.endpoint import Endpoint
-from ..net.readiness import ReadinessKind
+from ..net.memory_pool import MemoryPool
 from .acceptor import Acceptor, bind
-from .handler_pool import Handler, start_handlers
-from .processor import Processor
+from .channel_builder import PLAINTEXT, ChannelBuilder, ListenerSecurity
+from .closed_connections import ClosedConnections
+from .connection_quotas import ConnectionQuotas
+from .handler_pool import Handler, HandlerPool
+from .listener import Listener
+from .processor import Processor, Shared
 from .request_channel import RequestChannel
+from .server_config import ServerConfig
 
 logger = logging.getLogger("trionet.server")
-
-
-@attrs.frozen(kw_only=True)
-class ServerConfig:
-    """Kafka's settings of the network layer; the names are its keys with dots as underscores.
-
-    Attributes:
-        node_id: shown in log lines and task names.
-        num_network_threads: processors per listener. They share one loop: more of them divide
-            connections, they add no parallelism.
-        num_io_threads: handler tasks.
-        queued_max_requests: requests that may wait for a handler.
-        socket_request_max_bytes: largest request.
-        socket_send_buffer_bytes: -1 leaves the system's default.
-        socket_receive_buffer_bytes: -1 leaves the system's default.
-        socket_listen_backlog_size: connections that the kernel keeps before they are accepted.
-        readiness: which readiness backend to use; None takes the best of this system.
-
-    Raises:
-        ValueError: a number is below its limit.
-    """
-
-    node_id: int = 0
-    num_network_threads: int = attrs.field(default=3, validator=attrs.validators.ge(1))
-    num_io_threads: int = attrs.field(default=8, validator=attrs.validators.ge(1))
-    queued_max_requests: int = attrs.field(default=500, validator=attrs.validators.ge(1))
-    socket_request_max_bytes: int = attrs.field(default=104857600, validator=attrs.validators.ge(1))
-    socket_send_buffer_bytes: int = 102400
-    socket_receive_buffer_bytes: int = 102400
-    socket_listen_backlog_size: int = 50
-    readiness: ReadinessKind | None = None
 
 
 @attrs.frozen
@@ -95,6 +71,18 @@ class SocketServer:
             Returning None means that ``request.respond(response)`` is called later, by anyone.
         endpoints: where to listen; port 0 takes a free one.
         config: limits and sizes.
+        security: by listener name, what goes before the requests of its connections; plaintext
+            without authentication where there is none.
+
+    Raises:
+        ConfigError: two listeners have the same name, or a limit is not allowed.
+
+    Attributes:
+        endpoints: where it listens, with the bound ports once it runs.
+        quotas: who may connect; its limits can be changed while the server runs.
+        closed_connections: those that ended last.
+        times: of requests that nobody times by kind.
+        pool: the memory of large requests; None for no limit.
     """
 
     def __init__(
@@ -102,13 +90,45 @@ class SocketServer:
         handler: Handler,
         endpoints: Sequence[Endpoint],
         config: ServerConfig | None = None,
+        security: Mapping[str, ListenerSecurity] | None = None,
     ) -> None:
         self.config = config = config or ServerConfig()
         self.endpoints = list(endpoints)
+        names = [endpoint.listener_name for endpoint in endpoints]
+        if len(set(names)) < len(names):
+            raise ConfigError(f"listeners {', '.join(names)}: each needs a name of its own")
         self.request_channel = RequestChannel(config.queued_max_requests)
+        self.closed_connections = ClosedConnections()
+        self.times = RequestTimes("")
+        self.pool = MemoryPool.of(config.queued_max_request_bytes, config.socket_request_max_bytes)
+        self._slot_freed = trio.lowlevel.ParkingLot()
+        self.quotas = ConnectionQuotas(
+            config.limits,
+            protected_listener=config.protected_listener,
+            windows=config.quota_window_num,
+            window_seconds=config.quota_window_size_seconds,
+            on_slot_free=self._on_slot_free,
+            on_exceeded=self._on_exceeded,
+        )
         self._handler = handler
+        self._security = dict(security or {})
         self._log = _PrefixedLog(logger, {"prefix": f"[SocketServer broker {config.node_id}]"})
-        self._processors: list[Processor] = []
+        self._shared = Shared(
+            request_channel=self.request_channel,
+            quotas=self.quotas,
+            closed_connections=self.closed_connections,
+            times=self.times,
+            pool=self.pool,
+            idle_seconds_max=config.idle_seconds_max,
+            authentication_seconds_max=config.authentication_timeout_ms / 1000,
+            readiness_kind=config.readiness,
+            log=self._log,
+        )
+        self._listeners: dict[str, Listener] = {}
+        self._ended: list[Processor] = []
+        self._next_processor_id = 0
+        self._handlers: HandlerPool | None = None
+        self._nursery: trio.Nursery | None = None
         self._stop_requested = trio.Event()
         self._stopped = trio.Event()
 
@@ -128,13 +148,20 @@ class SocketServer:
         try:
             self._bind(listening)
             async with trio.open_nursery() as nursery:
-                acceptors = await self._start(nursery, listening)
+                self._nursery = nursery
+                await self._start(nursery, listening)
                 task_status.started(self.endpoints)
                 await self._stop_requested.wait()
-                acceptors.cancel(reason="the server is stopping")
+                for listener in self._listeners.values():
+                    listener.stop_accepting()
                 await self._drain()
                 nursery.cancel_scope.cancel(reason="the server is stopping")
         finally:
+            self._nursery = None
+            for name, listener in self._listeners.items():
+                self._ended += listener.processors
+                self.quotas.remove_listener(name)
+            self._listeners.clear()
             for sock in listening:
                 sock.close()
             self._stopped.set()
@@ -148,8 +175,13 @@ class SocketServer:
         self._stop_requested.set()
         await self._stopped.wait()
 
+    @property
+    def processors(self) -> list[Processor]:
+        """Those that serve connections now, of all listeners."""
+        return [each for listener in self._listeners.values() for each in listener.processors]
+
     def statistics(self) -> ServerStatistics:
-        processors = self._processors
+        processors = [*self.processors, *self._ended]
         closed: Counter[CloseReason] = Counter()
         for processor in processors:
             closed.update(processor.closed)
@@ -166,73 +198,167 @@ class SocketServer:
             closed=dict(closed),
         )
 
+    # Changes while it runs.
+
+    async def resize_processors(self, count: int, listener_name: str | None = None) -> None:
+        """Have ``count`` processors per listener, or for one of them (``num.network.threads``).
+
+        Fewer: connections of those that end are closed, and answers to them dropped.
+
+        Args:
+            count: 1 or more; from half to twice of what there is, as in Kafka.
+            listener_name: None for all that have no number of their own.
+
+        Raises:
+            ConfigError: the number is not allowed; nothing was changed.
+            LocalProtocolError: there is no such listener, or the server does not run.
+        """
+        own = self.config.listener_network_threads
+        listeners = [
+            each
+            for name, each in self._listeners.items()
+            if (name not in own if listener_name is None else name == listener_name)
+        ]
+        if listener_name is not None and not listeners:
+            raise LocalProtocolError(f"there is no listener {listener_name}")
+        for listener in listeners:
+            _check_resize("num.network.threads", len(listener.processors), count)
+        for listener in listeners:
+            self._ended += await listener.resize(count)
+
+    def resize_handlers(self, count: int) -> None:
+        """Have ``count`` handler tasks (``num.io.threads``); within half and twice, as in Kafka.
+
+        Raises:
+            ConfigError: the number is not allowed.
+            LocalProtocolError: the server does not run.
+        """
+        if self._handlers is None:
+            raise LocalProtocolError("the server does not run")
+        _check_resize("num.io.threads", len(self._handlers), count)
+        self._handlers.resize(count)
+
+    async def add_listener(
+        self, endpoint: Endpoint, security: ListenerSecurity = PLAINTEXT
+    ) -> Endpoint:
+        """Listen on another endpoint.
+
+        Returns:
+            The endpoint with the bound port.
+
+        Raises:
+            LocalProtocolError: there is a listener of that name, or the server does not run.
+            OSError: it cannot be bound.
+        """
+        if self._nursery is None:
+            raise LocalProtocolError("the server does not run")
+        if endpoint.listener_name in self._listeners:
+            raise LocalProtocolError(f"there is a listener {endpoint.listener_name} already")
+        sock = self._bind_one(endpoint)
+        bound = endpoint.with_port(sock.getsockname()[1])
+        self._security[endpoint.listener_name] = security
+        self.endpoints.append(bound)
+        listener = await self._start_listener(self._nursery, bound, sock)
+        listener.start_accepting()
+        return bound
+
+    async def remove_listener(self, listener_name: str) -> None:
+        """Close a listener and its connections; the others are not disturbed.
+
+        Raises:
+            LocalProtocolError: there is none of that name.
+        """
+        listener = self._listeners.pop(listener_name, None)
+        if listener is None:
+            raise LocalProtocolError(f"there is no listener {listener_name}")
+        self.endpoints = [each for each in self.endpoints if each.listener_name != listener_name]
+        self._ended += await listener.stop()
+        self.quotas.remove_listener(listener_name)
+
+    # Parts of the start and the stop.
+
     def _bind(self, listening: list[socket.socket]) -> None:
         """Bind every listener; those before one that fails are in ``listening`` all the same."""
         for index, endpoint in enumerate(self.endpoints):
-            sock = bind(
-                endpoint,
-                backlog=self.config.socket_listen_backlog_size,
-                receive_buffer_bytes=self.config.socket_receive_buffer_bytes,
-            )
+            sock = self._bind_one(endpoint)
             listening.append(sock)
             self.endpoints[index] = endpoint.with_port(sock.getsockname()[1])
 
-    async def _start(
-        self, nursery: trio.Nursery, listening: list[socket.socket]
-    ) -> trio.CancelScope:
+    def _bind_one(self, endpoint: Endpoint) -> socket.socket:
+        return bind(
+            endpoint,
+            backlog=self.config.socket_listen_backlog_size,
+            receive_buffer_bytes=self.config.socket_receive_buffer_bytes,
+        )
+
+    async def _start(self, nursery: trio.Nursery, listening: list[socket.socket]) -> None:
         """Processors first, so that an accepted connection always has one (KAFKA-6893)."""
         await trio.lowlevel.checkpoint()
         config = self.config
-        start_handlers(
-            nursery,
-            self.request_channel,
-            self._handler,
-            count=config.num_io_threads,
-            name=f"request-handler-{config.node_id}",
+        self._handlers = HandlerPool(
+            self.request_channel, self._handler, f"request-handler-{config.node_id}", nursery
         )
-        acceptors = []
+        self._handlers.resize(config.num_io_threads)
         for endpoint, sock in zip(self.endpoints, listening, strict=True):
-            processors = [
-                await self._start_processor(nursery, endpoint)
-                for _ in range(config.num_network_threads)
-            ]
-            acceptors.append(
-                Acceptor(endpoint, sock, processors, config.socket_send_buffer_bytes, self._log)
-            )
-        scope = trio.CancelScope()
-        nursery.start_soon(_accept, scope, acceptors, name="socket-acceptors")
-        return scope
+            await self._start_listener(nursery, endpoint, sock)
+        for listener in self._listeners.values():
+            listener.start_accepting()
+            self._log.info("started listener %s", listener.endpoint)
 
-    async def _start_processor(self, nursery: trio.Nursery, endpoint: Endpoint) -> Processor:
-        processor = Processor(
-            len(self._processors),
+    async def _start_listener(
+        self, nursery: trio.Nursery, endpoint: Endpoint, sock: socket.socket
+    ) -> Listener:
+        config, name = self.config, endpoint.listener_name
+        self.quotas.add_listener(name, config.listener_limits.get(name))
+        builder = ChannelBuilder(
             endpoint,
-            self.request_channel,
-            self.config.socket_request_max_bytes,
+            self._security.get(name, PLAINTEXT),
+            config.socket_request_max_bytes,
+            self.pool,
+        )
+        acceptor = Acceptor(
+            endpoint,
+            sock,
+            [],
+            self.quotas,
+            self._slot_freed,
+            config.socket_send_buffer_bytes,
+            config.socket_receive_buffer_bytes,
             self._log,
-            self.config.readiness,
         )
-        name = (
-            f"network-thread-{self.config.node_id}-{endpoint.listener_name}-"
-            f"{endpoint.security_protocol}-{processor.id}"
-        )
-        await nursery.start(processor.run, name=name)
-        self._processors.append(processor)
-        return processor
+
+        def new_processor() -> Processor:
+            processor = Processor(self._next_processor_id, endpoint, builder, self._shared)
+            self._next_processor_id += 1
+            return processor
+
+        listener = Listener(endpoint, acceptor, new_processor, config.node_id, nursery)
+        self._listeners[name] = listener
+        count = config.listener_network_threads.get(name, config.num_network_threads)
+        await listener.resize(count)
+        return listener
 
     async def _drain(self) -> None:
         """Wait until every request that was received has had its answer written."""
         async with trio.open_nursery() as nursery:
-            for processor in self._processors:
-                nursery.start_soon(processor.drain)
+            for listener in self._listeners.values():
+                nursery.start_soon(listener.drain)
+
+    def _on_slot_free(self) -> None:
+        self._slot_freed.unpark_all()
+
+    def _on_exceeded(self) -> None:
+        for processor in self.processors:
+            processor.wakeup()
 
 
-async def _accept(scope: trio.CancelScope, acceptors: list[Acceptor]) -> None:
-    """Run the acceptors until ``scope`` is cancelled; processors and handlers go on without."""
-    with scope:
-        async with trio.open_nursery() as nursery:
-            for acceptor in acceptors:
-                nursery.start_soon(acceptor.run, name=f"socket-acceptor-{acceptor.endpoint}")
+def _check_resize(key: str, old: int, new: int) -> None:
+    """Kafka's bounds for a change while the server runs (DynamicThreadPool)."""
+    if not max(1, (old + 1) // 2) <= new <= 2 * old:
+        raise ConfigError(
+            f"{key} = {new} is not allowed while there are {old}; allowed: {max(1, (old + 1) // 2)}"
+            f" to {2 * old}"
+        )
 
 
 class _PrefixedLog(logging.LoggerAdapter[logging.Logger]):
