@@ -1,0 +1,222 @@
+"""The channels of a Selector that are not ready yet: TLS handshakes and authentications, stepped.
+
+(Kafka: KafkaChannel.prepare.) They are bounded three times, so that peers who only pretend to
+authenticate stall nobody: each must be done in time, only so many may be under way, and a poll
+works on a few handshakes only, since one costs as much as a hundred requests.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+from .authenticator import Gate, Progress, Step
+from .channel import Channel
+from .close_reason import CloseReason
+from .delayed_closes import DelayedCloses
+from .framing import Frame
+from .readiness import READ, WRITE
+from .selector_counters import SelectorCounters
+from .transmission import Send
+
+# How many channels of one Selector may be on their way to being ready; one more, and the one that
+# has been at it for longest is closed.
+PREPARING_MAX = 1000
+# Steps of handshakes in one poll, about 1 ms of work each.
+HANDSHAKE_STEPS_PER_POLL_MAX = 4
+
+
+class Stepper(Protocol):
+    """What is needed here of a Selector."""
+
+    counters: SelectorCounters
+
+    def watch(self, channel: Channel, interest: int) -> None: ...
+
+    def continue_at_once(self, channel: Channel) -> None: ...
+
+    def plan_check(self, at: float) -> None: ...
+
+    def send(self, channel: Channel, send: Send) -> bool: ...
+
+    def mute(self, channel: Channel) -> None: ...
+
+    def disconnect(self, channel: Channel, reason: CloseReason, detail: str = "") -> None: ...
+
+
+class Preparing:
+    """Brings channels to the point from which their frames are requests.
+
+    Args:
+        selector: whose channels they are.
+        seconds_max: how long that may take.
+    """
+
+    __slots__ = ("_failed", "_handshakes", "_in_progress", "_seconds_max", "_selector", "_turn")
+
+    def __init__(self, selector: Stepper, seconds_max: float) -> None:
+        self._selector = selector
+        self._seconds_max = seconds_max
+        self._in_progress: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
+        self._failed: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
+        self._turn = -1
+        self._handshakes = 0
+
+    def begin(self, channel: Channel, now: float) -> None:
+        """Take a channel that was just registered."""
+        displaced = self._in_progress.add(channel, now + self._seconds_max)
+        if displaced is not None:
+            self._close(displaced, CloseReason.AUTHENTICATION_TIMEOUT, "too many authenticate")
+
+    def forget(self, channel: Channel) -> None:
+        """A channel was closed."""
+        self._in_progress.discard(channel)
+        self._failed.discard(channel)
+
+    # TLS.
+
+    def shake_hands(self, channel: Channel) -> None:
+        """Make one step of a handshake, unless this poll made enough of them.
+
+        Raises:
+            AuthenticationError, EOFError, OSError: the handshake failed.
+        """
+        tls = channel.tls
+        assert tls is not None
+        if not self._may_work():
+            self._selector.continue_at_once(channel)
+            return
+        wanted = tls.handshake_step()
+        if wanted:
+            self._selector.watch(channel, wanted)
+            return
+        channel.is_shaking_hands = False
+        if channel.identify is not None:
+            channel.principal = channel.identify(tls)
+        self._selector.watch(channel, READ)
+        if channel.authenticator is None:
+            self._become_ready(channel)
+        if tls.has_buffered:
+            self._selector.continue_at_once(channel)
+
+    def _may_work(self) -> bool:
+        turn = self._selector.counters.polls
+        if turn != self._turn:
+            self._turn, self._handshakes = turn, 0
+        self._handshakes += 1
+        return self._handshakes <= HANDSHAKE_STEPS_PER_POLL_MAX
+
+    # Authentication.
+
+    def is_request(self, channel: Channel, frame: Frame, now: float) -> bool:
+        """Whether a frame of a channel with an authenticator is a request; if not, it is used."""
+        authenticator = channel.authenticator
+        assert authenticator is not None
+        if channel.is_ready:
+            gate = authenticator.gate(frame, now)
+            if gate is Gate.PASS:
+                return True
+            if gate is Gate.EXPIRED:
+                self._close(channel, CloseReason.SESSION_EXPIRED)
+                return False
+            channel.is_ready = False  # until it has proved once more who it is (KIP-368)
+            self.begin(channel, now)
+            self._selector.plan_check(self.next_check_at)
+        self._take(channel, authenticator.receive(frame, now, time.time_ns() // 1_000_000), now)
+        return False
+
+    def _take(self, channel: Channel, step: Step, now: float) -> None:
+        if step.progress is Progress.FAILED:
+            self._fail(channel, step, now)
+        elif step.send is not None:
+            self._send(channel, step.send)
+        else:
+            self._go_on(channel)
+
+    def _send(self, channel: Channel, send: Send) -> None:
+        """Send a part of the exchange; nothing is read before it has left."""
+        channel.is_sending_step = True
+        if self._selector.send(channel, send):
+            self.sent(channel)
+        elif channel.is_open:
+            self._selector.watch(channel, WRITE)
+
+    def sent(self, channel: Channel) -> None:
+        """What :meth:`_send` began has left."""
+        channel.is_sending_step = False
+        failure = channel.failure
+        if failure is not None:
+            self._close_failed(channel, failure)
+            return
+        self._selector.watch(channel, READ)
+        self._go_on(channel)
+
+    def _go_on(self, channel: Channel) -> None:
+        authenticator = channel.authenticator
+        assert authenticator is not None
+        if authenticator.is_complete:
+            self._become_ready(channel)
+        if channel.has_staged or channel.has_buffered:
+            self._selector.continue_at_once(channel)
+
+    def _become_ready(self, channel: Channel) -> None:
+        self._in_progress.discard(channel)
+        channel.become_ready()
+        counters = self._selector.counters
+        authenticator = channel.authenticator
+        if authenticator is not None and authenticator.reauthentication_seconds > 0:
+            counters.note_reauthentication(int(authenticator.reauthentication_seconds * 1000))
+            return
+        counters.authenticated += 1
+        if authenticator is not None and not authenticator.can_reauthenticate:
+            counters.authenticated_for_good += 1
+
+    # Failure.
+
+    def _fail(self, channel: Channel, step: Step, now: float) -> None:
+        counters = self._selector.counters
+        if channel.authenticator is not None and channel.authenticator.session_expires_at:
+            counters.reauthentication_failures += 1
+        else:
+            counters.authentication_failures += 1
+        channel.failure = step
+        self._in_progress.discard(channel)
+        if not step.delay_seconds:
+            self._end(channel)
+            return
+        self._selector.mute(channel)
+        displaced = self._failed.add(channel, now + step.delay_seconds)
+        self._selector.plan_check(self.next_check_at)
+        if displaced is not None:
+            self._end(displaced)
+
+    def _end(self, channel: Channel) -> None:
+        """Say why, if there is something to say, and close."""
+        failure = channel.failure
+        assert failure is not None
+        if failure.send is None:
+            self._close_failed(channel, failure)
+        else:
+            self._send(channel, failure.send)
+
+    def _close_failed(self, channel: Channel, failure: Step) -> None:
+        reason = failure.close_reason or CloseReason.AUTHENTICATION_FAILED
+        self._close(channel, reason, failure.detail)
+
+    def _close(self, channel: Channel, reason: CloseReason, detail: str = "") -> None:
+        self._selector.disconnect(channel, reason, detail)
+
+    # Time.
+
+    @property
+    def next_check_at(self) -> float:
+        """When :meth:`check` has something to do, in seconds of the loop's clock."""
+        return min(self._in_progress.next_check_at, self._failed.next_check_at)
+
+    def check(self, now: float) -> None:
+        """End what took too long, and what was held back for long enough."""
+        for channel in self._in_progress.pop_due(now):
+            what = "TLS handshake" if channel.is_shaking_hands else "authentication"
+            self._close(channel, CloseReason.AUTHENTICATION_TIMEOUT, f"{what} took too long")
+        for channel in self._failed.pop_due(now):
+            self._end(channel)
