@@ -286,11 +286,14 @@ class Selector:
             self._disconnect_for(channel, error)
             return
         if frame is not None:
-            self._complete(channel, frame)
+            if channel.authenticator is None:
+                self._result.completed_receives.append((channel, frame))
+            else:
+                self._complete(channel, frame)
         elif channel.is_out_of_memory:
             self._starve(channel)
             return
-        if channel.has_staged or (channel.tls is not None and channel.has_buffered):
+        if channel.has_staged or (channel.tls is not None and channel.tls.has_buffered):
             self._with_staged[channel] = None
 
     def _complete(self, channel: Channel, frame: Frame) -> None:

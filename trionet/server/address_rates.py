@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from itertools import islice
 from typing import Final
 
 from .connection_limits import UNLIMITED
@@ -88,9 +89,10 @@ class AddressRates:
             rate.unrecord(now)
         return delay
 
-    def all_per_second(self, now: float) -> dict[str, float]:
-        """The measured rates of all addresses that are remembered, the last to connect last."""
-        return {address: rate.per_second(now) for address, (_, rate) in self._rates.items()}
+    def all_per_second(self, now: float, count_max: int = ADDRESSES_MAX) -> dict[str, float]:
+        """The measured rates of addresses that are remembered, the last to connect first."""
+        latest = islice(reversed(self._rates.items()), count_max)
+        return {address: rate.per_second(now) for address, (_, rate) in latest}
 
     def per_second(self, address: str, now: float) -> float:
         """The measured rate of an address; 0 if none is kept."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..metrics.request_times import TimedRequest
+from typing import Any
+
 from ..net.mute_state import MuteState
 from .connection_counts import ConnectionGuard
 
@@ -37,6 +38,6 @@ class Connection:
         self.peer = f"{peer_host}:{peer_port}"
         self.guard = guard
         self.opened_at = opened_at
-        self.request: TimedRequest | None = None
+        self.request: Any = None  # a Request, which this module is below of
         self.requests = 0
         self.mute_state = MuteState.NOT_MUTED

@@ -143,9 +143,9 @@ class ConnectionQuotas:
         """Connections a second that one address makes; 0 while it has no limit."""
         return self._addresses.per_second(plain_address(host), now)
 
-    def address_rates(self, now: float) -> dict[str, float]:
-        """The same of all addresses with a limit that came in the last hour, at most 10,000."""
-        return self._addresses.all_per_second(now)
+    def address_rates(self, now: float, count_max: int) -> dict[str, float]:
+        """The same of the addresses with a limit that came last, within an hour."""
+        return self._addresses.all_per_second(now, count_max)
 
     def address_rate_limit(self, host: str) -> int:
         """Connections a second that one address may make."""

@@ -41,6 +41,9 @@ from .request_channel import CloseConnection, NoOp, Request, RequestChannel, Res
 # (KIP-402).
 CONNECTION_QUEUE_SIZE = 20
 _INDEX_MAX = 2**31 - 1
+# A look-up in an enum's class costs as much as three in a module.
+_NOT_MUTED = MuteState.NOT_MUTED
+_RESPONSE_PENDING = MuteState.MUTED_AND_RESPONSE_PENDING
 # What queueing a connection raises when the processor has ended.
 _ENDED = (trio.ClosedResourceError, trio.BrokenResourceError)
 
@@ -114,6 +117,7 @@ class Processor:
         self.responses_sent = 0
         self.connections_created = 0
         self.counters = SelectorCounters()
+        self._largest_send = self.counters.largest_send
 
     @property
     def connection_count(self) -> int:
@@ -195,6 +199,7 @@ class Processor:
                 pool=shared.pool,
             )
             self.counters = selector.counters
+            self._largest_send = self.counters.largest_send
             own.start_soon(selector.alarm.run, name=f"alarm of processor {self.id}")
             task_status.started()
             try:
@@ -225,6 +230,7 @@ class Processor:
         responses = self._responses
         if responses:
             now_ns = perf_counter_ns()
+            finished = self._finished
             while responses:
                 request = responses.popleft()
                 request.picked_up_ns = now_ns
@@ -233,9 +239,9 @@ class Processor:
                 except Exception as error:  # boundary: one channel's step (KAFKA-5790)
                     self._fail(request.channel, error)
                 now_ns = perf_counter_ns()
-                if not request.sent_ns and request.channel.send is None:
+                if request.channel.send is None:
                     request.sent_ns = now_ns
-                    self._finished.append(request)
+                    finished.append(request)
         if self._held:
             self._hand_over_held()
 
@@ -313,8 +319,7 @@ class Processor:
         if channel.close_reason is not None:
             self._log.warning("dropping a response: %s is closed", channel.id)
         elif isinstance(response, Send):
-            largest = self.counters.largest_send
-            largest.current = max(largest.current, response.size)
+            self._largest_send.current = max(self._largest_send.current, response.size)
             if selector.send(channel, response):
                 # Unmuted before the poll, not after it: the peer's next request is often there
                 # already, and a muted channel with data costs two calls to the poller.
@@ -337,14 +342,14 @@ class Processor:
         connection.requests += 1
         self.requests_received += 1
         self.in_flight += 1
-        connection.mute_state = MuteState.MUTED_AND_RESPONSE_PENDING
+        connection.mute_state = _RESPONSE_PENDING
         self._selector.mute(channel)
         if self._held or not self._request_channel.offer(request):
             self._hold(request)
 
     def _note_sent(self, channel: Channel) -> None:
         connection: Connection = channel.attachment
-        request = connection.request
+        request: Request | None = connection.request
         if request is not None:
             request.sent_ns = perf_counter_ns()
             self._finished.append(request)
@@ -353,19 +358,17 @@ class Processor:
         """The channel's request is answered: it may send the next, unless it is throttled."""
         assert self._selector is not None
         connection: Connection = channel.attachment
-        request = connection.request
+        request: Request | None = connection.request
         if request is None:
             raise LocalProtocolError(f"{channel.id} sent what nobody asked for")
-        self._end_request(connection)
-        if connection.mute_state is MuteState.MUTED_AND_RESPONSE_PENDING:
-            connection.mute_state = MuteState.NOT_MUTED
+        self._end_request(connection, request)
+        if connection.mute_state is _RESPONSE_PENDING:
+            connection.mute_state = _NOT_MUTED
             self._selector.unmute(channel)
         else:
             connection.mute_state = after(connection.mute_state, MuteEvent.RESPONSE_SENT)
 
-    def _end_request(self, connection: Connection) -> None:
-        request = connection.request
-        assert isinstance(request, Request)
+    def _end_request(self, connection: Connection, request: Request) -> None:
         connection.request = None
         if request.lease is not None:
             request.release()
@@ -429,8 +432,9 @@ class Processor:
         self.closed[reason] += 1
         connection: Connection | None = channel.attachment
         if connection is not None:
-            if connection.request is not None:
-                self._end_request(connection)
+            request: Request | None = connection.request
+            if request is not None:
+                self._end_request(connection, request)
             if connection.guard is not None:
                 connection.guard.release()
             self._remember(channel, connection, reason)
