@@ -28,6 +28,8 @@ _APPLIED_KEYS = frozenset(row[0] for row in APPLIED)
 _LISTENER_PREFIX = "listener.name."
 # What classes plugged into Kafka are given: no one knows their types, so they stay hidden.
 _PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.", "config.providers.")
+# The settings of TLS and SASL, which each listener may have of its own.
+_OF_LISTENERS = ("ssl.", "sasl.", "connections.max.reauth.ms", "connection.failed.")
 _REMOVED = ("zookeeper.", "inter.broker.protocol.version", "log.message.format.version")
 
 
@@ -265,11 +267,19 @@ def _is_ignored(key: str, controllers: frozenset[str]) -> bool:
     return key.removeprefix(_LISTENER_PREFIX).partition(".")[0].upper() in controllers
 
 
+def _is_of_listener(key: str) -> bool:
+    """Whether a key is one that is read for each listener by itself."""
+    if not key.startswith(_LISTENER_PREFIX):
+        return False
+    base = _listener_key(key)
+    return base in _APPLIED_KEYS and base.startswith(_OF_LISTENERS)
+
+
 def _not_applied(given: Mapping[str, Value], ignored: Iterable[str]) -> Iterable[str]:
     """The settings of features that are not there, except those that ask for nothing."""
     for key, value in given.items():
         default = BROKER_KEYS[key][2] if key in BROKER_KEYS else None
-        if key in _APPLIED_KEYS or key in ignored or value == default:
+        if key in _APPLIED_KEYS or key in ignored or value == default or _is_of_listener(key):
             continue
         if value not in ASKS_FOR_NOTHING.get(key, ()):
             yield f"{key}={value_text(value)}"

@@ -71,7 +71,7 @@ def _modules(tokens: Iterator[tuple[str, str]], key: str) -> Iterator[LoginModul
             raise _malformed(key, f"{name!r} where the class of a login module was awaited")
         _, flag = next(tokens, ("", ""))
         if flag.lower() not in _FLAGS:
-            raise _malformed(key, f"no flag behind {name}; allowed: {', '.join(_FLAGS)}")
+            raise _malformed(key, f"no flag behind the class; allowed: {', '.join(_FLAGS)}")
         yield LoginModule(name, dict(_options(tokens, key)))
 
 
@@ -82,10 +82,10 @@ def _options(tokens: Iterator[tuple[str, str]], key: str) -> Iterator[tuple[str,
         if kind == "mark":
             raise _malformed(key, f"{option!r} where an option was awaited")
         if next(tokens, None) != ("mark", "="):
-            raise _malformed(key, f"no value for the option {option!r}")
+            raise _malformed(key, "an option has no value")
         kind, value = next(tokens, ("mark", ""))
         if kind == "mark":
-            raise _malformed(key, f"no value for the option {option!r}")
+            raise _malformed(key, "an option has no value")
         yield option, value
     raise _malformed(key, "no ; at its end")
 

@@ -106,7 +106,7 @@ def test_keys_come_only_over_ways_that_nobody_else_can_change(url: str) -> None:
 async def readings(jwks: Jwks, count: int) -> None:
     """Wait for the thread that reads; virtual time stands still meanwhile."""
     while jwks.readings < count:
-        await trio.lowlevel.checkpoint()
+        await wait_all_tasks_blocked()
 
 
 async def test_keys_are_read_again_when_they_are_due(

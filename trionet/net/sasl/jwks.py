@@ -128,10 +128,7 @@ class Jwks:
         schedule = self._schedule
         assert schedule is not None
         while True:
-            while trio.current_time() < schedule.next_at:
-                with trio.move_on_at(schedule.next_at):
-                    await self._hurried.wait()
-                self._hurried = trio.Event()
+            await self._wait_until_due(schedule)
             try:
                 keys = await trio.to_thread.run_sync(self._read, abandon_on_cancel=True)
             except (OSError, ConfigError) as error:
@@ -141,6 +138,13 @@ class Jwks:
                 self._keys = keys
                 schedule.succeeded(trio.current_time())
             self.readings += 1
+
+    async def _wait_until_due(self, schedule: RefreshSchedule) -> None:
+        await trio.lowlevel.checkpoint()
+        while trio.current_time() < schedule.next_at:
+            with trio.move_on_at(schedule.next_at):
+                await self._hurried.wait()
+            self._hurried = trio.Event()
 
     def find(self, key_id: str | None, algorithm: str) -> Key | None:
         """A key, as :meth:`.jwt_validation.KeySet.find`; a missing one hurries the next reading."""

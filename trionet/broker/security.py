@@ -1,0 +1,314 @@
+"""What the settings say about the security of one listener: its certificates, and who may log in.
+
+Each key may be set for all listeners, for one (``listener.name.<listener>.<key>``) and, for SASL,
+for one mechanism of a listener (``listener.name.<listener>.<mechanism>.<key>``); the most special
+one wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ..errors import ConfigError
+from ..net.certificate import distinguished_name
+from ..net.endpoint import Endpoint, SecurityProtocol
+from ..net.principal import Identity, Principal, PrincipalBuilder, PrincipalMapping
+from ..net.sasl import oauthbearer, plain, scram
+from ..net.sasl.jwks import Jwks, RefreshTimes
+from ..net.sasl.jwt_validation import SignedTokens, TokenRules, UnsecuredTokens, require_jwt
+from ..net.sasl.mechanism import Mechanism
+from ..net.tls_context import TlsContexts, TlsSettings
+from .config import BrokerConfig
+from .config_types import Password, Value
+from .jaas import LoginModule, parse_jaas
+from .sasl_exchange import AnswerApiVersions, SaslExchange, SaslSettings
+
+TLS_PROTOCOLS = frozenset((SecurityProtocol.SSL, SecurityProtocol.SASL_SSL))
+SASL_PROTOCOLS = frozenset((SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL))
+
+SUPPORTED = (plain.NAME, *scram.HASHES, oauthbearer.NAME)
+"""The mechanisms that a listener can enable."""
+
+_OAUTH = "org.apache.kafka.common.security.oauthbearer"
+_UNSECURED = f"{_OAUTH}.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+_SECURED = f"{_OAUTH}.OAuthBearerValidatorCallbackHandler"
+_PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+ScramLookup = Callable[[str], scram.Lookup]
+"""The credentials of a mechanism, as :meth:`.credentials.ScramCredentials.lookup`."""
+
+
+class ListenerSettings:
+    """Reads keys as they hold for one listener.
+
+    Args:
+        config: of the broker.
+        listener_name: in any case.
+    """
+
+    def __init__(self, config: BrokerConfig, listener_name: str) -> None:
+        self._config = config
+        self._prefix = prefix = f"listener.name.{listener_name.lower()}."
+        self._own = {
+            key.lower().removeprefix(prefix): value
+            for key, value in config.given.items()
+            if key.lower().startswith(prefix)
+        }
+
+    def value(self, key: str, mechanism: str | None = None) -> Value:
+        """The most special value, or else the default."""
+        if mechanism is not None:
+            special = f"{mechanism.lower()}.{key}"
+            if special in self._own:
+                return self._own[special]
+        return self._own.get(key, self._config[key])
+
+    def own(self, key: str) -> Value:
+        """The value for this very listener, None without one."""
+        return self._own.get(key)
+
+    def name(self, key: str, mechanism: str) -> str:
+        """A key of one mechanism, in full."""
+        return f"{self._prefix}{mechanism.lower()}.{key}"
+
+    def text(self, key: str, mechanism: str | None = None) -> str | None:
+        """A text or a password, None if unset or empty."""
+        value = self.value(key, mechanism)
+        if isinstance(value, Password):
+            value = value.text
+        assert value is None or isinstance(value, str)
+        return value or None
+
+    def integer(self, key: str, mechanism: str | None = None) -> int:
+        value = self.value(key, mechanism)
+        assert isinstance(value, int)
+        return value
+
+    def names(self, key: str, mechanism: str | None = None) -> tuple[str, ...]:
+        value = self.value(key, mechanism)
+        assert isinstance(value, tuple)
+        return value
+
+    def jaas(self, mechanism: str) -> LoginModule | None:
+        """The login module of a mechanism; as in Kafka, only a key with its name counts."""
+        name = self.name("sasl.jaas.config", mechanism)
+        value = self.own(f"{mechanism.lower()}.sasl.jaas.config")
+        return parse_jaas(value.text, name) if isinstance(value, Password) else None
+
+
+class ListenerSecurity:
+    """The security of one listener, ready for connections.
+
+    Attributes:
+        endpoint: the listener.
+        tls: its certificates; None without TLS.
+        sasl: its mechanisms; None without SASL.
+        jwks: the keys of its token issuer, to be loaded before the start and kept up to date by
+            ``run``; None where no token is signed.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        tls: TlsContexts | None,
+        sasl: SaslSettings | None,
+        jwks: Jwks | None,
+        build_principal: PrincipalBuilder,
+    ) -> None:
+        self.endpoint = endpoint
+        self.tls = tls
+        self.sasl = sasl
+        self.jwks = jwks
+        self._build_principal = build_principal
+
+    def identity(self, peer_address: str, certificate: bytes | None) -> Identity:
+        """What is known of a peer before SASL.
+
+        Args:
+            peer_address: its IP address.
+            certificate: what it has shown, in DER.
+        """
+        name = None if certificate is None else distinguished_name(certificate)
+        protocol = self.endpoint.security_protocol.value
+        return Identity(protocol, peer_address, name, certificate)
+
+    def principal(self, identity: Identity) -> Principal:
+        """Who a peer of a listener without SASL is.
+
+        Raises:
+            AuthenticationError: the mapping, or the builder, does not know it.
+        """
+        return self._build_principal(identity)
+
+    def authenticator(
+        self, identity: Identity, answer_api_versions: AnswerApiVersions
+    ) -> SaslExchange:
+        """The SASL exchange of a new connection."""
+        assert self.sasl is not None
+        return SaslExchange(self.sasl, answer_api_versions, partial(self._sasl_principal, identity))
+
+    def _sasl_principal(self, known: Identity, mechanism: str, authorization_id: str) -> Principal:
+        identity = Identity(
+            known.security_protocol,
+            known.peer_address,
+            known.distinguished_name,
+            known.certificate,
+            mechanism,
+            authorization_id,
+        )
+        return self._build_principal(identity)
+
+
+def listener_security(
+    config: BrokerConfig,
+    endpoint: Endpoint,
+    scram_lookup: ScramLookup,
+    principal_builder: PrincipalBuilder | None = None,
+) -> ListenerSecurity:
+    """Read and check the settings of a listener; reads files, so call it in a thread.
+
+    Args:
+        config: of the broker.
+        endpoint: the listener.
+        scram_lookup: where the users of SCRAM are.
+        principal_builder: in place of ``ssl.principal.mapping.rules``.
+
+    Raises:
+        ConfigError: a setting is missing or not allowed, or a store cannot be read.
+    """
+    settings = ListenerSettings(config, endpoint.listener_name)
+    protocol = endpoint.security_protocol
+    mapping = PrincipalMapping(settings.text("ssl.principal.mapping.rules") or "DEFAULT")
+    tls = TlsContexts(_tls(settings, protocol)) if protocol in TLS_PROTOCOLS else None
+    sasl, jwks = None, None
+    if protocol in SASL_PROTOCOLS:
+        sasl, jwks = _sasl(settings, endpoint.listener_name, scram_lookup)
+    return ListenerSecurity(endpoint, tls, sasl, jwks, principal_builder or mapping)
+
+
+def _tls(settings: ListenerSettings, protocol: SecurityProtocol) -> TlsSettings:
+    client_auth = settings.text("ssl.client.auth") or "none"
+    if protocol is SecurityProtocol.SASL_SSL:
+        # Kafka: certificates of clients count beside SASL only where a listener asks for them.
+        own = settings.own("ssl.client.auth")
+        client_auth = own if isinstance(own, str) else "none"
+    return TlsSettings(
+        keystore_type=settings.text("ssl.keystore.type") or "JKS",
+        keystore_location=settings.text("ssl.keystore.location"),
+        keystore_password=settings.text("ssl.keystore.password"),
+        keystore_key=settings.text("ssl.keystore.key"),
+        keystore_certificate_chain=settings.text("ssl.keystore.certificate.chain"),
+        key_password=settings.text("ssl.key.password"),
+        truststore_type=settings.text("ssl.truststore.type") or "JKS",
+        truststore_location=settings.text("ssl.truststore.location"),
+        truststore_password=settings.text("ssl.truststore.password"),
+        truststore_certificates=settings.text("ssl.truststore.certificates"),
+        client_auth=client_auth,
+        enabled_protocols=settings.names("ssl.enabled.protocols"),
+        cipher_suites=settings.names("ssl.cipher.suites"),
+        allow_dn_changes=bool(settings.value("ssl.allow.dn.changes")),
+        allow_san_changes=bool(settings.value("ssl.allow.san.changes")),
+    )
+
+
+def _sasl(
+    settings: ListenerSettings, listener_name: str, scram_lookup: ScramLookup
+) -> tuple[SaslSettings, Jwks | None]:
+    names = settings.names("sasl.enabled.mechanisms")
+    for name in names:
+        if name not in SUPPORTED:
+            raise ConfigError(
+                f"sasl.enabled.mechanisms = {','.join(names)!r} of the listener {listener_name}:"
+                f" {name} is not supported; allowed: {', '.join(SUPPORTED)}"
+            )
+    if not names:
+        raise ConfigError(
+            f"sasl.enabled.mechanisms of the listener {listener_name} is empty; allowed: at least"
+            f" one of {', '.join(SUPPORTED)}"
+        )
+    mechanisms: dict[str, Mechanism] = {}
+    jwks = None
+    for name in names:
+        handler = settings.text("sasl.server.callback.handler.class", name)
+        if handler is not None and (
+            name != oauthbearer.NAME or handler not in (_SECURED, _UNSECURED)
+        ):
+            raise ConfigError(
+                f"{settings.name('sasl.server.callback.handler.class', name)} = {handler!r} is not"
+                f" allowed; allowed: leaving it out, or for {oauthbearer.NAME} {_SECURED} or"
+                f" {_UNSECURED}"
+            )
+        if name == plain.NAME:
+            mechanisms[name] = _plain(settings)
+        elif name == oauthbearer.NAME:
+            mechanisms[name], jwks = _oauthbearer(settings, is_unsecured=handler == _UNSECURED)
+        else:
+            scram.require_scramp()
+            mechanisms[name] = partial(scram.ScramServer, name, scram_lookup(name))
+    delay_ms = settings.integer("connection.failed.authentication.delay.ms")
+    sasl = SaslSettings(
+        mechanisms,
+        {name: settings.integer("connections.max.reauth.ms", name) for name in names},
+        settings.integer("sasl.server.max.receive.size"),
+        delay_ms / 1000,
+    )
+    return sasl, jwks
+
+
+def _plain(settings: ListenerSettings) -> Mechanism:
+    name = settings.name("sasl.jaas.config", plain.NAME)
+    module = settings.jaas(plain.NAME)
+    if module is None or module.name != _PLAIN_MODULE:
+        raise ConfigError(
+            f"{name} must name the users of PLAIN; allowed: {_PLAIN_MODULE} required"
+            ' user_NAME="password" ... ;'
+        )
+    return partial(plain.PlainServer, plain.verify_with(module.users))
+
+
+def _oauthbearer(
+    settings: ListenerSettings, *, is_unsecured: bool
+) -> tuple[Mechanism, Jwks | None]:
+    require_jwt()
+    name = oauthbearer.NAME
+    module = settings.jaas(name)
+    options = {} if module is None else module.options
+    if is_unsecured:
+        return _unsecured(options, settings.name("sasl.jaas.config", name)), None
+    url = settings.text("sasl.oauthbearer.jwks.endpoint.url", name)
+    if url is None:
+        raise ConfigError(
+            "sasl.oauthbearer.jwks.endpoint.url must name the keys that tokens are signed with;"
+            f" for tests of clients, {settings.name('sasl.server.callback.handler.class', name)}"
+            f"={_UNSECURED} takes tokens that nobody has signed"
+        )
+    times = RefreshTimes(
+        settings.integer("sasl.oauthbearer.jwks.endpoint.refresh.ms", name),
+        settings.integer("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", name),
+        settings.integer("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", name),
+    )
+    rules = TokenRules(
+        audiences=settings.names("sasl.oauthbearer.expected.audience", name),
+        issuer=settings.text("sasl.oauthbearer.expected.issuer", name),
+        scopes=tuple(options.get("requiredScope", "").split()),
+        subject_claim=settings.text("sasl.oauthbearer.sub.claim.name", name) or "sub",
+        scope_claim=settings.text("sasl.oauthbearer.scope.claim.name", name) or "scope",
+        clock_skew_ms=1000 * settings.integer("sasl.oauthbearer.clock.skew.seconds", name),
+    )
+    jwks = Jwks(url, times)
+    return partial(oauthbearer.OAuthBearerServer, SignedTokens(jwks.find, rules)), jwks
+
+
+def _unsecured(options: dict[str, str], key: str) -> Mechanism:
+    """Kafka's validator for tests, with its options."""
+    skew = options.get("unsecuredValidatorAllowableClockSkewMs", "0")
+    if not skew.isascii() or not skew.isdigit():
+        raise ConfigError(f"{key}: unsecuredValidatorAllowableClockSkewMs; allowed: 0 or more")
+    rules = TokenRules(
+        scopes=tuple(options.get("unsecuredValidatorRequiredScope", "").split()),
+        subject_claim=options.get("unsecuredValidatorPrincipalClaimName") or "sub",
+        scope_claim=options.get("unsecuredValidatorScopeClaimName") or "scope",
+        clock_skew_ms=int(skew),
+    )
+    return partial(oauthbearer.OAuthBearerServer, UnsecuredTokens(rules))
