@@ -74,13 +74,14 @@ def test_a_client_authenticates_again_five_times_in_a_row() -> None:
         now = 100.0 + 5 * turn
         assert Gate.AUTHENTICATE is begun.gate(handshake("PLAIN"), now)
         step(begun, handshake("PLAIN"), now)
-        assert not begun.is_complete
+        assert (False, True) == (begun.is_complete, begun.is_reauthenticating)
         assert "User:alice" == str(begun.principal)
 
         ended = step(begun, token(plain("alice", "secret")), now + 0.5)
 
         assert Progress.REAUTHENTICATED is ended.progress
         assert (True, 0.5) == (begun.is_complete, begun.reauthentication_seconds)
+        assert not begun.is_reauthenticating
         assert now + 10.5 == begun.session_expires_at
 
 
@@ -108,7 +109,7 @@ def test_another_principal_is_refused() -> None:
         == answer.error_message
     )
     assert CloseReason.AUTHENTICATION_FAILED is ended.close_reason
-    assert not begun.is_complete
+    assert (False, True) == (begun.is_complete, begun.is_reauthenticating)
     assert "User:alice" == str(begun.principal)
 
 

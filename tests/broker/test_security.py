@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import select
 import socket
 import ssl
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from support.sasl import NOW_MS, answer_api_versions, handshake, plain, response, token
 from support.tls import TlsClient, certificate, client_context, shake_hands, write_pem, write_trust
 from support.tokens import RSA_KEY, initial, jwk, key_set, signed, unsecured
 from support.wire import tcp_pair
 from trionet.broker.config import BrokerConfig
-from trionet.broker.sasl_exchange import SaslExchange
-from trionet.broker.security import ListenerSecurity, listener_security
+from trionet.broker.security import SecuredListener, listener_security
 from trionet.errors import AuthenticationError, ConfigError
-from trionet.net.authenticator import Progress
+from trionet.net.authenticator import Authenticator, Progress
+from trionet.net.certificate import distinguished_name
 from trionet.net.endpoint import Endpoint, SecurityProtocol
 from trionet.net.principal import Identity, Principal
 from trionet.net.sasl.scram import salted
@@ -43,17 +46,19 @@ def security(
     protocol: SecurityProtocol = SecurityProtocol.SASL_PLAINTEXT,
     name: str = "",
     **options: Any,
-) -> ListenerSecurity:
+) -> SecuredListener:
     config = BrokerConfig.from_settings(settings)
     endpoint = Endpoint(name or protocol.value, protocol, ADDRESS, 0)
     return listener_security(config, endpoint, lambda _: SCRAM.get, **options)
 
 
-def begin(secure: ListenerSecurity, certificate: bytes | None = None) -> SaslExchange:
-    return secure.authenticator(secure.identity(ADDRESS, certificate), answer_api_versions)
+def begin(secure: SecuredListener) -> Authenticator:
+    begin_one = secure.for_server(answer_api_versions).authenticator
+    assert begin_one is not None
+    return begin_one(Identity(secure.endpoint.security_protocol, ADDRESS))
 
 
-def log_in(secure: ListenerSecurity, mechanism: str, data: bytes) -> SaslExchange:
+def log_in(secure: SecuredListener, mechanism: str, data: bytes) -> Authenticator:
     """The exchange after one token."""
     begun = begin(secure)
     begun.receive(handshake(mechanism), 0.0, NOW_MS)
@@ -137,8 +142,7 @@ async def test_signed_tokens_need_the_keys_of_their_issuer(tmp_path: Path) -> No
         ),
     }
     secure = security(settings)
-    assert secure.jwks is not None
-    await secure.jwks.load()
+    await secure.load()
     now = NOW_MS // 1000
     good = {
         "user": "alice",
@@ -236,7 +240,10 @@ def test_a_listener_without_tls_and_sasl_has_neither() -> None:
     secure = security({}, SecurityProtocol.PLAINTEXT)
 
     assert (None, None, None) == (secure.tls, secure.sasl, secure.jwks)
-    assert "User:ANONYMOUS" == str(secure.principal(secure.identity(ADDRESS, None)))
+    for_server = secure.for_server(answer_api_versions)
+    assert (None, None) == (for_server.tls_context, for_server.authenticator)
+    anonymous = for_server.principal_builder(Identity("PLAINTEXT", ADDRESS))
+    assert "User:ANONYMOUS" == str(anonymous)
 
 
 def tls_settings(folder: Path) -> dict[str, Any]:
@@ -248,12 +255,13 @@ def tls_settings(folder: Path) -> dict[str, Any]:
     }
 
 
-def certificate_seen(secure: ListenerSecurity) -> bytes | None:
+def certificate_seen(secure: SecuredListener) -> bytes | None:
     """What a listener sees of a client that shows its certificate."""
-    assert secure.tls is not None
+    context = secure.for_server(answer_api_versions).tls_context
+    assert context is not None
     near, far = tcp_pair()
     with near, far:
-        transport = TlsTransport(near, secure.tls.context)
+        transport = TlsTransport(near, context())
         leaf = certificate("alice", common_name="alice")
         shake_hands(transport, TlsClient(far, client_context(leaf=leaf)))
         return transport.peer_certificate
@@ -269,9 +277,10 @@ def test_the_certificate_of_a_client_gives_its_principal(tmp_path: Path) -> None
 
     seen = certificate_seen(secure)
 
-    identity = secure.identity(ADDRESS, seen)
-    assert "CN=alice,OU=tests,O=trionet" == identity.distinguished_name
-    assert "User:alice" == str(secure.principal(identity))
+    assert seen is not None
+    identity = Identity("SSL", ADDRESS, distinguished_name(seen), seen)
+    build = secure.for_server(answer_api_versions).principal_builder
+    assert "User:alice" == str(build(identity))
 
 
 def test_a_builder_replaces_the_mapping(tmp_path: Path) -> None:
@@ -339,7 +348,7 @@ def test_plain_over_tls_from_settings_to_principal(tmp_path: Path) -> None:
     with near, far:
         transport, client = TlsTransport(near, secure.tls.context), TlsClient(far)
         shake_hands(transport, client)
-        begun = begin(secure, transport.peer_certificate)
+        begun = begin(secure)
         progress = []
         for payload in (handshake("PLAIN"), token(plain("alice", "secret"))):
             client.send(payload)
@@ -356,3 +365,52 @@ def test_plain_over_tls_from_settings_to_principal(tmp_path: Path) -> None:
 def _read(near: socket.socket, transport: TlsTransport) -> bytes:
     assert select.select([near], [], [], 5)[0]
     return transport.read(4096)
+
+
+class Said(logging.Handler):
+    """Waits for what the broker logs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._text = ""
+        self._event = trio.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._text in record.getMessage():
+            self._event.set()
+
+    async def wait_for(self, text: str) -> None:
+        self._text, self._event = text, trio.Event()
+        await self._event.wait()
+
+
+@pytest.fixture
+def said() -> Iterator[Said]:
+    logger = logging.getLogger("trionet.broker")
+    handler, level = Said(), logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    yield handler
+    logger.removeHandler(handler)
+    logger.setLevel(level)
+
+
+async def test_what_changes_outside_is_read_again(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock, said: Said
+) -> None:
+    """T20: a renewed certificate is taken up; a bad one is told, and the old one stays."""
+    secure = security(tls_settings(tmp_path), SecurityProtocol.SSL)
+    await secure.load()
+    assert secure.tls is not None
+    before = secure.tls.context
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(secure.keep_fresh)
+        write_trust(tmp_path / "trust.pem", "ca", "another")
+        await said.wait_for("new certificates are in use")
+        after = secure.tls.context
+        write_trust(tmp_path / "broker.pem")
+        await said.wait_for("stay as they were")
+        nursery.cancel_scope.cancel()
+
+    assert before is not after
+    assert after is secure.tls.context

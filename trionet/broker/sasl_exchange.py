@@ -152,6 +152,11 @@ class SaslExchange:
         self.client_software = ("", "")
         self.mechanism = ""
 
+    @property
+    def is_reauthenticating(self) -> bool:
+        """Whether the peer was known before what is, or was last, in progress."""
+        return self._previous is not None
+
     def gate(self, payload: Frame, now: float) -> Gate:
         """What to do with a frame that came after the end; runs for each request."""
         is_handshake = (

@@ -7,11 +7,14 @@ one wins.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 
+import attrs
+import trio
+
 from ..errors import ConfigError
-from ..net.certificate import distinguished_name
 from ..net.endpoint import Endpoint, SecurityProtocol
 from ..net.principal import Identity, Principal, PrincipalBuilder, PrincipalMapping
 from ..net.sasl import oauthbearer, plain, scram
@@ -19,10 +22,16 @@ from ..net.sasl.jwks import Jwks, RefreshTimes
 from ..net.sasl.jwt_validation import SignedTokens, TokenRules, UnsecuredTokens, require_jwt
 from ..net.sasl.mechanism import Mechanism
 from ..net.tls_context import TlsContexts, TlsSettings
+from ..server.channel_builder import ListenerSecurity
 from .config import BrokerConfig
 from .config_types import Password, Value
 from .jaas import LoginModule, parse_jaas
 from .sasl_exchange import AnswerApiVersions, SaslExchange, SaslSettings
+
+logger = logging.getLogger("trionet.broker")
+
+# How often the files of certificates are looked at.
+RELOAD_CHECK_SECONDS = 10.0
 
 TLS_PROTOCOLS = frozenset((SecurityProtocol.SSL, SecurityProtocol.SASL_SSL))
 SASL_PROTOCOLS = frozenset((SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL))
@@ -97,15 +106,14 @@ class ListenerSettings:
         return parse_jaas(value.text, name) if isinstance(value, Password) else None
 
 
-class ListenerSecurity:
-    """The security of one listener, ready for connections.
+class SecuredListener:
+    """The security of one listener: what the server needs for it, and what keeps it fresh.
 
     Attributes:
         endpoint: the listener.
         tls: its certificates; None without TLS.
         sasl: its mechanisms; None without SASL.
-        jwks: the keys of its token issuer, to be loaded before the start and kept up to date by
-            ``run``; None where no token is signed.
+        jwks: the keys of its token issuer; None where no token is signed.
     """
 
     def __init__(
@@ -122,42 +130,58 @@ class ListenerSecurity:
         self.jwks = jwks
         self._build_principal = build_principal
 
-    def identity(self, peer_address: str, certificate: bytes | None) -> Identity:
-        """What is known of a peer before SASL.
+    def for_server(self, answer_api_versions: AnswerApiVersions) -> ListenerSecurity:
+        """What connections have to go through before their frames are requests."""
+        tls = self.tls
+        authenticator = None
+        if self.sasl is not None:
+            authenticator = partial(self._authenticator, self.sasl, answer_api_versions)
+        return ListenerSecurity(
+            tls_context=None if tls is None else lambda: tls.context,
+            authenticator=authenticator,
+            principal_builder=self._build_principal,
+        )
 
-        Args:
-            peer_address: its IP address.
-            certificate: what it has shown, in DER.
-        """
-        name = None if certificate is None else distinguished_name(certificate)
-        protocol = self.endpoint.security_protocol.value
-        return Identity(protocol, peer_address, name, certificate)
-
-    def principal(self, identity: Identity) -> Principal:
-        """Who a peer of a listener without SASL is.
+    async def load(self) -> None:
+        """Fetch what is not on this machine, before the listener opens.
 
         Raises:
-            AuthenticationError: the mapping, or the builder, does not know it.
+            ConfigError: the keys of the token issuer cannot be read.
         """
-        return self._build_principal(identity)
+        await trio.lowlevel.checkpoint()
+        if self.jwks is not None:
+            await self.jwks.load()
 
-    def authenticator(
-        self, identity: Identity, answer_api_versions: AnswerApiVersions
+    async def keep_fresh(self) -> None:
+        """Reload certificates whose files change, and the keys of the issuer, until cancelled.
+
+        What cannot be reloaded is logged, and the old goes on. Connections keep what they have.
+        """
+        async with trio.open_nursery() as nursery:
+            if self.jwks is not None:
+                nursery.start_soon(self.jwks.run)
+            if self.tls is not None and self.tls.settings.files:
+                nursery.start_soon(self._watch_files, self.tls)
+            await trio.sleep_forever()
+
+    async def _watch_files(self, tls: TlsContexts) -> None:
+        name = self.endpoint.listener_name
+        while True:
+            await trio.sleep(RELOAD_CHECK_SECONDS)
+            try:
+                if await trio.to_thread.run_sync(tls.reload_if_changed, abandon_on_cancel=True):
+                    logger.info("listener %s: new certificates are in use", name)
+            except ConfigError as error:
+                logger.warning("listener %s: its certificates stay as they were: %s", name, error)
+
+    def _authenticator(
+        self, settings: SaslSettings, answer_api_versions: AnswerApiVersions, known: Identity
     ) -> SaslExchange:
-        """The SASL exchange of a new connection."""
-        assert self.sasl is not None
-        return SaslExchange(self.sasl, answer_api_versions, partial(self._sasl_principal, identity))
+        def make_principal(mechanism: str, authorization_id: str) -> Principal:
+            identity = attrs.evolve(known, mechanism=mechanism, authorization_id=authorization_id)
+            return self._build_principal(identity)
 
-    def _sasl_principal(self, known: Identity, mechanism: str, authorization_id: str) -> Principal:
-        identity = Identity(
-            known.security_protocol,
-            known.peer_address,
-            known.distinguished_name,
-            known.certificate,
-            mechanism,
-            authorization_id,
-        )
-        return self._build_principal(identity)
+        return SaslExchange(settings, answer_api_versions, make_principal)
 
 
 def listener_security(
@@ -165,7 +189,7 @@ def listener_security(
     endpoint: Endpoint,
     scram_lookup: ScramLookup,
     principal_builder: PrincipalBuilder | None = None,
-) -> ListenerSecurity:
+) -> SecuredListener:
     """Read and check the settings of a listener; reads files, so call it in a thread.
 
     Args:
@@ -184,7 +208,7 @@ def listener_security(
     sasl, jwks = None, None
     if protocol in SASL_PROTOCOLS:
         sasl, jwks = _sasl(settings, endpoint.listener_name, scram_lookup)
-    return ListenerSecurity(endpoint, tls, sasl, jwks, principal_builder or mapping)
+    return SecuredListener(endpoint, tls, sasl, jwks, principal_builder or mapping)
 
 
 def _tls(settings: ListenerSettings, protocol: SecurityProtocol) -> TlsSettings:
