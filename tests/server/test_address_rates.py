@@ -84,6 +84,7 @@ def test_an_address_that_is_silent_for_an_hour_is_forgotten() -> None:
 
     assert 2 == len(limits)
     assert {"b": 0, "c": 0.1} == limits.all_per_second(now=IDLE_SECONDS_MAX)
+    assert {"c": 0.1} == limits.all_per_second(now=IDLE_SECONDS_MAX, count_max=1)
 
 
 def test_no_more_addresses_are_remembered_than_the_limit() -> None:

@@ -176,7 +176,7 @@ def test_a_rate_below_the_limit_of_an_address_refuses_nobody() -> None:
     assert [False, False, False] == server.delayed()
     assert 25 == pytest.approx(server.quotas.address_rate("10.0.0.1", server.now), abs=2)
     assert 0 == server.quotas.address_rate("10.0.0.2", server.now)
-    assert ["10.0.0.1"] == list(server.quotas.address_rates(server.now))
+    assert ["10.0.0.1"] == list(server.quotas.address_rates(server.now, 10))
 
 
 @pytest.mark.parametrize("address", ["10.0.0.1", "10.0.0.2"])
