@@ -1,0 +1,387 @@
+"""The metrics listener over real sockets: what it answers, and that nobody can hold it up."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from http import HTTPStatus
+from time import perf_counter
+
+import h11
+import pytest
+import trio
+import trustme
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from support.wire import LOOPBACK, Peer, open_sockets
+from trionet.net.endpoint import Endpoint, SecurityProtocol
+from trionet.server.http_exchange import HttpRequest, HttpRules, Refused
+from trionet.server.metrics_listener import ListenerLimits, MetricsListener, Page
+
+RULES = HttpRules()
+EAGER = ListenerLimits(accept_pause_seconds=0.0)
+GET = b"GET /numbers HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+
+def find(request: HttpRequest) -> Page:
+    if request.path == "/numbers":
+        return Page("text/plain", iter(["1\n", "2\n"]))
+    if request.path == "/large":
+        return Page("text/plain", ("x" * 1024 * 1024 for _ in range(16)))
+    if request.path == "/broken":
+        raise KeyError("a bug of ours")
+    raise Refused(HTTPStatus.NOT_FOUND, "there is no such page")
+
+
+class Serving:
+    """A listener, and clients of it."""
+
+    def __init__(self, listener: MetricsListener, port: int, opened: AsyncExitStack) -> None:
+        self.listener = listener
+        self.port = port
+        self._opened = opened
+
+    async def connect(self) -> Peer:
+        peer = await Peer.connect(self.port)
+        return self._opened.enter_context(peer)
+
+
+@asynccontextmanager
+async def serving(
+    limits: ListenerLimits = EAGER, *, rules: HttpRules = RULES, host: str = LOOPBACK
+) -> AsyncIterator[Serving]:
+    """A listener that is cancelled when the block ends; no socket may be left open then."""
+    before = open_sockets()
+    endpoint = Endpoint("METRICS", SecurityProtocol.PLAINTEXT, host, 0)
+    listener = MetricsListener(find, endpoint, rules=rules, limits=limits)
+    async with AsyncExitStack() as opened, trio.open_nursery() as nursery:
+        bound: Endpoint = await nursery.start(listener.run)
+        yield Serving(listener, bound.port, opened)
+        nursery.cancel_scope.cancel()
+    assert before == open_sockets()
+    assert 0 == listener.connection_count
+
+
+async def read(peer: Peer) -> tuple[int, bytes]:
+    """The status and the body of the next answer."""
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        head += await peer.receive(1)
+    client = h11.Connection(h11.CLIENT)
+    client.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]))
+    client.receive_data(head)
+    response = client.next_event()
+    assert isinstance(response, h11.Response)
+    size = int(dict(response.headers)[b"content-length"])
+    return response.status_code, await peer.receive(size)
+
+
+async def get(peer: Peer, data: bytes = GET) -> tuple[int, bytes]:
+    await peer.send(data)
+    return await read(peer)
+
+
+# What it answers.
+
+
+async def test_a_page_is_answered_again_and_again() -> None:
+    async with serving() as rig:
+        peer = await rig.connect()
+
+        for _ in range(3):
+            assert (200, b"1\n2\n") == await get(peer)
+
+
+async def test_what_is_not_there_is_told_and_the_connection_goes_on() -> None:
+    async with serving() as rig:
+        peer = await rig.connect()
+
+        assert 404 == (await get(peer, GET.replace(b"/numbers", b"/other")))[0]
+        assert 200 == (await get(peer))[0]
+
+
+async def test_a_bug_in_a_page_is_told_and_the_listener_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with serving() as rig:
+        peer = await rig.connect()
+
+        assert 500 == (await get(peer, GET.replace(b"/numbers", b"/broken")))[0]
+        assert 200 == (await get(peer))[0]
+
+    assert "a bug of ours" in caplog.text
+
+
+async def test_requests_may_come_together_and_in_pieces() -> None:
+    async with serving() as rig:
+        peer = await rig.connect()
+        await peer.send(GET + GET[:10])
+        assert 200 == (await read(peer))[0]
+
+        assert 200 == (await get(peer, GET[10:]))[0]
+
+
+async def test_a_peer_that_has_finished_sending_gets_its_answer() -> None:
+    async with serving() as rig:
+        peer = await rig.connect()
+        await peer.send(GET)
+        peer.finish()
+
+        assert (200, b"1\n2\n") == await read(peer)
+        assert b"" == await peer.receive_to_end()
+
+
+async def test_the_token_is_asked_for() -> None:
+    async with serving(rules=HttpRules(token="s3cret")) as rig:
+        peer = await rig.connect()
+
+        assert 401 == (await get(peer))[0]
+        with_token = GET.replace(b"Host", b"Authorization: Bearer s3cret\r\nHost")
+        assert (200, b"1\n2\n") == await get(peer, with_token)
+
+
+async def test_an_address_in_use_is_an_error() -> None:
+    async with serving() as rig:
+        endpoint = Endpoint("METRICS", SecurityProtocol.PLAINTEXT, LOOPBACK, rig.port)
+        listener = MetricsListener(find, endpoint, rules=RULES)
+
+        with pytest.raises(OSError, match=rf"cannot listen on METRICS://127\.0\.0\.1:{rig.port}"):
+            await listener.run()
+
+
+# TLS.
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@asynccontextmanager
+async def serving_tls(authority: trustme.CA) -> AsyncIterator[tuple[int, ssl.SSLContext]]:
+    """A listener over TLS: its port, and what its clients trust."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+    trust = ssl.create_default_context()
+    authority.configure_trust(trust)
+    endpoint = Endpoint("METRICS", SecurityProtocol.SSL, LOOPBACK, 0)
+    listener = MetricsListener(find, endpoint, rules=RULES, tls=lambda: context, limits=EAGER)
+    async with trio.open_nursery() as nursery:
+        bound: Endpoint = await nursery.start(listener.run)
+        yield bound.port, trust
+        nursery.cancel_scope.cancel()
+
+
+async def test_pages_are_served_over_tls(authority: trustme.CA) -> None:
+    async with serving_tls(authority) as (port, trust):
+        stream = await trio.open_ssl_over_tcp_stream(
+            "localhost", port, ssl_context=trust, https_compatible=True
+        )
+        async with stream:
+            await stream.send_all(GET.replace(b"keep", b"close"))
+            received = b""
+            while not received.endswith(b"1\n2\n"):
+                received += await stream.receive_some()
+
+    assert received.startswith(b"HTTP/1.1 200 ")
+
+
+async def test_who_does_not_speak_tls_harms_nobody(authority: trustme.CA) -> None:
+    async with serving_tls(authority) as (port, trust):
+        with await Peer.connect(port) as peer:
+            await peer.send(GET)
+            assert b"HTTP" not in await peer.receive_to_end()
+
+        stream = await trio.open_ssl_over_tcp_stream(
+            "localhost", port, ssl_context=trust, https_compatible=True
+        )
+        async with stream:
+            await stream.send_all(GET)
+            assert (await stream.receive_some()).startswith(b"HTTP/1.1 200 ")
+
+
+# Hostile peers.
+
+
+async def test_garbage_is_told_so_and_its_connection_closes() -> None:
+    async with serving() as rig:
+        peer = await rig.connect()
+        await peer.send(b"\x16\x03\x01\x02\x00\x01 garbage \r\n\r\n" * 100)
+
+        received = await peer.receive_to_end()
+
+        assert received.startswith(b"HTTP/1.1 400 ")
+        assert received.endswith(b"this is no HTTP request\n")
+        assert 200 == (await get(await rig.connect()))[0]
+
+
+async def test_a_header_without_end_is_cut_off() -> None:
+    async with serving() as rig:
+        peer = await rig.connect()
+        with pytest.raises(OSError):  # noqa: PT012 - where the reset shows is up to the kernel
+            await peer.send(b"GET / HTTP/1.1\r\n")
+            for _ in range(10_000):
+                await peer.send(b"X: " + b"y" * 1000 + b"\r\n")
+
+        assert 200 == (await get(await rig.connect()))[0]
+
+
+async def test_a_body_is_refused_and_not_read() -> None:
+    async with serving() as rig:
+        peer = await rig.connect()
+        await peer.send(b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5000\r\n\r\n")
+        await peer.send(b"x" * 5000)
+
+        assert (await peer.receive_to_end()).startswith(b"HTTP/1.1 413 ")
+
+
+async def test_a_slow_header_is_given_up(autojump_clock: MockClock) -> None:
+    async with serving() as rig:
+        peer = await rig.connect()
+        began = trio.current_time()
+        await peer.send(b"GET / HT")
+
+        received = await peer.receive_to_end()
+
+        assert received.startswith(b"HTTP/1.1 408 ")
+        assert EAGER.header_seconds_max <= trio.current_time() - began < 10
+
+
+async def test_a_slow_header_of_a_later_request_is_given_up(autojump_clock: MockClock) -> None:
+    async with serving() as rig:
+        peer = await rig.connect()
+        await get(peer)
+        await trio.sleep(EAGER.idle_seconds_max - 1)
+        began = trio.current_time()
+        await peer.send(b"GET / HT")
+
+        received = await peer.receive_to_end()
+
+        assert received.startswith(b"HTTP/1.1 408 ")
+        assert EAGER.header_seconds_max <= trio.current_time() - began < 10
+
+
+async def test_who_says_nothing_is_closed_without_a_word(autojump_clock: MockClock) -> None:
+    async with serving() as rig:
+        peer = await rig.connect()
+        began = trio.current_time()
+
+        assert b"" == await peer.receive_to_end()
+        assert EAGER.header_seconds_max <= trio.current_time() - began < 10
+
+
+async def test_an_idle_connection_is_closed(autojump_clock: MockClock) -> None:
+    async with serving() as rig:
+        peer = await rig.connect()
+        await get(peer)
+        began = trio.current_time()
+
+        assert b"" == await peer.receive_to_end()
+        assert 120 <= trio.current_time() - began < 130
+
+
+async def test_who_does_not_read_its_answer_is_closed(autojump_clock: MockClock) -> None:
+    async with serving() as rig:
+        peer = await rig.connect()
+        await peer.send(GET.replace(b"/numbers", b"/large"))
+
+        await trio.sleep(EAGER.write_seconds_max - 1)
+        assert 1 == rig.listener.connection_count
+        await trio.sleep(1 + EAGER.linger_seconds_max + 1)
+
+        assert 0 == rig.listener.connection_count
+
+
+async def test_the_connection_that_was_unused_longest_makes_room() -> None:
+    limits = ListenerLimits(connections_max=4, accept_pause_seconds=0.0)
+    async with serving(limits) as rig:
+        peers = [await rig.connect() for _ in range(4)]
+        for peer in [*peers, peers[0]]:  # so that the second one was used first
+            await get(peer)
+
+        assert 200 == (await get(await rig.connect()))[0]
+
+        assert b"" == await peers[1].receive_to_end()
+        for peer in (peers[0], *peers[2:]):
+            assert 200 == (await get(peer))[0]
+        assert 4 == rig.listener.connection_count
+
+
+async def test_many_connections_that_say_nothing_keep_nobody_out() -> None:
+    limits = ListenerLimits(connections_max=8, accept_pause_seconds=0.0)
+    async with serving(limits) as rig:
+        silent = [await rig.connect() for _ in range(100)]
+
+        assert 200 == (await get(await rig.connect()))[0]
+
+        await wait_all_tasks_blocked()
+        assert 8 == rig.listener.connection_count
+        assert b"" == await silent[0].receive_to_end()
+
+
+async def test_connections_are_accepted_no_faster_than_allowed(autojump_clock: MockClock) -> None:
+    async with serving(ListenerLimits()) as rig:
+        began = trio.current_time()
+        for _ in range(10):
+            await get(await rig.connect())
+
+        assert 0.18 <= trio.current_time() - began < 0.3
+
+
+def busy(pieces: int) -> Iterator[str]:
+    """A page that takes 2 ms a piece to make."""
+    for _ in range(pieces):
+        end = perf_counter() + 0.002
+        while perf_counter() < end:
+            pass
+        yield "x"
+
+
+async def test_pages_take_no_more_of_the_loop_than_allowed(autojump_clock: MockClock) -> None:
+    """Ten pages of 20 ms each, one after the other, by virtual time."""
+    endpoint = Endpoint("METRICS", SecurityProtocol.PLAINTEXT, LOOPBACK, 0)
+    listener = MetricsListener(
+        lambda _: Page("text/plain", busy(10)), endpoint, rules=RULES, limits=EAGER
+    )
+    async with trio.open_nursery() as nursery:
+        bound: Endpoint = await nursery.start(listener.run)
+        with await Peer.connect(bound.port) as peer:
+            began = trio.current_time()
+            for _ in range(10):
+                assert (200, b"x" * 10) == await get(peer)
+
+            assert 9 * 0.02 * 9 <= trio.current_time() - began
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_page_lets_the_loop_breathe() -> None:
+    endpoint = Endpoint("METRICS", SecurityProtocol.PLAINTEXT, LOOPBACK, 0)
+    listener = MetricsListener(
+        lambda _: Page("text/plain", busy(20)), endpoint, rules=RULES, limits=EAGER
+    )
+    passes = 0
+
+    async def count_passes() -> None:
+        nonlocal passes
+        while True:
+            await trio.lowlevel.checkpoint()
+            passes += 1
+
+    async with trio.open_nursery() as nursery:
+        bound: Endpoint = await nursery.start(listener.run)
+        with await Peer.connect(bound.port) as peer:
+            await peer.send(GET)
+            nursery.start_soon(count_passes)
+            await read(peer)
+        nursery.cancel_scope.cancel()
+
+    assert 20 <= passes
+
+
+async def test_cancelling_closes_everything() -> None:
+    async with serving() as rig:
+        peers = [await rig.connect() for _ in range(3)]
+        for peer in peers:
+            await peer.send(GET[:10])
+        await wait_all_tasks_blocked()

@@ -1,0 +1,267 @@
+"""HTTP for those who watch a server: Prometheus, the dashboard, an operator with curl.
+
+Whoever can connect may be hostile, and shares the loop with the server. So everything is bounded:
+connections (the one unused longest makes room for a new one), how fast they are accepted, how long
+a header may take and how large it may be, how long an answer may take to be read, and the share of
+the loop's time that pages may cost. The kernel keeps who has to wait.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import ssl
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from time import perf_counter
+
+import attrs
+import trio
+
+from ..net.endpoint import Endpoint
+from .acceptor import bind
+from .http_exchange import HttpAnswer, HttpExchange, HttpRequest, HttpRules, Refused
+
+logger = logging.getLogger("trionet.server.metrics")
+
+FindPage = Callable[[HttpRequest], "Page"]
+"""What is at a path; raises :class:`~trionet.server.http_exchange.Refused` if nothing is."""
+
+# How long accepting rests when the process or the system has no descriptor or memory left.
+RESOURCE_PAUSE_SECONDS = 0.1
+_OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+_BACKLOG = 50
+# A page is built in steps of about this length; between them the loop does something else.
+_STEP_SECONDS = 0.001
+_READ_BYTES = 4096
+# What a peer that is not listened to any more may still send, so that it gets its answer first.
+_LINGER_BYTES = 64 * 1024
+
+
+@attrs.frozen
+class Page:
+    """What is answered with.
+
+    Attributes:
+        content_type: of the text.
+        parts: its text, made piece by piece.
+    """
+
+    content_type: str
+    parts: Iterator[str]
+
+
+@attrs.frozen(kw_only=True)
+class ListenerLimits:
+    """How much a metrics listener gives to others.
+
+    Attributes:
+        connections_max: open ones; above, the one that was unused longest is closed.
+        accept_pause_seconds: rest after each accepted one.
+        header_seconds_max: from the begin of a connection, or of a request, to the end of its
+            header; the TLS handshake included.
+        idle_seconds_max: from one request to the next.
+        write_seconds_max: until an answer must be written.
+        linger_seconds_max: for which a connection that is closed is still read.
+        loop_share_max: share of the loop's time that the making of pages may take.
+    """
+
+    connections_max: int = 32
+    accept_pause_seconds: float = 0.02
+    header_seconds_max: float = 5.0
+    idle_seconds_max: float = 120.0
+    write_seconds_max: float = 10.0
+    linger_seconds_max: float = 1.0
+    loop_share_max: float = 0.1
+
+
+class MetricsListener:
+    """Serves pages on one address.
+
+    Args:
+        find_page: what is at a path.
+        endpoint: where to listen; port 0 takes a free one.
+        rules: who may ask.
+        tls: makes the TLS context of a new connection; None serves plain HTTP.
+        limits: how much it gives to others.
+    """
+
+    def __init__(
+        self,
+        find_page: FindPage,
+        endpoint: Endpoint,
+        *,
+        rules: HttpRules,
+        tls: Callable[[], ssl.SSLContext] | None = None,
+        limits: ListenerLimits | None = None,
+    ) -> None:
+        self._find_page = find_page
+        self._endpoint = endpoint
+        self._rules = rules
+        self._tls = tls
+        self._limits = limits or ListenerLimits()
+        # In the order of their last use.
+        self._connections: dict[_Connection, None] = {}
+        self._building = trio.StrictFIFOLock()
+        self._build_at = 0.0
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    async def run(
+        self, *, task_status: trio.TaskStatus[Endpoint] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Serve until cancelled; then every connection is closed.
+
+        Reports ``started`` with the endpoint that was bound.
+
+        Raises:
+            OSError: the address cannot be listened on.
+        """
+        sock = bind(self._endpoint, backlog=_BACKLOG, receive_buffer_bytes=-1)
+        async with (
+            trio.SocketListener(trio.socket.from_stdlib_socket(sock)) as listener,
+            trio.open_nursery() as nursery,
+        ):
+            task_status.started(self._endpoint.with_port(sock.getsockname()[1]))
+            await self._accept(listener, nursery)
+
+    async def _accept(self, listener: trio.SocketListener, nursery: trio.Nursery) -> None:
+        while True:
+            try:
+                stream = await listener.accept()
+            except OSError as error:
+                failure = error
+            else:
+                self._make_room()
+                connection = _Connection(HttpExchange(self._rules))
+                self._connections[connection] = None
+                nursery.start_soon(self._serve, connection, stream, name="metrics-connection")
+                await trio.sleep(self._limits.accept_pause_seconds)
+                continue
+            if failure.errno not in _OUT_OF_RESOURCES:
+                raise failure
+            logger.error("cannot accept a connection for metrics: %s; waiting", failure)
+            await trio.sleep(RESOURCE_PAUSE_SECONDS)
+
+    def _make_room(self) -> None:
+        """Close what was unused longest, if there are as many connections as there may be."""
+        if len(self._connections) >= self._limits.connections_max:
+            unused = next(iter(self._connections))
+            del self._connections[unused]
+            unused.scope.cancel(reason="another connection needs its place")
+
+    def _was_used(self, connection: _Connection) -> None:
+        if connection in self._connections:  # or it was told to go, and does not know it yet
+            del self._connections[connection]
+            self._connections[connection] = None
+
+    async def _serve(self, connection: _Connection, plain: trio.SocketStream) -> None:
+        """One connection, from its begin to its end."""
+        try:
+            with connection.scope:
+                stream = plain if self._tls is None else _secured(plain, self._tls())
+                async with stream:
+                    while await self._serve_one(connection, stream):
+                        self._was_used(connection)
+                    await self._linger(stream)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # the peer went away, or does not speak TLS
+        finally:
+            self._connections.pop(connection, None)
+
+    async def _serve_one(self, connection: _Connection, stream: trio.abc.Stream) -> bool:
+        """One request and its answer; whether another may follow."""
+        exchange = connection.exchange
+        try:
+            request = await self._receive(exchange, stream)
+            if request is None:
+                return False
+            answer = await self._build(request)
+        except Refused as refused:
+            answer = refused.answer
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            return False
+        except Exception:  # boundary: one page
+            logger.exception("unexpected error while making a page for metrics")
+            answer = HttpAnswer(b"an error of ours\n", status=HTTPStatus.INTERNAL_SERVER_ERROR)
+        data = exchange.answer(answer)
+        with trio.move_on_after(self._limits.write_seconds_max) as too_slow:
+            await stream.send_all(data)
+        return not too_slow.cancelled_caught and not exchange.must_close
+
+    async def _receive(self, exchange: HttpExchange, stream: trio.abc.Stream) -> HttpRequest | None:
+        """The next request; None if none comes.
+
+        Raises:
+            Refused: it does not fit, or takes too long.
+        """
+        limits = self._limits
+        must_hurry = exchange.has_begun or not exchange.answers
+        seconds = limits.header_seconds_max if must_hurry else limits.idle_seconds_max
+        with trio.move_on_after(seconds) as deadline:
+            while True:
+                try:
+                    request = exchange.next_request()
+                except EOFError:
+                    return None
+                if request is not None:
+                    return request
+                if exchange.has_begun and not must_hurry:
+                    must_hurry = True
+                    deadline.deadline = trio.current_time() + limits.header_seconds_max
+                exchange.receive(await stream.receive_some(_READ_BYTES))
+        if not exchange.has_begun:
+            return None
+        raise exchange.too_slow()
+
+    async def _build(self, request: HttpRequest) -> HttpAnswer:
+        """Make a page, one at a time, and not too many of them.
+
+        Raises:
+            Refused: there is none at this path.
+        """
+        page = self._find_page(request)
+        async with self._building:
+            await trio.sleep_until(self._build_at)
+            body = bytearray()
+            spent = 0.0
+            began = perf_counter()
+            for part in page.parts:
+                body += part.encode()
+                took = perf_counter() - began
+                if took >= _STEP_SECONDS:
+                    spent += took
+                    await trio.lowlevel.checkpoint()
+                    began = perf_counter()
+            spent += perf_counter() - began
+            rest = spent / self._limits.loop_share_max - spent
+            self._build_at = trio.current_time() + rest
+        return HttpAnswer(bytes(body), page.content_type)
+
+    async def _linger(self, stream: trio.abc.Stream) -> None:
+        """Let a peer that is still sending read its answer: a close would reset the connection."""
+        if not isinstance(stream, trio.SocketStream):
+            return  # TLS says goodbye by itself
+        with trio.move_on_after(self._limits.linger_seconds_max):
+            await stream.send_eof()
+            left = _LINGER_BYTES
+            while left > 0 and (data := await stream.receive_some(_READ_BYTES)):
+                left -= len(data)
+
+
+class _Connection:
+    """What is known of a connection: where it is in HTTP, and how to end it."""
+
+    __slots__ = ("exchange", "scope")
+
+    def __init__(self, exchange: HttpExchange) -> None:
+        self.exchange = exchange
+        self.scope = trio.CancelScope()
+
+
+def _secured(
+    stream: trio.SocketStream, context: ssl.SSLContext
+) -> trio.SSLStream[trio.SocketStream]:
+    return trio.SSLStream(stream, context, server_side=True, https_compatible=True)

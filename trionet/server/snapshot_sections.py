@@ -1,0 +1,168 @@
+"""The lists of a snapshot: open connections, those that closed last, log lines; page by page.
+
+A page begins with the newest row. The number of its last row asks for the next page, so that what
+comes meanwhile moves nothing from one page to another.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+import attrs
+
+from ..metrics.log_ring import LogRing
+from ..net.channel import Channel
+from ..net.endpoint import Endpoint
+from .closed_connections import ClosedConnections
+
+Row = Mapping[str, object]
+"""One row of a section, as JSON has it; it has a ``number``."""
+
+
+@attrs.frozen
+class SectionPage:
+    """A page of a section.
+
+    Attributes:
+        total: how many rows the section has.
+        rows: those of this page, the newest first.
+    """
+
+    total: int
+    rows: list[Row]
+
+
+Section = Callable[[int, int | None], SectionPage]
+"""``(count_max, before) -> page``: rows with a number below ``before``, or the newest."""
+
+
+class ConnectionFacts(Protocol):
+    """What a snapshot tells of a connection beside what its channel knows.
+
+    Attributes:
+        opened_at: when it was set up, in seconds of the loop's clock.
+        requests: how many it sent.
+        client_software: name and version, as ApiVersions told them; before that
+            ``("unknown", "unknown")``.
+    """
+
+    opened_at: float
+    requests: int
+    client_software: tuple[str, str]
+
+
+class ChannelsOfProcessor(Protocol):
+    """The connections of one processor."""
+
+    id: int
+    endpoint: Endpoint
+
+    @property
+    def connection_count(self) -> int: ...
+
+    @property
+    def channels(self) -> list[Channel]:
+        """Its channels in the order in which they were set up.
+
+        The attachment of each is a :class:`ConnectionFacts`.
+        """
+        ...
+
+
+def connections_section(
+    processors: Callable[[], Iterable[ChannelsOfProcessor]], clock: Callable[[], float]
+) -> Section:
+    """The section of open connections: those of the last processor first.
+
+    Args:
+        processors: the processors there are at the moment.
+        clock: seconds of the loop's clock.
+    """
+
+    def page(count_max: int, before: int | None) -> SectionPage:
+        now = clock()
+        found = sorted(processors(), key=lambda processor: processor.id, reverse=True)
+        rows: list[Row] = []
+        for processor in found:
+            channels = processor.channels
+            end = len(channels)
+            if before is not None:
+                end = bisect_left(channels, before, key=lambda each: _number(processor, each))
+            wanted = channels[max(0, end - count_max + len(rows)) : end]
+            rows += [_connection_row(channel, processor, now) for channel in reversed(wanted)]
+        return SectionPage(sum(processor.connection_count for processor in found), rows)
+
+    return page
+
+
+def _number(processor: ChannelsOfProcessor, channel: Channel) -> int:
+    """Grows with the age of a processor's connections: the index at the end of the id does."""
+    return (processor.id << 32) + int(channel.id.rpartition("-")[2])
+
+
+def _connection_row(channel: Channel, processor: ChannelsOfProcessor, now: float) -> Row:
+    facts: ConnectionFacts = channel.attachment
+    software, version = facts.client_software
+    cipher, protocol = channel.tls.cipher if channel.tls is not None else (None, None)
+    return {
+        "number": _number(processor, channel),
+        "id": channel.id,
+        "listener": processor.endpoint.listener_name,
+        "processor": processor.id,
+        "principal": str(channel.principal),
+        "software": software,
+        "software_version": version,
+        "cipher": cipher,
+        "protocol": protocol,
+        "age_seconds": now - facts.opened_at,
+        "idle_seconds": now - channel.last_used_at,
+        "requests": facts.requests,
+        "bytes_received": channel.bytes_received,
+        "bytes_sent": channel.bytes_sent,
+        "is_muted": channel.is_muted,
+    }
+
+
+def closed_section(closed: ClosedConnections, clock: Callable[[], float]) -> Section:
+    """The section of the connections that closed last.
+
+    Args:
+        closed: the ring.
+        clock: seconds of the loop's clock.
+    """
+
+    def page(count_max: int, before: int | None) -> SectionPage:
+        now = clock()
+        rows: list[Row] = [
+            {
+                "number": number,
+                "id": connection.id,
+                "listener": connection.listener,
+                "processor": connection.processor,
+                "peer": connection.peer,
+                "principal": connection.principal,
+                "reason": connection.reason.name,
+                "reason_text": connection.reason.value,
+                "detail": connection.detail,
+                "age_seconds": connection.age_seconds,
+                "closed_seconds_ago": now - connection.closed_at,
+                "requests": connection.requests,
+                "bytes_received": connection.bytes_received,
+                "bytes_sent": connection.bytes_sent,
+            }
+            for number, connection in closed.page(count_max, before)
+        ]
+        return SectionPage(len(closed), rows)
+
+    return page
+
+
+def log_section(ring: LogRing) -> Section:
+    """The section of the last log lines."""
+
+    def page(count_max: int, before: int | None) -> SectionPage:
+        return SectionPage(len(ring), [attrs.asdict(line) for line in ring.page(count_max, before)])
+
+    return page
