@@ -1,0 +1,78 @@
+"""The error codes in an answer, wherever in it they are.
+
+(Kafka: AbstractResponse.errorCounts.) Which fields of a message can hold one is worked out once per
+class, from the types that the generated classes declare.
+"""
+
+from __future__ import annotations
+
+import sys
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+from ..protocol.codec import Message
+
+
+def errors_in(message: object) -> list[int]:
+    """Every error code of a message that is not 0, its nested messages' included."""
+    return list(_errors(message)) if isinstance(message, Message) else []
+
+
+# AddPartitionsToTxn alone has the second one.
+_CODES = ("error_code", "partition_error_code")
+
+
+class _Fields(typing.NamedTuple):
+    """Where a class of messages can hold an error."""
+
+    codes: tuple[str, ...]
+    lists: tuple[str, ...]
+    structs: tuple[str, ...]
+
+
+def _errors(message: Message) -> Iterator[int]:
+    fields = _fields(type(message))
+    for name in fields.codes:
+        code: int = getattr(message, name)
+        if code:
+            yield code
+    for name in fields.structs:
+        nested = getattr(message, name)
+        if nested is not None:
+            yield from _errors(nested)
+    for name in fields.lists:
+        for nested in getattr(message, name) or ():
+            yield from _errors(nested)
+
+
+_known: dict[type[Message], _Fields] = {}
+
+
+def _fields(cls: type[Message]) -> _Fields:
+    fields = _known.get(cls)
+    if fields is None:
+        fields = _known[cls] = _find_fields(cls)
+    return fields
+
+
+def _find_fields(cls: type[Message]) -> _Fields:
+    hints = typing.get_type_hints(cls.__init__, vars(sys.modules[cls.__module__]))
+    lists: list[str] = []
+    structs: list[str] = []
+    for name, hint in hints.items():
+        for nested, is_list in _messages_of(hint):
+            fields = _fields(nested)
+            if any(fields):
+                (lists if is_list else structs).append(name)
+    codes = tuple(name for name in _CODES if name in hints)
+    return _Fields(codes, tuple(lists), tuple(structs))
+
+
+def _messages_of(hint: Any, is_list: bool = False) -> Iterator[tuple[type[Message], bool]]:
+    """The classes of messages in a type, and whether a list is around them."""
+    if isinstance(hint, type) and issubclass(hint, Message):
+        yield hint, is_list
+        return
+    for part in typing.get_args(hint):
+        yield from _messages_of(part, is_list or typing.get_origin(hint) is list)
