@@ -14,11 +14,9 @@ import attrs
 import trio
 
 from .._util import raise_single_error
-from ..errors import ConfigError
 from ..metrics.loop import LoopMonitor, LoopStatistics
 from ..net.endpoint import Endpoint
 from ..protocol import api_keys
-from ..server.server_config import ServerConfig
 from ..server.socket_server import ServerStatistics, SocketServer
 from .apis import Api, Apis
 from .config import BrokerConfig
@@ -37,8 +35,9 @@ from .handlers import (
     produce,
 )
 from .log import FolderDirectory, MemoryDirectory, open_log_folder
-from .log.checkpoints import partition_of
+from .ownership import check_ownership
 from .producer_ids import ProducerIds
+from .server_settings import server_config
 from .state import BrokerState
 from .topics import TopicRegistry
 from .upkeep import start_upkeep
@@ -190,7 +189,7 @@ async def _open_state(config: BrokerConfig, stack: AsyncExitStack) -> BrokerStat
         database_path = os.path.join(config.log_dir, DATABASE_NAME)
     folder = await stack.enter_async_context(open_log_folder(directory, node_id=config.node_id))
     if config.log_dir is not None:
-        await trio.to_thread.run_sync(_check_ownership, config.log_dir)
+        await trio.to_thread.run_sync(check_ownership, config.log_dir)
     database = await stack.enter_async_context(open_database(database_path))
     topics = await TopicRegistry.load(database, config)
     nursery = await stack.enter_async_context(trio.open_nursery())
@@ -207,38 +206,13 @@ async def _open_state(config: BrokerConfig, stack: AsyncExitStack) -> BrokerStat
     return state
 
 
-def _check_ownership(path: str) -> None:
-    """Refuse partitions that no database of ours speaks of: all would be taken for deleted.
-
-    Raises:
-        ConfigError: the folder is a real Kafka's, or has lost its database.
-    """
-    names = os.listdir(path)
-    partitions = [name for name in names if partition_of(name) is not None]
-    if partitions and DATABASE_NAME not in names:
-        raise ConfigError(
-            f"{path} holds {len(partitions)} partitions, such as {min(partitions)}, and no"
-            f" {DATABASE_NAME}: it is another broker's, or has lost its database; use an empty"
-            " folder, or put the database back"
-        )
-
-
 async def _start(state: BrokerState, stack: AsyncExitStack, monitor: LoopMonitor) -> Broker:
     config = state.config
     start_upkeep(state.nursery, state)
     server = SocketServer(
         state.apis.handle,
         config.listeners,
-        ServerConfig(
-            node_id=config.node_id,
-            num_network_threads=config.integer("num.network.threads"),
-            num_io_threads=config.integer("num.io.threads"),
-            queued_max_requests=config.integer("queued.max.requests"),
-            socket_request_max_bytes=config.integer("socket.request.max.bytes"),
-            socket_send_buffer_bytes=config.integer("socket.send.buffer.bytes"),
-            socket_receive_buffer_bytes=config.integer("socket.receive.buffer.bytes"),
-            socket_listen_backlog_size=config.integer("socket.listen.backlog.size"),
-        ),
+        await server_config(config),
     )
     started: Any = await state.nursery.start(server.run, name="socket-server")
     endpoints: list[Endpoint] = started

@@ -6,6 +6,7 @@ nothing here or in the database can be used to log in anywhere.
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,10 @@ from ..net.sasl.scram import (
     require_scramp,
     salted,
 )
-from .database import Database
+from .database import DATABASE_NAME, Database, open_database
+from .log import FolderDirectory
+from .log.directory import FolderLock
+from .ownership import check_ownership
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -168,3 +172,40 @@ def _delete(user_name: str, mechanism: str, connection: Connection) -> None:
         "DELETE FROM scram_credential WHERE user_name = ? AND mechanism = ?",
         (user_name, mechanism),
     )
+
+
+async def add_scram_user(folder: str, user_name: str, password: str) -> None:
+    """Keep a user in the folder of a broker that is not running, for all SCRAM mechanisms.
+
+    Args:
+        folder: the data folder; made if it is not there.
+        user_name: 1 to 255 characters.
+        password: not empty.
+
+    Raises:
+        ConfigError: the folder is in use or another broker's, or name or password cannot be.
+        DatabaseError: the database cannot be opened or written.
+        OSError: the folder cannot be used.
+
+    Cancellation: the user is there, or is not.
+    """
+    check_user_name(user_name)
+    # A running broker would not notice the new user.
+    lock = _take(folder)
+    try:
+        async with open_database(os.path.join(folder, DATABASE_NAME)) as database:
+            credentials = await ScramCredentials.load(database)
+            await credentials.set_password(user_name, password)
+    finally:
+        lock.release()
+
+
+def _take(folder: str) -> FolderLock:
+    os.makedirs(folder, exist_ok=True)
+    lock = FolderDirectory(folder).lock()
+    try:
+        check_ownership(folder)
+    except BaseException:
+        lock.release()
+        raise
+    return lock

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import getpass
 import logging
 import signal
 import sys
@@ -12,8 +13,11 @@ import trio
 
 from .._util import raise_single_error
 from ..broker.broker import Broker, open_broker
+from ..broker.config import BrokerConfig
+from ..broker.credentials import add_scram_user
 from ..broker.properties import read_properties
-from ..errors import TrionetError
+from ..errors import ConfigError, TrionetError
+from ..net.sasl.scram import HASHES
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
 
@@ -50,6 +54,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="one Kafka setting; may be given many times, and wins over --config",
     )
     parser.add_argument(
+        "--add-scram",
+        metavar="NAME",
+        help="run no broker, but let a user into the one of this folder by SCRAM; the password is "
+        "the first line of standard input, or of --password-file",
+    )
+    parser.add_argument("--password-file", metavar="FILE", help="where --add-scram reads it")
+    parser.add_argument(
         "--log-level",
         default="info",
         choices=["debug", "info", "warning", "error"],
@@ -71,7 +82,10 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     _raise_descriptor_limit()
     try:
-        trio.run(_serve, settings)
+        if arguments.add_scram is not None:
+            _add_scram(arguments, settings)
+        else:
+            trio.run(_serve, settings)
     except OSError as error:
         print(f"trionet broker: {_sentence(error)}", file=sys.stderr)
         return 1
@@ -112,6 +126,22 @@ def _settings(arguments: argparse.Namespace) -> dict[str, object]:
         settings.pop("log.dir", None)
         settings["log.dirs"] = arguments.data
     return settings
+
+
+def _add_scram(arguments: argparse.Namespace, settings: dict[str, object]) -> None:
+    folder = BrokerConfig.from_settings(settings).log_dir
+    if folder is None:
+        raise ConfigError("--add-scram needs the folder of a broker: --data DIR")
+    name, path = arguments.add_scram, arguments.password_file
+    if path is not None:
+        with open(path, encoding="utf-8") as file:
+            password = file.readline()
+    elif sys.stdin.isatty():
+        password = getpass.getpass(f"password of {name}: ")
+    else:
+        password = sys.stdin.readline()
+    trio.run(add_scram_user, folder, name, password.rstrip("\r\n"))
+    print(f"trionet broker: {name} may log in by {', '.join(HASHES)}")
 
 
 async def _serve(settings: dict[str, object]) -> None:
