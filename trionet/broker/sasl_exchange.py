@@ -31,6 +31,7 @@ from ..protocol.header import decode_request_header, encode_response_header, fra
 from ..protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ..protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from ..protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from ..server.connection import SOFTWARE_CHARS_MAX
 
 # A re-authentication that begins sooner after the last one is not done (KIP-368).
 REAUTHENTICATION_SECONDS_MIN = 1.0
@@ -230,7 +231,10 @@ class SaslExchange:
             request = cast(ApiVersionsRequest, head.decode(payload, codec))
         answer = self._answer_api_versions(request, head.version)
         if request is not None and answer.error_code == error_codes.NONE:
-            self.client_software = (request.client_software_name, request.client_software_version)
+            self.client_software = (
+                request.client_software_name[:SOFTWARE_CHARS_MAX],
+                request.client_software_version[:SOFTWARE_CHARS_MAX],
+            )
             self._state = _State.HANDSHAKE
         return Step(send=head.answer(codec, answer))
 

@@ -7,6 +7,11 @@ from typing import Any
 from ..net.mute_state import MuteState
 from .connection_counts import ConnectionGuard
 
+# What a client is that has not said what it is.
+UNKNOWN_SOFTWARE = ("unknown", "unknown")
+# What is kept of the name and of the version that it says; it may send as much as a frame holds.
+SOFTWARE_CHARS_MAX = 64
+
 
 class Connection:
     """One accepted connection; the ``attachment`` of its channel.
@@ -19,9 +24,11 @@ class Connection:
         request: the request that is out, if any: received and not yet answered.
         requests: how many requests it has sent.
         mute_state: what keeps it from being read.
+        client_software: what the client calls itself and its version, if it has said so (KIP-511).
     """
 
     __slots__ = (
+        "client_software",
         "guard",
         "mute_state",
         "opened_at",
@@ -41,3 +48,4 @@ class Connection:
         self.request: Any = None  # a Request, which this module is below of
         self.requests = 0
         self.mute_state = MuteState.NOT_MUTED
+        self.client_software = UNKNOWN_SOFTWARE

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from ..metrics import selector_names as names
 from ..metrics.families import Family
 from ..metrics.sensors import Labels, gauges
-from .snapshot_sections import ChannelsOfProcessor, ConnectionFacts
+from .processor import Processor
+from .snapshot_sections import software_of
 
 # More kinds than this are counted together: what a client calls itself is up to it.
 KINDS_MAX = 100
-LABEL_CHARS_MAX = 64
 OTHER = ("other", "other")
 
 
@@ -27,7 +27,7 @@ class ConnectionKinds:
         processors: the processors there are at the moment.
     """
 
-    def __init__(self, processors: Callable[[], Iterable[ChannelsOfProcessor]]) -> None:
+    def __init__(self, processors: Callable[[], Iterable[Processor]]) -> None:
         self._processors = processors
 
     def collect(self, now: float) -> Iterator[Family]:  # noqa: ARG002 - all collectors take it
@@ -38,8 +38,7 @@ class ConnectionKinds:
             of_software: Counter[tuple[str, str]] = Counter()
             of_cipher: Counter[tuple[str, str]] = Counter()
             for channel in processor.channels:
-                facts: ConnectionFacts = channel.attachment
-                of_software[facts.client_software] += 1
+                of_software[software_of(channel)] += 1
                 if channel.tls is not None and channel.is_ready:
                     of_cipher[channel.tls.cipher] += 1
             labels = (processor.endpoint.listener_name, str(processor.id))
@@ -52,4 +51,4 @@ class ConnectionKinds:
 def _add(counts: Counter[Labels], found: Counter[tuple[str, str]], labels: Labels) -> None:
     for number, (kind, count) in enumerate(found.most_common()):
         first, second = kind if number < KINDS_MAX else OTHER
-        counts[first[:LABEL_CHARS_MAX], second[:LABEL_CHARS_MAX], *labels] += count
+        counts[first, second, *labels] += count

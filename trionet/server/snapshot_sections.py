@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
 
 import attrs
 
 from ..metrics.log_ring import LogRing
 from ..net.channel import Channel
-from ..net.endpoint import Endpoint
 from .closed_connections import ClosedConnections
+from .connection import Connection
+from .processor import Processor
 
 Row = Mapping[str, object]
 """One row of a section, as JSON has it; it has a ``number``."""
@@ -38,41 +38,8 @@ Section = Callable[[int, int | None], SectionPage]
 """``(count_max, before) -> page``: rows with a number below ``before``, or the newest."""
 
 
-class ConnectionFacts(Protocol):
-    """What a snapshot tells of a connection beside what its channel knows.
-
-    Attributes:
-        opened_at: when it was set up, in seconds of the loop's clock.
-        requests: how many it sent.
-        client_software: name and version, as ApiVersions told them; before that
-            ``("unknown", "unknown")``.
-    """
-
-    opened_at: float
-    requests: int
-    client_software: tuple[str, str]
-
-
-class ChannelsOfProcessor(Protocol):
-    """The connections of one processor."""
-
-    id: int
-    endpoint: Endpoint
-
-    @property
-    def connection_count(self) -> int: ...
-
-    @property
-    def channels(self) -> list[Channel]:
-        """Its channels in the order in which they were set up.
-
-        The attachment of each is a :class:`ConnectionFacts`.
-        """
-        ...
-
-
 def connections_section(
-    processors: Callable[[], Iterable[ChannelsOfProcessor]], clock: Callable[[], float]
+    processors: Callable[[], Iterable[Processor]], clock: Callable[[], float]
 ) -> Section:
     """The section of open connections: those of the last processor first.
 
@@ -97,14 +64,23 @@ def connections_section(
     return page
 
 
-def _number(processor: ChannelsOfProcessor, channel: Channel) -> int:
+def software_of(channel: Channel) -> tuple[str, str]:
+    """What a client calls itself and its version; it may have said so before it authenticated."""
+    name, version = getattr(channel.authenticator, "client_software", ("", ""))
+    if name and version:
+        return name, version
+    connection: Connection = channel.attachment
+    return connection.client_software
+
+
+def _number(processor: Processor, channel: Channel) -> int:
     """Grows with the age of a processor's connections: the index at the end of the id does."""
     return (processor.id << 32) + int(channel.id.rpartition("-")[2])
 
 
-def _connection_row(channel: Channel, processor: ChannelsOfProcessor, now: float) -> Row:
-    facts: ConnectionFacts = channel.attachment
-    software, version = facts.client_software
+def _connection_row(channel: Channel, processor: Processor, now: float) -> Row:
+    connection: Connection = channel.attachment
+    software, version = software_of(channel)
     cipher, protocol = channel.tls.cipher if channel.tls is not None else (None, None)
     return {
         "number": _number(processor, channel),
@@ -116,9 +92,9 @@ def _connection_row(channel: Channel, processor: ChannelsOfProcessor, now: float
         "software_version": version,
         "cipher": cipher,
         "protocol": protocol,
-        "age_seconds": now - facts.opened_at,
+        "age_seconds": now - connection.opened_at,
         "idle_seconds": now - channel.last_used_at,
-        "requests": facts.requests,
+        "requests": connection.requests,
         "bytes_received": channel.bytes_received,
         "bytes_sent": channel.bytes_sent,
         "is_muted": channel.is_muted,

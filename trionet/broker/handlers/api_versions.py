@@ -9,17 +9,26 @@ import re
 
 from ...protocol import error_codes
 from ...protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ...server.connection import SOFTWARE_CHARS_MAX, Connection
 from ..call import Call
 from ..state import BrokerState
 
-# KIP-511: what a client may call itself and its version.
+# KIP-511: what a client may call itself and its version, and since when it does.
+SOFTWARE_SINCE = 3
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 async def handle(
     broker: BrokerState, request: ApiVersionsRequest, call: Call
 ) -> ApiVersionsResponse:
-    return answer(broker, request, call.version)
+    found = answer(broker, request, call.version)
+    if call.version >= SOFTWARE_SINCE and not found.error_code:
+        connection: Connection = call.request.channel.attachment
+        connection.client_software = (
+            request.client_software_name[:SOFTWARE_CHARS_MAX],
+            request.client_software_version[:SOFTWARE_CHARS_MAX],
+        )
+    return found
 
 
 def answer(
@@ -34,7 +43,7 @@ def answer(
     """
     if request is None:
         return unsupported_version(broker)
-    if version >= 3 and not (
+    if version >= SOFTWARE_SINCE and not (
         _SOFTWARE.fullmatch(request.client_software_name)
         and _SOFTWARE.fullmatch(request.client_software_version)
     ):
