@@ -23,6 +23,7 @@ PUBLIC = [
     "UnsupportedVersionError",
     "WireFormatError",
     "open_broker",
+    "serve",
 ]
 
 #: What a program that only imports trionet must not pay for.

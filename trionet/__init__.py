@@ -22,7 +22,7 @@ from trionet.errors import (
 if TYPE_CHECKING:
     from trionet import testing as testing
     from trionet.broker import Broker, open_broker
-    from trionet.server import SocketServer
+    from trionet.server import SocketServer, serve
 
 __version__ = "0.1.0"
 
@@ -38,6 +38,7 @@ __all__ = [
     "UnsupportedVersionError",
     "WireFormatError",
     "open_broker",
+    "serve",
 ]
 
 #: Loaded on first use: the module that each name comes from.
@@ -45,6 +46,7 @@ _HOMES = {
     "Broker": "trionet.broker",
     "SocketServer": "trionet.server",
     "open_broker": "trionet.broker",
+    "serve": "trionet.server",
 }
 #: Subpackages that need no import of their own: ``with trionet.testing.broker() as broker``.
 _SUBPACKAGES = {"testing"}

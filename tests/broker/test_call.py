@@ -119,7 +119,7 @@ async def test_a_call_that_is_given_up_closes_its_connection_and_is_logged(
         waiting[0].fail(ZeroDivisionError("ours"))
 
         assert b"" == await serve.client.receive_to_end()
-        assert {CloseReason.ERROR: 1} == await serve.close_reasons()
+        assert {CloseReason.HANDLER_FAILED: 1} == await serve.close_reasons()
     [record] = caplog.records
     assert "unexpected error in ApiVersions" in record.message
     assert record.exc_info is not None
@@ -169,7 +169,7 @@ async def test_an_unexpected_error_of_a_handler_closes_that_connection_only(
 
         assert b"" == await serve.client.receive_to_end()
         assert ANSWER.api_keys == (await other.call(ApiVersionsRequest(), 0)).api_keys
-        assert {CloseReason.ERROR: 1} == await serve.close_reasons()
+        assert {CloseReason.HANDLER_FAILED: 1} == await serve.close_reasons()
     assert ["unexpected error"] == [record.message[:16] for record in caplog.records]
 
 

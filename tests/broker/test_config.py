@@ -66,7 +66,6 @@ def test_the_server_properties_of_kafka_starts() -> None:
     assert config.without_meaning == (
         "process.roles",
         "controller.quorum.bootstrap.servers",
-        "inter.broker.listener.name",
         "controller.listener.names",
         "offsets.topic.replication.factor",
         "share.coordinator.state.topic.replication.factor",
@@ -216,11 +215,11 @@ def test_settings_of_features_that_are_not_there_are_listed() -> None:
     config = BrokerConfig.from_settings(
         {
             "log.cleanup.policy": "compact",
-            "max.connections": 10,
+            "group.max.size": 10,
             "delegation.token.secret.key": "hush",
             "unstable.api.versions.enable": True,
             "super.users": "User:a",
-            "listener.name.plaintext.max.connections": 5,
+            "listener.name.plaintext.max.connections": 5,  # applied
             "listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config": "applied",
             "rsm.config.bucket": "hush",
         }
@@ -228,11 +227,10 @@ def test_settings_of_features_that_are_not_there_are_listed() -> None:
 
     assert config.not_applied == (
         "log.cleanup.policy=compact",
-        "max.connections=10",
+        "group.max.size=10",
         "delegation.token.secret.key=[hidden]",
         "unstable.api.versions.enable=true",
         "super.users=User:a",
-        "listener.name.plaintext.max.connections=5",
         "rsm.config.bucket=[hidden]",
     )
     assert "hush" not in repr(config)

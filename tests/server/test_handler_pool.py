@@ -152,7 +152,7 @@ async def test_handler_that_raises_closes_its_connection(
         await peer.send_frames(b"fine")
 
         assert b"fine" == await peer.receive_frame()
-        assert {CloseReason.ERROR: 2} == rig.reasons()
+        assert {CloseReason.HANDLER_FAILED: 2} == rig.reasons()
         assert 3 == rig.server.statistics().requests
         assert 2 == caplog.text.count("unexpected error while handling a request of ")
 

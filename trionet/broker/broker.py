@@ -17,7 +17,6 @@ from .._util import raise_single_error
 from ..metrics.loop import LoopMonitor, LoopStatistics
 from ..net.endpoint import Endpoint
 from ..protocol import api_keys
-from ..server.server_config import ServerConfig
 from ..server.socket_server import ServerStatistics, SocketServer
 from .apis import Api, Apis
 from .config import BrokerConfig
@@ -38,6 +37,7 @@ from .handlers import (
 from .log import FolderDirectory, MemoryDirectory, open_log_folder
 from .ownership import check_ownership
 from .producer_ids import ProducerIds
+from .server_settings import server_config
 from .state import BrokerState
 from .topics import TopicRegistry
 from .upkeep import start_upkeep
@@ -212,16 +212,7 @@ async def _start(state: BrokerState, stack: AsyncExitStack, monitor: LoopMonitor
     server = SocketServer(
         state.apis.handle,
         config.listeners,
-        ServerConfig(
-            node_id=config.node_id,
-            num_network_threads=config.integer("num.network.threads"),
-            num_io_threads=config.integer("num.io.threads"),
-            queued_max_requests=config.integer("queued.max.requests"),
-            socket_request_max_bytes=config.integer("socket.request.max.bytes"),
-            socket_send_buffer_bytes=config.integer("socket.send.buffer.bytes"),
-            socket_receive_buffer_bytes=config.integer("socket.receive.buffer.bytes"),
-            socket_listen_backlog_size=config.integer("socket.listen.backlog.size"),
-        ),
+        await server_config(config),
     )
     started: Any = await state.nursery.start(server.run, name="socket-server")
     endpoints: list[Endpoint] = started

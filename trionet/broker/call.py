@@ -64,4 +64,4 @@ class Call:
             exc_info=error,
         )
         if self.request.response is None:
-            self.request.respond(CloseConnection(CloseReason.ERROR, repr(error)))
+            self.request.respond(CloseConnection(CloseReason.HANDLER_FAILED, repr(error)))

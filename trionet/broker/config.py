@@ -29,7 +29,15 @@ _LISTENER_PREFIX = "listener.name."
 # What classes plugged into Kafka are given: no one knows their types, so they stay hidden.
 _PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.", "config.providers.")
 # The settings of TLS and SASL, which each listener may have of its own.
-_OF_LISTENERS = ("ssl.", "sasl.", "connections.max.reauth.ms", "connection.failed.")
+_OF_LISTENERS = (
+    "ssl.",
+    "sasl.",
+    "connections.max.reauth.ms",
+    "connection.failed.",
+    "max.connections",
+    "max.connection.creation.rate",
+    "num.network.threads",
+)
 _REMOVED = ("zookeeper.", "inter.broker.protocol.version", "log.message.format.version")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import LocalProtocolError
 from .authenticator import Authenticator, Step
 from .close_reason import CloseReason
-from .framing import SIZE_BYTES, Frame, FrameDecoder
+from .framing import SIZE_BYTES, Decoder, Frame, FrameDecoder
 from .memory_pool import MemoryLease, MemoryPool
 from .principal import ANONYMOUS, Principal
 from .tls import TlsTransport
@@ -42,6 +42,7 @@ class Channel:
         identify: says who the peer is by its certificate, when the handshake is done and there is
             no authenticator; may raise AuthenticationError.
         pool: where the memory of large frames is taken from; None for no limit.
+        decoder: cuts the stream into frames; that of Kafka's size prefix by default.
 
     Attributes:
         id: the connection id, unique in its Selector.
@@ -69,6 +70,7 @@ class Channel:
     __slots__ = (
         "_decoder",
         "_frame_bytes_max",
+        "_is_size_prefixed",
         "_read",
         "_write",
         "attachment",
@@ -107,13 +109,15 @@ class Channel:
         authenticator: Authenticator | None = None,
         identify: Callable[[TlsTransport], Principal] | None = None,
         pool: MemoryPool | None = None,
+        decoder: Decoder | None = None,
     ) -> None:
         self.id = id
         self.transport = transport
         self.fd = transport.fileno()
         self._read = transport.read
         self._write = transport.write
-        self._decoder = FrameDecoder(frame_bytes_max)
+        self._is_size_prefixed = decoder is None
+        self._decoder: Decoder = decoder or FrameDecoder(frame_bytes_max)
         self.staged: deque[Frame] = self._decoder.frames
         self.has_staged = False
         self.send: Send | None = None
@@ -209,12 +213,16 @@ class Channel:
         data = self._read(READ_BYTES)
         count = len(data)
         self.bytes_received += count
-        if count > SIZE_BYTES and _unpack_size(data)[0] == count - SIZE_BYTES:
-            # Nearly every request: one read brings one whole small frame.
-            if count - SIZE_BYTES <= decoder.frame_bytes_max:
-                return data[SIZE_BYTES:]
-        elif not count:
+        if not count:
             raise EOFError
+        if (
+            self._is_size_prefixed
+            and count > SIZE_BYTES
+            and _unpack_size(data)[0] == count - SIZE_BYTES
+            and count - SIZE_BYTES <= decoder.frame_bytes_max
+        ):
+            # Nearly every request: one read brings one whole small frame.
+            return data[SIZE_BYTES:]
         decoder.receive_data(data)
         if decoder.wants_fill and count == READ_BYTES and not decoder.frames:
             # With whole frames before it, those go out first: an end of the stream that showed

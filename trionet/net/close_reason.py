@@ -24,6 +24,7 @@ class CloseReason(Enum):
     IDLE = "nothing was received or sent for connections.max.idle.ms"
     EXCESS_CONNECTION = "closed to make room: there were more connections than max.connections"
     CLOSE_RESPONSE = "the handler asked for the connection to be closed"
+    HANDLER_FAILED = "the handler raised an exception"
     REGISTER_FAILED = "the accepted socket could not be set up"
     ERROR = "an unexpected error in this channel's step"
     LOCAL_CLOSE = "closed by its owner"

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
+from typing import Protocol
 
 from ..errors import InvalidReceiveError, LocalProtocolError
 
@@ -25,6 +26,39 @@ Frame = bytes | bytearray
 # The buffer of a large frame, once more of it is read; it doubles as bytes arrive, so that
 # announcing 100 MB without sending them costs a peer's channel this much memory and no more.
 BUFFER_BYTES_FIRST = 1024 * 1024 + 64 * 1024
+
+
+class Decoder(Protocol):
+    """Cuts a byte stream into frames; what a channel needs of one, for any protocol.
+
+    Attributes:
+        frames: whole frames, to be taken from the left.
+        error: set when the stream is not valid; nothing is decoded after it.
+        is_inside_frame: whether the stream would end in mid-frame if it ended now.
+        frame_bytes_max: largest frame that is accepted; may change between two frames.
+        wants_fill: a frame is in progress that the socket is to be read into, by ``fill``; False
+            for a decoder that takes everything by ``receive_data``.
+        size: of the frame that is to be filled, in bytes.
+    """
+
+    frames: deque[Frame]
+    error: InvalidReceiveError | None
+    is_inside_frame: bool
+    frame_bytes_max: int
+
+    @property
+    def wants_fill(self) -> bool: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def receive_data(self, data: bytes) -> None:
+        """Take the next bytes of the stream; add whole frames to ``frames``, or set ``error``."""
+        ...
+
+    def fill(self, read_into: Callable[[memoryview], int]) -> int:
+        """Read once, straight into the frame in progress; what ``read_into`` returned."""
+        ...
 
 
 class FrameDecoder:

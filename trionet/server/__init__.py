@@ -8,22 +8,30 @@ from __future__ import annotations
 from ..net.close_reason import CloseReason
 from ..net.endpoint import Endpoint
 from ..net.transmission import FileRange, Send
+from .channel_builder import ListenerSecurity
+from .dialect import SIZE_PREFIXED, Dialect
 from .request_channel import NO_OP, CloseConnection, NoOp, Request, RequestChannel, Response
+from .serve import Served, serve
 from .server_config import ServerConfig
 from .socket_server import ServerStatistics, SocketServer
 
 __all__ = [
     "NO_OP",
+    "SIZE_PREFIXED",
     "CloseConnection",
     "CloseReason",
+    "Dialect",
     "Endpoint",
     "FileRange",
+    "ListenerSecurity",
     "NoOp",
     "Request",
     "RequestChannel",
     "Response",
     "Send",
+    "Served",
     "ServerConfig",
     "ServerStatistics",
     "SocketServer",
+    "serve",
 ]

@@ -17,6 +17,7 @@ from ..net.memory_pool import MemoryPool
 from ..net.principal import Identity, Principal, PrincipalBuilder, PrincipalMapping
 from ..net.tls import TlsTransport
 from ..net.transport import PlaintextTransport
+from .dialect import SIZE_PREFIXED, Dialect
 
 NewAuthenticator = Callable[[Identity], Authenticator]
 """Begins the authentication of a connection, of which nothing is proved yet but its address."""
@@ -48,6 +49,7 @@ class ChannelBuilder:
         security: what its connections have to go through first.
         frame_bytes_max: ``socket.request.max.bytes``.
         pool: memory for large requests; None for no limit.
+        dialect: how frames are marked on the wire.
     """
 
     def __init__(
@@ -56,11 +58,13 @@ class ChannelBuilder:
         security: ListenerSecurity,
         frame_bytes_max: int,
         pool: MemoryPool | None,
+        dialect: Dialect = SIZE_PREFIXED,
     ) -> None:
         self._endpoint = endpoint
         self._security = security
         self._frame_bytes_max = frame_bytes_max
         self._pool = pool
+        self._dialect = dialect
 
     def build(self, id: str, sock: socket.socket, peer_host: str) -> Channel:
         """A channel of ``sock``, which is its own from here on.
@@ -73,6 +77,9 @@ class ChannelBuilder:
         if security.authenticator is not None:
             identity = Identity(self._endpoint.security_protocol, peer_host)
             authenticator = security.authenticator(identity)
+        decoder = None
+        if self._dialect is not SIZE_PREFIXED:
+            decoder = self._dialect.decoder(self._frame_bytes_max)
         if security.tls_context is None:
             return Channel(
                 id,
@@ -80,6 +87,7 @@ class ChannelBuilder:
                 self._frame_bytes_max,
                 authenticator=authenticator,
                 pool=self._pool,
+                decoder=decoder,
             )
 
         def identify(tls: TlsTransport) -> Principal:
@@ -92,6 +100,7 @@ class ChannelBuilder:
             authenticator=authenticator,
             identify=identify if authenticator is None else None,
             pool=self._pool,
+            decoder=decoder,
         )
 
     def _identify(self, tls: TlsTransport, peer_host: str) -> Principal:

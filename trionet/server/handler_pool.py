@@ -60,7 +60,7 @@ def _close_after(request: Request, error: Exception) -> None:
         exc_info=error,
     )
     if request.response is None:
-        request.respond(CloseConnection(CloseReason.ERROR, repr(error)))
+        request.respond(CloseConnection(CloseReason.HANDLER_FAILED, repr(error)))
 
 
 class HandlerPool:

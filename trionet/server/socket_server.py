@@ -25,6 +25,7 @@ from .acceptor import Acceptor, bind
 from .channel_builder import PLAINTEXT, ChannelBuilder, ListenerSecurity
 from .closed_connections import ClosedConnections
 from .connection_quotas import ConnectionQuotas
+from .dialect import SIZE_PREFIXED, Dialect
 from .handler_pool import Handler, HandlerPool
 from .listener import Listener
 from .processor import Processor, Shared
@@ -73,6 +74,7 @@ class SocketServer:
         config: limits and sizes.
         security: by listener name, what goes before the requests of its connections; plaintext
             without authentication where there is none.
+        dialect: how frames are marked on the wire.
 
     Raises:
         ConfigError: two listeners have the same name, or a limit is not allowed.
@@ -91,6 +93,7 @@ class SocketServer:
         endpoints: Sequence[Endpoint],
         config: ServerConfig | None = None,
         security: Mapping[str, ListenerSecurity] | None = None,
+        dialect: Dialect = SIZE_PREFIXED,
     ) -> None:
         self.config = config = config or ServerConfig()
         self.endpoints = list(endpoints)
@@ -111,6 +114,7 @@ class SocketServer:
             on_exceeded=self._on_exceeded,
         )
         self._handler = handler
+        self._dialect = dialect
         self._security = dict(security or {})
         self._log = _PrefixedLog(logger, {"prefix": f"[SocketServer broker {config.node_id}]"})
         self._shared = Shared(
@@ -315,6 +319,7 @@ class SocketServer:
             self._security.get(name, PLAINTEXT),
             config.socket_request_max_bytes,
             self.pool,
+            self._dialect,
         )
         acceptor = Acceptor(
             endpoint,

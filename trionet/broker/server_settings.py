@@ -1,0 +1,88 @@
+"""From the broker's keys to the settings of its SocketServer."""
+
+from __future__ import annotations
+
+from ..errors import ConfigError
+from ..net.endpoint import Endpoint
+from ..server.connection_limits import (
+    UNLIMITED,
+    ListenerLimits,
+    ServerLimits,
+    parse_overrides,
+    resolve_overrides,
+)
+from ..server.server_config import ServerConfig
+from .config import BrokerConfig
+from .security import ListenerSettings
+
+
+async def server_config(config: BrokerConfig) -> ServerConfig:
+    """The server's settings; looks host names of ``max.connections.per.ip.overrides`` up.
+
+    Raises:
+        ConfigError: a value is not allowed, or a name is unknown.
+    """
+    listeners = {
+        endpoint.listener_name: ListenerSettings(config, endpoint.listener_name)
+        for endpoint in config.listeners
+    }
+    return ServerConfig(
+        node_id=config.node_id,
+        num_network_threads=config.integer("num.network.threads"),
+        listener_network_threads={
+            name: settings.integer("num.network.threads")
+            for name, settings in listeners.items()
+            if settings.own("num.network.threads") is not None
+        },
+        num_io_threads=config.integer("num.io.threads"),
+        queued_max_requests=config.integer("queued.max.requests"),
+        queued_max_request_bytes=config.integer("queued.max.request.bytes"),
+        socket_request_max_bytes=config.integer("socket.request.max.bytes"),
+        socket_send_buffer_bytes=config.integer("socket.send.buffer.bytes"),
+        socket_receive_buffer_bytes=config.integer("socket.receive.buffer.bytes"),
+        socket_listen_backlog_size=config.integer("socket.listen.backlog.size"),
+        connections_max_idle_ms=max(-1, config.integer("connections.max.idle.ms")),
+        limits=ServerLimits(
+            connections_max=config.integer("max.connections"),
+            connections_per_ip_max=config.integer("max.connections.per.ip"),
+            overrides=await resolve_overrides(
+                parse_overrides(config.text("max.connections.per.ip.overrides"))
+            ),
+            connections_per_second_max=config.integer("max.connection.creation.rate"),
+        ),
+        listener_limits={name: _limits(settings) for name, settings in listeners.items()},
+        protected_listener=_protected_listener(config, config.listeners),
+        quota_window_num=config.integer("quota.window.num"),
+        quota_window_size_seconds=config.integer("quota.window.size.seconds"),
+    )
+
+
+def _limits(settings: ListenerSettings) -> ListenerLimits:
+    """Only keys of this very listener count: the general ones limit the whole broker."""
+
+    def own(key: str) -> int:
+        value = settings.own(key)
+        return value if isinstance(value, int) else UNLIMITED
+
+    return ListenerLimits(
+        connections_max=own("max.connections"),
+        connections_per_second_max=own("max.connection.creation.rate"),
+    )
+
+
+def _protected_listener(config: BrokerConfig, listeners: tuple[Endpoint, ...]) -> str | None:
+    """The listener between brokers, if the settings name one; others make room for it (KIP-402).
+
+    Raises:
+        ConfigError: there is no listener of that name.
+    """
+    name = config["inter.broker.listener.name"]
+    if not isinstance(name, str):
+        return None
+    names = [endpoint.listener_name for endpoint in listeners]
+    if name.upper() not in names:
+        raise ConfigError(
+            f"inter.broker.listener.name = {name!r} is none of the listeners; allowed:"
+            f" {', '.join(names)}"
+        )
+    return name.upper()

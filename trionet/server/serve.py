@@ -1,0 +1,106 @@
+"""``trionet.serve()``: the SocketServer for any request/response protocol, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+
+import trio
+
+from .._util import raise_single_error
+from ..net.endpoint import Endpoint
+from ..net.transmission import Send
+from .channel_builder import ListenerSecurity
+from .dialect import SIZE_PREFIXED, Dialect
+from .request_channel import NO_OP, CloseConnection, Request, Response
+from .server_config import ServerConfig
+from .socket_server import ServerStatistics, SocketServer
+
+Answer = bytes | Send | CloseConnection | None
+"""What a handler answers: a payload, a Send of one whole frame, nothing, or the end."""
+
+ServeHandler = Callable[[Request], Awaitable[Answer]]
+"""``async (request) -> answer``; ``num_io_threads`` of them run at a time."""
+
+
+class Served:
+    """A server that runs: a sequence of the endpoints it is bound to, and what can be done with it.
+
+    Attributes:
+        server: the SocketServer itself.
+    """
+
+    def __init__(self, server: SocketServer) -> None:
+        self.server = server
+
+    def __len__(self) -> int:
+        return len(self.server.endpoints)
+
+    def __iter__(self) -> Iterator[Endpoint]:
+        return iter(self.server.endpoints)
+
+    def __getitem__(self, index: int) -> Endpoint:
+        return self.server.endpoints[index]
+
+    def statistics(self) -> ServerStatistics:
+        """What it did and holds at this moment."""
+        return self.server.statistics()
+
+    async def stop(self) -> None:
+        """Stop gracefully: answers that are owed leave, then every connection is closed.
+
+        If this wait is cancelled the server goes on stopping.
+        """
+        await self.server.stop()
+
+
+async def serve(
+    handler: ServeHandler,
+    endpoints: Sequence[str | Endpoint],
+    *,
+    dialect: Dialect = SIZE_PREFIXED,
+    config: ServerConfig | None = None,
+    security: Mapping[str, ListenerSecurity] | None = None,
+    task_status: trio.TaskStatus[Served] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve a request/response protocol until stopped or cancelled.
+
+    Connections have one request out at a time: the next one is read when the answer has left, so
+    that a peer which sends faster than it is answered waits in TCP.
+
+    Args:
+        handler: answers one request: with the payload of the answer, a :class:`Send` of one whole
+            frame (files included), ``None`` for a request that has no answer, or a
+            :class:`CloseConnection`. An exception closes that connection, with the reason
+            HANDLER_FAILED, and is logged. Held up, it holds up one of ``config.num_io_threads``.
+        endpoints: where to listen, such as ``"PLAINTEXT://127.0.0.1:0"``; port 0 takes a free one.
+        dialect: the framing; by default Kafka's, a 32-bit size before each frame.
+        config: limits and sizes.
+        security: by listener name, TLS and authentication.
+        task_status: reports a :class:`Served` when connections are accepted.
+
+    Raises:
+        ConfigError: an endpoint or a limit is not allowed.
+        OSError: an endpoint cannot be bound.
+
+    Cancellation closes every connection at once and leaves no socket; :meth:`Served.stop` lets the
+    answers that are owed leave first.
+    """
+
+    async def answer(request: Request) -> Response:
+        result = await handler(request)
+        if result is None:
+            return NO_OP
+        if isinstance(result, bytes):
+            return Send(dialect.frame(result))
+        if isinstance(result, (Send, CloseConnection)):
+            return result
+        raise TypeError(
+            f"the handler answered {result!r}; allowed: bytes, Send, CloseConnection or None"
+        )
+
+    bound = [Endpoint.parse(each) if isinstance(each, str) else each for each in endpoints]
+    server = SocketServer(answer, bound, config, security, dialect)
+    with raise_single_error():
+        async with trio.open_nursery() as nursery:
+            await nursery.start(server.run, name="socket-server")
+            task_status.started(Served(server))
