@@ -11,7 +11,7 @@ import trionet
 from support.cache import Unavailable
 from support.kafka_tools import kafka_tool
 from trionet.broker.config import BROKER_KEYS
-from trionet.broker.config_keys import APPLIED, ONE_NODE, Row
+from trionet.broker.config_keys import APPLIED, ONE_NODE, OURS, Row
 from trionet.broker.config_keys_later import ASKS_FOR_NOTHING, INTERNAL, LATER
 from trionet.broker.config_topic_keys import TOPIC_KEYS
 from trionet.broker.config_types import parse_value, value_text
@@ -59,7 +59,7 @@ public class ListKeys {
 """
 
 
-@pytest.mark.parametrize("table", [APPLIED, ONE_NODE, LATER, INTERNAL])
+@pytest.mark.parametrize("table", [APPLIED, OURS, ONE_NODE, LATER, INTERNAL])
 def test_a_table_is_in_alphabetical_order(table: tuple[Row, ...]) -> None:
     names = [row[0] for row in table]
 
@@ -67,7 +67,7 @@ def test_a_table_is_in_alphabetical_order(table: tuple[Row, ...]) -> None:
 
 
 def test_a_key_is_in_one_table_only() -> None:
-    rows = [*APPLIED, *ONE_NODE, *LATER, *INTERNAL]
+    rows = [*APPLIED, *OURS, *ONE_NODE, *LATER, *INTERNAL]
 
     assert len(rows) == len(BROKER_KEYS)
 
@@ -108,7 +108,7 @@ def _keys_of_the_log() -> set[str]:
 def test_a_key_is_in_the_table_of_applied_ones_if_and_only_if_something_reads_it() -> None:
     sources, of_the_log = _sources(), _keys_of_the_log()
     read = {key for key in BROKER_KEYS if f'"{key}"' in sources} | of_the_log
-    applied = {row[0] for row in APPLIED}
+    applied = {row[0] for row in (*APPLIED, *OURS)}
     later = {row[0] for row in (*LATER, *INTERNAL)}
 
     assert applied - read == set()
@@ -141,7 +141,7 @@ def test_keys_types_and_defaults_are_those_of_the_real_kafka(tmp_path: Path) -> 
     ours = [
         _line("broker", name, kind, value_text(default))
         for name, kind, default, _ in BROKER_KEYS.values()
-        if name not in KEYS_OF_PLUGINS | DEFAULTS_OF_OURS
+        if name not in KEYS_OF_PLUGINS | DEFAULTS_OF_OURS | {row[0] for row in OURS}
     ]
     ours += [
         _line("topic", row.name, row.kind, value_text(row.default)) for row in TOPIC_KEYS.values()

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from .config import BROKER_KEYS, BrokerConfig, find_key
+from .config_keys import OURS
 from .config_keys_later import INTERNAL
 from .config_topic_keys import INTERNAL_SEGMENT_BYTES, TOPIC_KEYS, broker_value
 from .config_types import PASSWORD, value_text
@@ -33,9 +34,10 @@ _BROKER_SYNONYMS = {
     if key != "log.flush.scheduler.interval.ms"
 }
 
-# Told only where they are set, whether this version applies them or not.
+# Told only where they are set, whether this version applies them or not; and those that Kafka does
+# not have.
 _INTERNAL_KEYS = frozenset(
-    (*(row[0] for row in INTERNAL), "producer.id.expiration.check.interval.ms")
+    (*(row[0] for row in (*INTERNAL, *OURS)), "producer.id.expiration.check.interval.ms")
 )
 
 

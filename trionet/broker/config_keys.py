@@ -78,6 +78,8 @@ APPLIED: tuple[Row, ...] = (
     ("max.connections.per.ip.overrides", STRING, "", None),
     ("max.incremental.fetch.session.cache.slots", INT, 1000, FROM_0),
     ("message.max.bytes", INT, 1_048_588, FROM_0),
+    ("metrics.num.samples", INT, 2, FROM_1),
+    ("metrics.sample.window.ms", LONG, 30_000, FROM_1),
     ("node.id", INT, 1, FROM_0),
     ("num.io.threads", INT, 8, FROM_1),
     ("num.network.threads", INT, 3, FROM_1),
@@ -122,6 +124,12 @@ APPLIED: tuple[Row, ...] = (
     ("ssl.truststore.location", STRING, None, None),
     ("ssl.truststore.password", PASSWORD, None, None),
     ("ssl.truststore.type", STRING, "JKS", None),
+)
+
+# Of trionet's own: Kafka tells its metrics through JMX.
+OURS: tuple[Row, ...] = (
+    ("metrics.listener", STRING, None, None),
+    ("metrics.listener.token", PASSWORD, None, None),
 )
 
 # Replication, the controller quorum and its metadata log, talking to other brokers, thread pools,
