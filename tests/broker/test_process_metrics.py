@@ -1,0 +1,40 @@
+"""The process, as its system tells it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from trionet.broker import process_metrics
+from trionet.metrics.registry import Registry
+
+
+def numbers() -> dict[str, float]:
+    registry = Registry()
+    registry.register(process_metrics.collect)
+    return {name: family.of() for name, family in registry.snapshot(0).items()}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="told by Linux")
+def test_time_memory_and_descriptors_are_told(tmp_path: Path) -> None:
+    before = numbers()
+    with (tmp_path / "file").open("w"):
+        after = numbers()
+
+    assert 0 < before["process_cpu_seconds_total"] <= after["process_cpu_seconds_total"]
+    assert 1_000_000 < after["process_resident_memory_bytes"] < 100_000_000_000
+    assert before["process_open_fds"] + 1 == after["process_open_fds"] < after["process_max_fds"]
+
+
+def test_what_the_system_does_not_tell_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(process_metrics, "_STATM", str(tmp_path / "nothing"))
+
+    found = numbers()
+
+    assert "process_resident_memory_bytes" not in found
+    assert 0 == found["trionet_metrics_collector_errors_total"]
+    assert {"process_cpu_seconds_total", "process_max_fds"} <= set(found)

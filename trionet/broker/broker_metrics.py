@@ -1,0 +1,191 @@
+"""All that is measured of a broker, and the listener that tells it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import trio
+
+from .. import __version__
+from ..metrics.families import Family, Kind, Metric, Sample, Snapshot, single
+from ..metrics.log_ring import LogRing
+from ..metrics.loop import LoopMonitor
+from ..metrics.naming import gauge
+from ..metrics.registry import Registry
+from ..metrics.request_metrics import RequestSource
+from ..metrics.sensors import gauges
+from ..net.endpoint import Endpoint
+from ..net.sasl import scram
+from ..server.server_metrics import server_collectors, server_sections, server_state
+from ..server.socket_server import SocketServer
+from . import process_metrics
+from .metrics_settings import MetricsSettings
+from .security import SecuredListener, listener_security
+from .state import BrokerState
+
+logger = logging.getLogger("trionet.broker")
+
+# How often a snapshot is taken that nobody asked for (as often as Yammer's meters tick).
+TICK_SECONDS = 5.0
+
+PARTITION_COUNT = gauge("server", "ReplicaManager", "PartitionCount", "Partitions.")
+GLOBAL_TOPIC_COUNT = gauge("controller", "KafkaController", "GlobalTopicCount", "Topics.")
+GLOBAL_PARTITION_COUNT = gauge(
+    "controller", "KafkaController", "GlobalPartitionCount", "Partitions of all topics."
+)
+FETCH_SESSIONS = gauge(
+    "server", "FetchSessionCache", "NumIncrementalFetchSessions", "Incremental fetch sessions."
+)
+PURGATORY_SIZE = gauge(
+    "server",
+    "DelayedOperationPurgatory",
+    "PurgatorySize",
+    "Requests that wait for data.",
+    "delayedOperation",
+)
+LOG_BYTES = Metric("trionet_log_bytes", Kind.GAUGE, "Bytes in the logs of all partitions.")
+LOOP_PASSES = Metric("trionet_loop_passes_total", Kind.COUNTER, "Passes of the trio loop.")
+LOOP_IDLE_SECONDS = Metric(
+    "trionet_loop_idle_seconds_total", Kind.COUNTER, "Time that the trio loop waited, in seconds."
+)
+LOOP_LAG = Metric(
+    "trionet_loop_lag_seconds",
+    Kind.GAUGE,
+    "How long passes of the trio loop took since the start, which is what everything waits.",
+    ("quantile",),
+)
+BUILD_INFO = Metric("trionet_build_info", Kind.GAUGE, "What runs here; always 1.", ("version",))
+
+KAFKA_METRICS: tuple[Metric, ...] = (
+    PARTITION_COUNT,
+    GLOBAL_TOPIC_COUNT,
+    GLOBAL_PARTITION_COUNT,
+    FETCH_SESSIONS,
+    PURGATORY_SIZE,
+)
+
+
+class BrokerMetrics:
+    """The metrics of one broker.
+
+    Args:
+        state: its data.
+        server: its network.
+        monitor: of the loop that it runs on.
+        requests: who counts its requests.
+        settings: who may read the metrics.
+
+    Attributes:
+        registry: its collectors; others may be added.
+        log: the last log lines; kept while :meth:`run` runs.
+        endpoint: where the metrics listener listens, with its bound port; None without one.
+    """
+
+    def __init__(
+        self,
+        state: BrokerState,
+        server: SocketServer,
+        monitor: LoopMonitor,
+        requests: RequestSource,
+        settings: MetricsSettings,
+    ) -> None:
+        self._state = state
+        self._server = server
+        self._monitor = monitor
+        self._settings = settings
+        self.log = LogRing()
+        self.endpoint: Endpoint | None = None
+        self.registry = Registry()
+        collectors = server_collectors(
+            server,
+            monitor.statistics,
+            requests,
+            samples=settings.samples,
+            seconds=settings.sample_seconds,
+        )
+        for collect in (*collectors, self._collect, process_metrics.collect):
+            self.registry.register(collect)
+
+    def snapshot(self) -> Snapshot:
+        """Everything, as it is now; costs a millisecond or a few."""
+        return self.registry.snapshot(trio.current_time())
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Keep the rates up to date, and serve the metrics listener if there is one.
+
+        Reports ``started`` when the listener accepts connections. Runs until cancelled.
+
+        Raises:
+            ConfigError: the listener's certificate cannot be read.
+            OSError: its address cannot be listened on.
+        """
+        logging.getLogger("trionet").addHandler(self.log)
+        try:
+            async with trio.open_nursery() as nursery:
+                if self._settings.endpoint is not None:
+                    await self._serve(nursery, self._settings.endpoint)
+                task_status.started()
+                while True:
+                    self.snapshot()
+                    await trio.sleep(TICK_SECONDS)
+        finally:
+            logging.getLogger("trionet").removeHandler(self.log)
+
+    async def _serve(self, nursery: trio.Nursery, endpoint: Endpoint) -> None:
+        # Not above: they need h11, which is only installed where there is such a listener.
+        from ..server.http_exchange import HttpRules
+        from ..server.metrics_listener import MetricsListener
+        from ..server.metrics_pages import MetricsPages
+
+        secured = await trio.to_thread.run_sync(self._secured, endpoint)
+        tls = secured.tls if secured is not None else None
+        if secured is not None:
+            nursery.start_soon(secured.keep_fresh, name="metrics-certificates")
+        pages = MetricsPages(self.snapshot, self._about, server_sections(self._server, self.log))
+        listener = MetricsListener(
+            pages.find,
+            endpoint,
+            rules=HttpRules(token=self._settings.token, host=endpoint.host),
+            tls=None if tls is None else lambda: tls.context,
+        )
+        bound: Endpoint = await nursery.start(listener.run, name="metrics-listener")
+        self.endpoint = bound
+        scheme = "http" if tls is None else "https"
+        logger.info("metrics are at %s://%s/metrics", scheme, bound.address)
+
+    def _secured(self, endpoint: Endpoint) -> SecuredListener | None:
+        """The certificates of the listener; reads files."""
+        if not self._settings.is_secure:
+            return None
+        return listener_security(self._state.config, endpoint, _no_users)
+
+    def _about(self) -> dict[str, object]:
+        state = self._state
+        return {
+            "trionet": __version__,
+            "node_id": state.node_id,
+            "cluster_id": state.cluster_id,
+            "uptime_seconds": self._monitor.statistics().seconds,
+            **server_state(self._server),
+        }
+
+    def _collect(self, now: float) -> Iterator[Family]:  # noqa: ARG002 - all collectors take it
+        state = self._state
+        partitions = len(state.folder.logs)
+        yield single(PARTITION_COUNT, partitions)
+        yield single(GLOBAL_PARTITION_COUNT, partitions)
+        yield single(GLOBAL_TOPIC_COUNT, len(state.topics))
+        yield single(FETCH_SESSIONS, len(state.fetch_sessions))
+        yield gauges(PURGATORY_SIZE, {("Fetch",): len(state.purgatory)})
+        yield single(LOG_BYTES, sum(log.size for log in state.folder.logs.values()))
+        loop = self._monitor.statistics()
+        yield single(LOOP_PASSES, loop.passes)
+        yield single(LOOP_IDLE_SECONDS, loop.idle_seconds)
+        lags = (("0.50", loop.lag_p50_us), ("0.99", loop.lag_p99_us), ("1", loop.lag_max_us))
+        yield Family(LOOP_LAG, tuple(Sample((name,), us / 1e6) for name, us in lags))
+        yield Family(BUILD_INFO, (Sample((__version__,), 1),))
+
+
+def _no_users(mechanism: str) -> scram.Lookup:  # noqa: ARG001 - the listener has no SASL
+    return lambda name: None  # noqa: ARG005

@@ -1,0 +1,114 @@
+"""All that is measured of one SocketServer: its collectors, its lists, its state in a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import trio
+
+from ..metrics.log_ring import LogRing
+from ..metrics.loop import LoopStatistics
+from ..metrics.rates import SAMPLE_SECONDS, SAMPLES
+from ..metrics.registry import Collect
+from ..metrics.request_metrics import RequestMetrics, RequestSource
+from ..metrics.request_times import RequestTimes
+from ..metrics.sensors import Labels
+from .connection_metrics import ConnectionKinds
+from .load_metrics import LoadMetrics
+from .processor import Processor
+from .quota_metrics import MemoryPoolMetrics, QuotaMetrics
+from .selector_metrics import SelectorMetrics
+from .snapshot_sections import Section, closed_section, connections_section, log_section
+from .socket_server import SocketServer
+
+
+class UnnamedRequests:
+    """The requests of a server whose protocol nobody tells apart: all are of one kind.
+
+    Args:
+        server: whose requests they are.
+    """
+
+    def __init__(self, server: SocketServer) -> None:
+        self._server = server
+
+    def request_times(self) -> Iterable[RequestTimes]:
+        return (self._server.times,)
+
+    def requests(self) -> Mapping[Labels, int]:
+        return {("", ""): self._server.statistics().requests}
+
+    def deprecated_requests(self) -> Mapping[Labels, int]:
+        return {}
+
+    def errors(self) -> Mapping[Labels, int]:
+        return {}
+
+
+def server_collectors(
+    server: SocketServer,
+    loop: Callable[[], LoopStatistics],
+    requests: RequestSource,
+    *,
+    samples: int = SAMPLES,
+    seconds: float = SAMPLE_SECONDS,
+) -> list[Collect]:
+    """What to register to measure a server.
+
+    Args:
+        server: running or not.
+        loop: the loop that it runs on.
+        requests: who tells its requests apart; see :class:`UnnamedRequests`.
+        samples: ``metrics.num.samples``.
+        seconds: ``metrics.sample.window.ms``, in seconds.
+    """
+
+    def processors() -> list[Processor]:
+        return server.processors
+
+    load = LoadMetrics(
+        processors,
+        loop,
+        queued=lambda: len(server.request_channel),
+        queued_max=server.request_channel.requests_max,
+        handlers=lambda: server.config.num_io_threads,
+        closed=lambda: server.statistics().closed,
+        times=requests.request_times,
+        samples=samples,
+        seconds=seconds,
+    )
+    return [
+        SelectorMetrics(processors, loop, samples=samples, seconds=seconds).collect,
+        load.collect,
+        ConnectionKinds(processors).collect,
+        QuotaMetrics(server.quotas, samples=samples, seconds=seconds).collect,
+        MemoryPoolMetrics(server.pool, samples=samples, seconds=seconds).collect,
+        RequestMetrics(requests).collect,
+    ]
+
+
+def server_sections(server: SocketServer, log: LogRing) -> dict[str, Section]:
+    """The lists of a server's snapshot, by name."""
+    return {
+        "connections": connections_section(lambda: server.processors, trio.current_time),
+        "recently_closed": closed_section(server.closed_connections, trio.current_time),
+        "log": log_section(log),
+    }
+
+
+def server_state(server: SocketServer) -> dict[str, object]:
+    """The rest of a server's snapshot: where it listens, what waits, why connections ended."""
+    return {
+        "listeners": [str(endpoint) for endpoint in server.endpoints],
+        "queues": {
+            "requests": len(server.request_channel),
+            "requests_max": server.request_channel.requests_max,
+            "responses": {str(p.id): p.response_queue_size for p in server.processors},
+        },
+        "closed": {
+            reason.name: count
+            for reason, count in sorted(
+                server.statistics().closed.items(), key=lambda item: item[0].name
+            )
+        },
+    }
