@@ -201,7 +201,6 @@ def test_the_folder_is_that_of_log_dirs_and_else_of_log_dir(
         ({"authorizer.class.name": "x.Y"}, r"authorizer\.class\.name = 'x\.Y' .*everyone"),
         ({"log.retention.hours": 0}, r"log\.retention\.hours = 0 is not allowed; allowed: -1"),
         ({"log.roll.ms": 0}, r"log\.roll\.ms = 0 is not allowed"),
-        ({"listeners": "SSL://h:1"}, r"listeners: SSL://h:1 is SSL, which this version does not"),
     ],
 )
 def test_what_would_be_wrong_or_dangerous_to_start_is_an_error(

@@ -62,10 +62,6 @@ def test_listeners_that_can_be_served(settings: dict[str, object], expected: lis
         ),
         ({"listeners": "INSIDE://h:1"}, "listeners: 'INSIDE://h:1': the listener name INSIDE"),
         (
-            {"listeners": "IN://h:1", "listener.security.protocol.map": "IN:SASL_SSL"},
-            "listeners: IN://h:1 is SASL_SSL, which this version does not serve",
-        ),
-        (
             {"listeners": "PLAINTEXT://h:1,PLAINTEXT://h:2"},
             "listeners = 'PLAINTEXT://h:1,PLAINTEXT://h:2' has 2 listeners named PLAINTEXT",
         ),

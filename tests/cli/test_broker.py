@@ -231,7 +231,6 @@ def test_a_real_kafkas_server_properties_starts(tmp_path: Path) -> None:
     without_meaning = re.search(r"without meaning on one node: (.*)", broker.log)
     assert without_meaning is not None
     assert {
-        "inter.broker.listener.name",
         "offsets.topic.replication.factor",
         "process.roles",
     } <= set(without_meaning[1].split(", "))

@@ -15,8 +15,10 @@ import trio
 
 from .._util import raise_single_error
 from ..metrics.loop import LoopMonitor, LoopStatistics
-from ..net.endpoint import Endpoint
+from ..net.endpoint import Endpoint, SecurityProtocol
+from ..net.principal import PrincipalBuilder
 from ..protocol import api_keys
+from ..server.channel_builder import ListenerSecurity
 from ..server.socket_server import ServerStatistics, SocketServer
 from .apis import Api, Apis
 from .config import BrokerConfig
@@ -33,10 +35,11 @@ from .handlers import (
     list_offsets,
     metadata,
     produce,
+    sasl_authenticate,
+    sasl_handshake,
 )
 from .log import FolderDirectory, MemoryDirectory, open_log_folder
 from .ownership import check_ownership
-from .producer_ids import ProducerIds
 from .server_settings import server_config
 from .state import BrokerState
 from .topics import TopicRegistry
@@ -54,11 +57,13 @@ _SERVED: list[tuple[int, int, int, ModuleType, int]] = [
     (api_keys.LIST_OFFSETS, 1, 11, list_offsets, 1),
     (api_keys.METADATA, 0, 13, metadata, 0),
     (api_keys.FIND_COORDINATOR, 0, 6, find_coordinator, 0),
+    (api_keys.SASL_HANDSHAKE, 0, 1, sasl_handshake, 0),
     (api_keys.API_VERSIONS, 0, 4, api_versions, 0),
     (api_keys.CREATE_TOPICS, 2, 7, create_topics, 2),
     (api_keys.DELETE_TOPICS, 1, 6, delete_topics, 1),
     (api_keys.INIT_PRODUCER_ID, 0, 5, init_producer_id, 0),
     (api_keys.DESCRIBE_CONFIGS, 1, 4, describe_configs, 1),
+    (api_keys.SASL_AUTHENTICATE, 0, 2, sasl_authenticate, 0),
     (api_keys.DESCRIBE_CLUSTER, 0, 2, describe_cluster, 0),
 ]
 
@@ -137,7 +142,11 @@ class Broker:
 
 @asynccontextmanager
 async def open_broker(
-    settings: Mapping[str, object] | None = None, /, **keywords: object
+    settings: Mapping[str, object] | None = None,
+    /,
+    *,
+    principal_builder: PrincipalBuilder | None = None,
+    **keywords: object,
 ) -> AsyncIterator[Broker]:
     """Run a broker for as long as the block lasts.
 
@@ -146,6 +155,8 @@ async def open_broker(
 
     Args:
         settings: Kafka's broker settings by their dotted keys.
+        principal_builder: makes principals of what peers have proved about themselves, in place
+            of ``ssl.principal.mapping.rules``.
         keywords: the same with underscores, as in ``num_partitions=3``; they win.
 
     Raises:
@@ -167,7 +178,8 @@ async def open_broker(
             state = await _open_state(config, stack)
             last.callback(state.let_go)
             monitor = stack.enter_context(LoopMonitor())
-            broker = await _start(state, stack, monitor)
+            security = await _open_security(state, principal_builder)
+            broker = await _start(state, stack, monitor, security)
             with caller.block():
                 yield broker
 
@@ -194,7 +206,7 @@ async def _open_state(config: BrokerConfig, stack: AsyncExitStack) -> BrokerStat
     topics = await TopicRegistry.load(database, config)
     nursery = await stack.enter_async_context(trio.open_nursery())
     stack.callback(nursery.cancel_scope.cancel, reason="the broker is stopping")
-    state = BrokerState(config, topics, folder, ProducerIds(database), nursery)
+    state = BrokerState(config, topics, folder, database, nursery)
     state.apis = Apis(
         [
             Api(key, low, high, partial(module.handle, state), advertised)
@@ -206,13 +218,43 @@ async def _open_state(config: BrokerConfig, stack: AsyncExitStack) -> BrokerStat
     return state
 
 
-async def _start(state: BrokerState, stack: AsyncExitStack, monitor: LoopMonitor) -> Broker:
+async def _open_security(
+    state: BrokerState, principal_builder: PrincipalBuilder | None
+) -> dict[str, ListenerSecurity]:
+    """What the connections of listeners with TLS or SASL go through, by listener name."""
+    secured = [
+        endpoint
+        for endpoint in state.config.listeners
+        if endpoint.security_protocol is not SecurityProtocol.PLAINTEXT
+    ]
+    if not secured:
+        return {}
+    # Imported only here: the fetching of keys from URLs and what it needs take 15 ms to load.
+    from .credentials import ScramCredentials
+    from .security import listener_security
+
+    credentials = state.scram_credentials = await ScramCredentials.load(state.database)
+    security = {}
+    for endpoint in secured:
+        listener = await trio.to_thread.run_sync(
+            listener_security, state.config, endpoint, credentials.lookup, principal_builder
+        )
+        await listener.load()
+        state.nursery.start_soon(listener.keep_fresh, name=f"security of {endpoint.listener_name}")
+        security[endpoint.listener_name] = listener.for_server(partial(api_versions.answer, state))
+    return security
+
+
+async def _start(
+    state: BrokerState,
+    stack: AsyncExitStack,
+    monitor: LoopMonitor,
+    security: Mapping[str, ListenerSecurity],
+) -> Broker:
     config = state.config
     start_upkeep(state.nursery, state)
     server = SocketServer(
-        state.apis.handle,
-        config.listeners,
-        await server_config(config),
+        state.apis.handle, config.listeners, await server_config(config), security
     )
     started: Any = await state.nursery.start(server.run, name="socket-server")
     endpoints: list[Endpoint] = started

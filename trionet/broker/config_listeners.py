@@ -49,7 +49,7 @@ def bound_listeners(
     """The endpoints to listen on: ``listeners`` without the controllers'.
 
     Raises:
-        ConfigError: none is left, a name or a port comes twice, or a protocol is not served.
+        ConfigError: none is left, or a name or a port comes twice.
     """
     endpoints = _parse("listeners", texts, protocols, controllers)
     if not endpoints:
@@ -57,12 +57,6 @@ def bound_listeners(
             f"listeners = {','.join(texts)!r} names no listener for clients; allowed: at least"
             " one that is not in controller.listener.names"
         )
-    for endpoint in endpoints:
-        if endpoint.security_protocol is not SecurityProtocol.PLAINTEXT:
-            raise ConfigError(
-                f"listeners: {endpoint} is {endpoint.security_protocol}, which this version does"
-                " not serve; allowed: listeners that listener.security.protocol.map gives PLAINTEXT"
-            )
     _check_ports(endpoints)
     return endpoints
 

@@ -24,8 +24,7 @@ from ..net.sasl.mechanism import Mechanism
 from ..net.tls_context import TlsContexts, TlsSettings
 from ..server.channel_builder import ListenerSecurity
 from .config import BrokerConfig
-from .config_types import Password, Value
-from .jaas import LoginModule, parse_jaas
+from .listener_settings import ListenerSettings
 from .sasl_exchange import AnswerApiVersions, SaslExchange, SaslSettings
 
 logger = logging.getLogger("trionet.broker")
@@ -46,64 +45,6 @@ _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 ScramLookup = Callable[[str], scram.Lookup]
 """The credentials of a mechanism, as :meth:`.credentials.ScramCredentials.lookup`."""
-
-
-class ListenerSettings:
-    """Reads keys as they hold for one listener.
-
-    Args:
-        config: of the broker.
-        listener_name: in any case.
-    """
-
-    def __init__(self, config: BrokerConfig, listener_name: str) -> None:
-        self._config = config
-        self._prefix = prefix = f"listener.name.{listener_name.lower()}."
-        self._own = {
-            key.lower().removeprefix(prefix): value
-            for key, value in config.given.items()
-            if key.lower().startswith(prefix)
-        }
-
-    def value(self, key: str, mechanism: str | None = None) -> Value:
-        """The most special value, or else the default."""
-        if mechanism is not None:
-            special = f"{mechanism.lower()}.{key}"
-            if special in self._own:
-                return self._own[special]
-        return self._own.get(key, self._config[key])
-
-    def own(self, key: str) -> Value:
-        """The value for this very listener, None without one."""
-        return self._own.get(key)
-
-    def name(self, key: str, mechanism: str) -> str:
-        """A key of one mechanism, in full."""
-        return f"{self._prefix}{mechanism.lower()}.{key}"
-
-    def text(self, key: str, mechanism: str | None = None) -> str | None:
-        """A text or a password, None if unset or empty."""
-        value = self.value(key, mechanism)
-        if isinstance(value, Password):
-            value = value.text
-        assert value is None or isinstance(value, str)
-        return value or None
-
-    def integer(self, key: str, mechanism: str | None = None) -> int:
-        value = self.value(key, mechanism)
-        assert isinstance(value, int)
-        return value
-
-    def names(self, key: str, mechanism: str | None = None) -> tuple[str, ...]:
-        value = self.value(key, mechanism)
-        assert isinstance(value, tuple)
-        return value
-
-    def jaas(self, mechanism: str) -> LoginModule | None:
-        """The login module of a mechanism; as in Kafka, only a key with its name counts."""
-        name = self.name("sasl.jaas.config", mechanism)
-        value = self.own(f"{mechanism.lower()}.sasl.jaas.config")
-        return parse_jaas(value.text, name) if isinstance(value, Password) else None
 
 
 class SecuredListener:

@@ -13,7 +13,7 @@ from ..server.connection_limits import (
 )
 from ..server.server_config import ServerConfig
 from .config import BrokerConfig
-from .security import ListenerSettings
+from .listener_settings import ListenerSettings
 
 
 async def server_config(config: BrokerConfig) -> ServerConfig:

@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -19,12 +19,15 @@ from ..protocol import error_codes
 from .apis import Apis
 from .config import BrokerConfig
 from .config_topic_keys import topic_config, topic_keys_not_applied
-from .database import DatabaseError
+from .database import Database, DatabaseError
 from .delayed import Purgatory
 from .fetch_sessions import FetchSessionCache
 from .log import Log, LogConfig, LogFolder
 from .producer_ids import ProducerIds
 from .topics import Topic, TopicRegistry
+
+if TYPE_CHECKING:
+    from .credentials import ScramCredentials
 
 logger = logging.getLogger("trionet.broker")
 
@@ -68,7 +71,9 @@ class BrokerState:
         config: its settings.
         topics: which topics there are.
         folder: the logs of their partitions.
+        database: everything that is not a log.
         producer_ids: ids for idempotent producers.
+        scram_credentials: the users of SCRAM; only there with a listener that uses SASL or TLS.
         purgatory: calls that wait for data.
         fetch_sessions: incremental fetches.
         apis: what is served.
@@ -77,19 +82,21 @@ class BrokerState:
     """
 
     apis: Apis
+    scram_credentials: ScramCredentials
 
     def __init__(
         self,
         config: BrokerConfig,
         topics: TopicRegistry,
         folder: LogFolder,
-        producer_ids: ProducerIds,
+        database: Database,
         nursery: trio.Nursery,
     ) -> None:
         self.config = config
         self.topics = topics
         self.folder = folder
-        self.producer_ids = producer_ids
+        self.database = database
+        self.producer_ids = ProducerIds(database)
         self.nursery = nursery
         self.purgatory = Purgatory()
         self.fetch_sessions = FetchSessionCache(

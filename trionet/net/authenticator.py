@@ -83,6 +83,7 @@ class Authenticator(Protocol):
         session_expires_at: when the peer must have authenticated again, in seconds of the loop's
             clock; None for never.
         can_reauthenticate: whether the peer's way of authenticating lets it do that again.
+        is_reauthenticating: the peer proves once more who it is.
         reauthentication_seconds: how long the last re-authentication took.
     """
 
@@ -92,6 +93,9 @@ class Authenticator(Protocol):
     session_expires_at: float | None
     can_reauthenticate: bool
     reauthentication_seconds: float
+
+    @property
+    def is_reauthenticating(self) -> bool: ...
 
     def receive(self, frame: Frame, now: float, now_ms: int) -> Step:
         """Take the next frame; never raises for what the peer did.

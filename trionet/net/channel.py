@@ -17,7 +17,7 @@ from .authenticator import Authenticator, Step
 from .close_reason import CloseReason
 from .framing import SIZE_BYTES, Decoder, Frame, FrameDecoder
 from .memory_pool import MemoryLease, MemoryPool
-from .principal import ANONYMOUS, Principal
+from .principal import ANONYMOUS
 from .tls import TlsTransport
 from .transmission import Send
 from .transport import TransportLayer
@@ -39,8 +39,8 @@ class Channel:
         transport: the connection; one under TLS has a handshake before it.
         frame_bytes_max: largest frame that is accepted (``socket.request.max.bytes``).
         authenticator: decides who the peer is before frames are requests; None: nobody asks.
-        identify: says who the peer is by its certificate, when the handshake is done and there is
-            no authenticator; may raise AuthenticationError.
+        after_handshake: called with the channel when the TLS handshake is done: sets the principal
+            or the authenticator; may raise AuthenticationError.
         pool: where the memory of large frames is taken from; None for no limit.
         decoder: cuts the stream into frames; that of Kafka's size prefix by default.
 
@@ -73,6 +73,7 @@ class Channel:
         "_is_size_prefixed",
         "_read",
         "_write",
+        "after_handshake",
         "attachment",
         "authenticator",
         "bytes_received",
@@ -83,7 +84,6 @@ class Channel:
         "fd",
         "has_staged",
         "id",
-        "identify",
         "interest",
         "is_muted",
         "is_out_of_memory",
@@ -107,7 +107,7 @@ class Channel:
         frame_bytes_max: int,
         *,
         authenticator: Authenticator | None = None,
-        identify: Callable[[TlsTransport], Principal] | None = None,
+        after_handshake: Callable[[Channel], None] | None = None,
         pool: MemoryPool | None = None,
         decoder: Decoder | None = None,
     ) -> None:
@@ -129,8 +129,8 @@ class Channel:
         self.close_detail = ""
         self.attachment: Any = None
         self.tls = transport if isinstance(transport, TlsTransport) else None
-        self.identify = identify
-        self.authenticator = authenticator
+        self.after_handshake = after_handshake
+        self.authenticator: Authenticator | None = None
         self.principal = ANONYMOUS
         self.is_shaking_hands = self.tls is not None
         self.is_ready = authenticator is None and self.tls is None
@@ -142,7 +142,7 @@ class Channel:
         self.is_out_of_memory = False
         self._frame_bytes_max = frame_bytes_max
         if authenticator is not None:
-            self._decoder.frame_bytes_max = authenticator.frame_bytes_max
+            self.ask(authenticator)
 
     @property
     def is_open(self) -> bool:
@@ -153,6 +153,11 @@ class Channel:
         """Whether bytes wait under TLS that no poller tells of (KAFKA-7012, KAFKA-13559)."""
         tls = self.tls
         return tls is not None and tls.has_buffered
+
+    def ask(self, authenticator: Authenticator) -> None:
+        """Have an authenticator decide who the peer is, before frames are requests."""
+        self.authenticator = authenticator
+        self._decoder.frame_bytes_max = authenticator.frame_bytes_max
 
     def become_ready(self) -> None:
         """From here on frames are requests."""

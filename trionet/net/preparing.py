@@ -91,10 +91,11 @@ class Preparing:
             self._selector.watch(channel, wanted)
             return
         channel.is_shaking_hands = False
-        if channel.identify is not None:
-            channel.principal = channel.identify(tls)
+        if channel.after_handshake is not None:
+            channel.after_handshake(channel)
         self._selector.watch(channel, READ)
         if channel.authenticator is None:
+            self._selector.counters.authenticated += 1
             self._become_ready(channel)
         if tls.has_buffered:
             self._selector.continue_at_once(channel)
@@ -128,7 +129,10 @@ class Preparing:
     def _take(self, channel: Channel, step: Step, now: float) -> None:
         if step.progress is Progress.FAILED:
             self._fail(channel, step, now)
-        elif step.send is not None:
+            return
+        if step.progress is not Progress.GOES_ON:
+            self._count(channel, step.progress)
+        if step.send is not None:
             self._send(channel, step.send)
         else:
             self._go_on(channel)
@@ -162,20 +166,22 @@ class Preparing:
     def _become_ready(self, channel: Channel) -> None:
         self._in_progress.discard(channel)
         channel.become_ready()
-        counters = self._selector.counters
-        authenticator = channel.authenticator
-        if authenticator is not None and authenticator.reauthentication_seconds > 0:
+
+    def _count(self, channel: Channel, progress: Progress) -> None:
+        counters, authenticator = self._selector.counters, channel.authenticator
+        assert authenticator is not None
+        if progress is Progress.REAUTHENTICATED:
             counters.note_reauthentication(int(authenticator.reauthentication_seconds * 1000))
             return
         counters.authenticated += 1
-        if authenticator is not None and not authenticator.can_reauthenticate:
+        if not authenticator.can_reauthenticate:
             counters.authenticated_for_good += 1
 
     # Failure.
 
     def _fail(self, channel: Channel, step: Step, now: float) -> None:
         counters = self._selector.counters
-        if channel.authenticator is not None and channel.authenticator.session_expires_at:
+        if channel.authenticator is not None and channel.authenticator.is_reauthenticating:
             counters.reauthentication_failures += 1
         else:
             counters.authentication_failures += 1

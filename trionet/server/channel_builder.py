@@ -14,9 +14,9 @@ from ..net.certificate import distinguished_name
 from ..net.channel import Channel
 from ..net.endpoint import Endpoint
 from ..net.memory_pool import MemoryPool
-from ..net.principal import Identity, Principal, PrincipalBuilder, PrincipalMapping
+from ..net.principal import Identity, PrincipalBuilder, PrincipalMapping
 from ..net.tls import TlsTransport
-from ..net.transport import PlaintextTransport
+from ..net.transport import PlaintextTransport, TransportLayer
 from .dialect import SIZE_PREFIXED, Dialect
 
 NewAuthenticator = Callable[[Identity], Authenticator]
@@ -73,37 +73,36 @@ class ChannelBuilder:
             OSError, ssl.SSLError: the socket, or a TLS session over it, cannot be set up.
         """
         security = self._security
-        authenticator = None
-        if security.authenticator is not None:
-            identity = Identity(self._endpoint.security_protocol, peer_host)
-            authenticator = security.authenticator(identity)
         decoder = None
         if self._dialect is not SIZE_PREFIXED:
             decoder = self._dialect.decoder(self._frame_bytes_max)
+        transport: TransportLayer
         if security.tls_context is None:
-            return Channel(
-                id,
-                PlaintextTransport(sock),
-                self._frame_bytes_max,
-                authenticator=authenticator,
-                pool=self._pool,
-                decoder=decoder,
-            )
+            transport = PlaintextTransport(sock)
+        else:
+            transport = TlsTransport(sock, security.tls_context())
 
-        def identify(tls: TlsTransport) -> Principal:
-            return self._identify(tls, peer_host)
+        def after_handshake(channel: Channel) -> None:
+            self._identify(channel, peer_host)
 
-        return Channel(
+        channel = Channel(
             id,
-            TlsTransport(sock, security.tls_context()),
+            transport,
             self._frame_bytes_max,
-            authenticator=authenticator,
-            identify=identify if authenticator is None else None,
+            after_handshake=after_handshake,
             pool=self._pool,
             decoder=decoder,
         )
+        if security.authenticator is not None and security.tls_context is None:
+            channel.is_ready = False
+            identity = Identity(self._endpoint.security_protocol, peer_host)
+            channel.ask(security.authenticator(identity))
+        return channel
 
-    def _identify(self, tls: TlsTransport, peer_host: str) -> Principal:
+    def _identify(self, channel: Channel, peer_host: str) -> None:
+        """Who a peer is by its certificate; SASL, if there is any, goes on from there."""
+        tls = channel.tls
+        assert tls is not None
         certificate = tls.peer_certificate
         try:
             name = distinguished_name(certificate) if certificate is not None else None
@@ -115,4 +114,7 @@ class ChannelBuilder:
             distinguished_name=name,
             certificate=certificate,
         )
-        return self._security.principal_builder(identity)
+        if self._security.authenticator is not None:
+            channel.ask(self._security.authenticator(identity))
+        else:
+            channel.principal = self._security.principal_builder(identity)

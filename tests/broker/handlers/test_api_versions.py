@@ -14,11 +14,13 @@ KAFKA_4_2 = {
     "ListOffsets": (2, 1, 11),
     "Metadata": (3, 0, 13),
     "FindCoordinator": (10, 0, 6),
+    "SaslHandshake": (17, 0, 1),
     "ApiVersions": (18, 0, 4),
     "CreateTopics": (19, 2, 7),
     "DeleteTopics": (20, 1, 6),
     "InitProducerId": (22, 0, 5),
     "DescribeConfigs": (32, 1, 4),
+    "SaslAuthenticate": (36, 0, 2),
     "DescribeCluster": (60, 0, 2),
 }
 
