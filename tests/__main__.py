@@ -14,6 +14,7 @@ from environment import ROOT, run_inside
 PROGRAMS = {
     "generate": ("write the generated codecs again, or only --check them", "protocol.generator"),
     "bench": ("measure; names of benchmarks as arguments", "bench"),
+    "conformance": ("which lines of Kafka's network layer have tests", "conformance"),
 }
 #: Jobs that are a selection of tests: what for, and pytest's arguments.
 SELECTIONS = {
@@ -44,7 +45,7 @@ def main(arguments: list[str]) -> None:
     first = arguments[0] if arguments else ""
     if first in {"-h", "--help"}:
         jobs = [(job, text) for table in (PROGRAMS, SELECTIONS) for job, (text, _) in table.items()]
-        print(HELP.format(jobs="\n".join(f"  {job:<10}{text}" for job, text in jobs)), end="")
+        print(HELP.format(jobs="\n".join(f"  {job:<13}{text}" for job, text in jobs)), end="")
         return
     os.chdir(ROOT)  # paths in arguments and in pyproject.toml are the repository's
     if first in PROGRAMS:

@@ -134,7 +134,7 @@ async def test_request_staged_behind_an_answered_one_is_handled_without_another_
 async def test_handler_that_raises_closes_its_connection(
     kind: ReadinessKind, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """X14's rule on the server: the handler task goes on, with its next request."""
+    """As client callbacks (X14): the handler task goes on, with its next request."""
 
     async def handle(request: Request) -> Response:
         if request.payload == b"raise":

@@ -44,7 +44,7 @@ async def test_request_is_handed_over_and_its_answer_comes_back_byte_for_byte(
 
 
 async def test_empty_request_and_empty_answer(kind: ReadinessKind) -> None:
-    """S10, at the server: size 0 is a frame; what it means is the handler's business."""
+    """S10: at the server size 0 is a frame; what it means is the handler's business."""
     async with serving(kind, handler=echo) as rig:
         peer = await rig.connect()
         await peer.send_frames(b"")

@@ -149,7 +149,7 @@ async def test_peer_that_goes_during_its_answer_fails_the_send(
 
 
 async def test_reset_of_a_waiting_peer_closes_it_at_once_and_drops_its_answer() -> None:
-    """P31, X11, with the poller: a warning, and nothing is kept."""
+    """P31, X11: with the poller; a warning, and nothing is kept."""
     async with serving("poller") as rig, undisturbed(rig):
         peer, request = await requested(rig)
         peer.reset()
@@ -163,7 +163,7 @@ async def test_reset_of_a_waiting_peer_closes_it_at_once_and_drops_its_answer() 
 
 
 async def test_reset_of_a_waiting_peer_shows_with_its_answer() -> None:
-    """P31 with the socket backend, which sees no hang-up of a connection that it does not read."""
+    """P31: with the socket backend, which sees no hang-up of a connection that it does not read."""
     async with serving("socket") as rig, undisturbed(rig):
         peer, request = await requested(rig)
         peer.reset()
@@ -416,7 +416,7 @@ async def test_connections_that_end_while_their_requests_wait_for_room_are_forgo
 async def test_ends_of_connections_are_logged_with_their_reason(
     kind: ReadinessKind, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """P59's use without its interface: which connection ended, and why."""
+    """What P59 is for, in the log: which connection ended, and why."""
     caplog.set_level(logging.DEBUG, "trionet.server")
     async with serving(kind) as rig:
         peer, request = await requested(rig)
