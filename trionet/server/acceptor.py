@@ -2,8 +2,9 @@
 
 (Kafka: SocketServer.Acceptor.) Every connection passes the quotas first: it is admitted, or the
 listener waits with it, or it is closed unserved, after a while if its address comes too often
-(KIP-612). A connection that is not admitted takes no processor's turn. Only a lack of descriptors or memory makes it wait; the peer's
-faults are skipped, and anything else is a bug of ours and travels up.
+(KIP-612). A connection that is not admitted takes no processor's turn. Only a lack of descriptors
+or memory makes it wait; the peer's faults are skipped, and anything else is a bug of ours and
+travels up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a protocol marks where its frames begin and end: the one thing a server must be told of it."""
+"""How a protocol marks where its frames begin and end: all that a server must be told of it."""
 
 from __future__ import annotations
 
