@@ -16,15 +16,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from support.calls import append, create_topic
 from support.client import connect
+from support.leaks import nothing_left_behind
 from support.tls import certificate, client_context, write_pem
 from support.wire import Peer
 from trionet import Broker, ConfigError, open_broker
 from trionet.broker.broker_metrics import KAFKA_METRICS, BrokerMetrics
-from trionet.broker.metrics_settings import metrics_settings
 from trionet.metrics.kafka_names import SERVER_METRICS
 from trionet.metrics.selector_names import SELECTOR_METRICS
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
-from trionet.server.server_metrics import UnnamedRequests
 
 
 @asynccontextmanager
@@ -32,20 +31,10 @@ async def measured(
     settings: Mapping[str, object] | None = None,
 ) -> AsyncIterator[tuple[Broker, BrokerMetrics]]:
     """A broker and its metrics, with a listener on a free port."""
-    async with open_broker(
-        {"metrics.listener": "http://127.0.0.1:0", **(settings or {})}
-    ) as broker:
-        metrics = BrokerMetrics(
-            broker._state,
-            broker._server,
-            broker._monitor,
-            UnnamedRequests(broker._server),
-            metrics_settings(broker.config),
-        )
-        async with trio.open_nursery() as nursery:
-            await nursery.start(metrics.run)
-            yield broker, metrics
-            nursery.cancel_scope.cancel()
+    given = {"metrics.listener": "http://127.0.0.1:0", **(settings or {})}
+    async with open_broker(given) as broker:
+        assert broker.metrics is not None
+        yield broker, broker.metrics
 
 
 async def get(metrics: BrokerMetrics, path: str) -> str:
@@ -212,11 +201,41 @@ async def test_a_certificate_that_cannot_be_read_is_an_error(tmp_path: Path) -> 
         "ssl.keystore.location": str(tmp_path / "nothing.pem"),
     }
 
-    with pytest.RaisesGroup(
-        pytest.RaisesExc(ConfigError, match=r"nothing\.pem"), flatten_subgroups=True
-    ):
+    with nothing_left_behind(), pytest.raises(ConfigError, match=r"nothing\.pem"):
         async with measured(settings):
             pass
+
+
+async def test_a_setting_that_is_not_allowed_is_an_error_before_anything_is_opened(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "data"
+    settings = {"log.dirs": str(data), "metrics.listener": "http://0.0.0.0:0"}
+
+    with nothing_left_behind(), pytest.raises(ConfigError, match="from other machines"):
+        async with measured(settings):
+            pass
+
+    assert not data.exists()
+
+
+async def test_an_address_in_use_is_an_error() -> None:
+    async with measured() as (_, metrics):
+        assert metrics.url is not None
+        with pytest.raises(OSError, match="cannot listen on METRICS://"):
+            async with measured({"metrics.listener": metrics.url}):
+                pass
+
+
+async def test_nothing_is_left_when_the_broker_has_stopped() -> None:
+    with nothing_left_behind():
+        async with measured() as (_, metrics):
+            await get(metrics, "/")
+
+
+async def test_without_the_setting_there_are_no_metrics() -> None:
+    async with open_broker() as broker:
+        assert None is broker.metrics
 
 
 async def test_after_the_end_the_log_is_not_listened_to_any_more() -> None:

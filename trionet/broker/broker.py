@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import trio
@@ -44,6 +44,9 @@ from .server_settings import server_config
 from .state import BrokerState
 from .topics import TopicRegistry
 from .upkeep import start_upkeep
+
+if TYPE_CHECKING:
+    from .broker_metrics import BrokerMetrics
 
 logger = logging.getLogger("trionet.broker")
 
@@ -99,6 +102,7 @@ class Broker:
     Attributes:
         config: its settings.
         endpoints: where it listens.
+        metrics: what ``metrics.listener`` tells; None without that setting.
     """
 
     def __init__(
@@ -107,12 +111,14 @@ class Broker:
         server: SocketServer,
         endpoints: list[Endpoint],
         monitor: LoopMonitor,
+        metrics: BrokerMetrics | None,
     ) -> None:
         self.config = state.config
         self.endpoints = endpoints
         self._state = state
         self._server = server
         self._monitor = monitor
+        self.metrics = metrics
 
     @property
     def bootstrap_servers(self) -> str:
@@ -172,6 +178,7 @@ async def open_broker(
     """
     given = {"listeners": "PLAINTEXT://127.0.0.1:0", **(settings or {}), **keywords}
     config = BrokerConfig.from_settings(given)
+    _check_metrics(config)
     _report_settings(config)
     with raise_single_error() as caller, ExitStack() as last:
         async with AsyncExitStack() as stack:
@@ -182,6 +189,14 @@ async def open_broker(
             broker = await _start(state, stack, monitor, security)
             with caller.block():
                 yield broker
+
+
+def _check_metrics(config: BrokerConfig) -> None:
+    """Find errors in the settings of metrics before anything is opened."""
+    if "metrics.listener" in config.given or "metrics.listener.token" in config.given:
+        from .metrics_settings import metrics_settings
+
+        metrics_settings(config)
 
 
 def _report_settings(config: BrokerConfig) -> None:
@@ -260,7 +275,26 @@ async def _start(
     endpoints: list[Endpoint] = started
     state.set_bound(endpoints)
     stack.push_async_callback(_stop, state, server)
-    return Broker(state, server, endpoints, monitor)
+    metrics = await _start_metrics(state, server, monitor)
+    return Broker(state, server, endpoints, monitor, metrics)
+
+
+async def _start_metrics(
+    state: BrokerState, server: SocketServer, monitor: LoopMonitor
+) -> BrokerMetrics | None:
+    """Measure the broker and serve what is measured, if ``metrics.listener`` asks for it."""
+    await trio.lowlevel.checkpoint()
+    if not state.config["metrics.listener"]:
+        return None
+    # Imported only here: most brokers are not watched, and it takes 15 ms to load.
+    from ..server.server_metrics import UnnamedRequests
+    from .broker_metrics import BrokerMetrics
+    from .metrics_settings import metrics_settings
+
+    settings = metrics_settings(state.config)
+    metrics = BrokerMetrics(state, server, monitor, UnnamedRequests(server), settings)
+    await state.nursery.start(metrics.run, name="metrics")
+    return metrics
 
 
 async def _stop(state: BrokerState, server: SocketServer) -> None:

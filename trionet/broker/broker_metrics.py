@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import trio
 
@@ -16,12 +16,10 @@ from ..metrics.registry import Registry
 from ..metrics.request_metrics import RequestSource
 from ..metrics.sensors import gauges
 from ..net.endpoint import Endpoint
-from ..net.sasl import scram
 from ..server.server_metrics import server_collectors, server_sections, server_state
 from ..server.socket_server import SocketServer
 from . import process_metrics
 from .metrics_settings import MetricsSettings
-from .security import SecuredListener, listener_security
 from .state import BrokerState
 
 logger = logging.getLogger("trionet.broker")
@@ -80,6 +78,7 @@ class BrokerMetrics:
         registry: its collectors; others may be added.
         log: the last log lines; kept while :meth:`run` runs.
         endpoint: where the metrics listener listens, with its bound port; None without one.
+        url: the same as a URL, such as ``http://127.0.0.1:9404``; None without one.
     """
 
     def __init__(
@@ -96,6 +95,7 @@ class BrokerMetrics:
         self._settings = settings
         self.log = LogRing()
         self.endpoint: Endpoint | None = None
+        self.url: str | None = None
         self.registry = Registry()
         collectors = server_collectors(
             server,
@@ -138,10 +138,16 @@ class BrokerMetrics:
         from ..server.metrics_listener import MetricsListener
         from ..server.metrics_pages import MetricsPages
 
-        secured = await trio.to_thread.run_sync(self._secured, endpoint)
-        tls = secured.tls if secured is not None else None
-        if secured is not None:
+        tls = None
+        if self._settings.is_secure:
+            # Nor this: what it needs takes milliseconds to load.
+            from .security import listener_security
+
+            secured = await trio.to_thread.run_sync(
+                listener_security, self._state.config, endpoint, _no_users
+            )
             nursery.start_soon(secured.keep_fresh, name="metrics-certificates")
+            tls = secured.tls
         pages = MetricsPages(self.snapshot, self._about, server_sections(self._server, self.log))
         listener = MetricsListener(
             pages.find,
@@ -151,14 +157,8 @@ class BrokerMetrics:
         )
         bound: Endpoint = await nursery.start(listener.run, name="metrics-listener")
         self.endpoint = bound
-        scheme = "http" if tls is None else "https"
-        logger.info("metrics are at %s://%s/metrics", scheme, bound.address)
-
-    def _secured(self, endpoint: Endpoint) -> SecuredListener | None:
-        """The certificates of the listener; reads files."""
-        if not self._settings.is_secure:
-            return None
-        return listener_security(self._state.config, endpoint, _no_users)
+        self.url = f"{'http' if tls is None else 'https'}://{bound.address}"
+        logger.info("metrics are at %s/metrics", self.url)
 
     def _about(self) -> dict[str, object]:
         state = self._state
@@ -187,5 +187,5 @@ class BrokerMetrics:
         yield Family(BUILD_INFO, (Sample((__version__,), 1),))
 
 
-def _no_users(mechanism: str) -> scram.Lookup:  # noqa: ARG001 - the listener has no SASL
+def _no_users(mechanism: str) -> Callable[[str], None]:  # noqa: ARG001 - there is no SASL
     return lambda name: None  # noqa: ARG005
