@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import ConfigError
-from trionet.net.endpoint import ConnectionId, Endpoint, SecurityProtocol
+from trionet.net.endpoint import ConnectionId, Endpoint, SecurityProtocol, plain_address
 
 
 @pytest.mark.parametrize(
@@ -160,6 +160,34 @@ def test_a_connection_id_is_built_from_both_addresses_of_the_socket(
 
     assert ConnectionId(host, local, host, remote, 2, 7) == connection_id
     assert f"{host}:{local}-{host}:{remote}-2-7" == str(connection_id)
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no dual-stack IPv6 here")
+def test_an_ipv4_peer_of_a_dual_stack_listener_is_shown_with_its_ipv4_address() -> None:
+    """F7: as in Java, where such an address is none of IPv6."""
+    with (
+        socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True) as listening,
+        socket.create_connection(("127.0.0.1", listening.getsockname()[1])),
+    ):
+        server, _ = listening.accept()
+        with server:
+            connection_id = ConnectionId.of(server, processor=0, index=0)
+
+    assert ("127.0.0.1", "127.0.0.1") == (connection_id.local_host, connection_id.remote_host)
+
+
+@pytest.mark.parametrize(
+    ("host", "plain"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("::ffff:127.0.0.1", "127.0.0.1"),
+        ("::1", "::1"),
+        ("::ffff:0:0:1", "::ffff:0:0:1"),
+        ("fe80::1%eth0", "fe80::1%eth0"),
+    ],
+)
+def test_an_ipv4_peer_is_one_address_on_whatever_listener(host: str, plain: str) -> None:
+    assert plain == plain_address(host)
 
 
 @given(st.text())

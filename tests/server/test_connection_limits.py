@@ -12,7 +12,6 @@ from trionet.server.connection_limits import (
     ListenerLimits,
     ServerLimits,
     parse_overrides,
-    plain_address,
     resolve_overrides,
 )
 
@@ -88,20 +87,6 @@ def test_any_text_is_overrides_or_a_configuration_error(text: str) -> None:
     except ConfigError:
         return
     assert all(host and 0 <= count <= UNLIMITED for host, count in overrides.items())
-
-
-@pytest.mark.parametrize(
-    ("host", "plain"),
-    [
-        ("127.0.0.1", "127.0.0.1"),
-        ("::ffff:127.0.0.1", "127.0.0.1"),
-        ("::1", "::1"),
-        ("::ffff:0:0:1", "::ffff:0:0:1"),
-        ("fe80::1%eth0", "fe80::1%eth0"),
-    ],
-)
-def test_an_ipv4_peer_is_one_address_on_whatever_listener(host: str, plain: str) -> None:
-    assert plain == plain_address(host)
 
 
 async def test_a_host_name_stands_for_its_addresses() -> None:

@@ -19,6 +19,8 @@ PORT_MAX = 65535
 _WILDCARDS = frozenset(("", "0.0.0.0", "::"))  # noqa: S104 - recognised, not bound
 _NAME_BYTES = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-%")
 _DIGITS = frozenset("0123456789")
+# How the kernel writes an IPv4 peer of a dual-stack listener.
+_MAPPED = "::ffff:"
 
 
 class SecurityProtocol(StrEnum):
@@ -125,7 +127,8 @@ class ConnectionId:
             OSError: the peer has gone already.
         """
         local, remote = sock.getsockname(), sock.getpeername()
-        return cls(local[0], local[1], remote[0], remote[1], processor, index)
+        hosts = plain_address(local[0]), plain_address(remote[0])
+        return cls(hosts[0], local[1], hosts[1], remote[1], processor, index)
 
     @classmethod
     def parse(cls, text: str) -> ConnectionId | None:
@@ -148,6 +151,11 @@ class ConnectionId:
             f"{self.local_host}:{self.local_port}-{self.remote_host}:{self.remote_port}"
             f"-{self.processor}-{self.index}"
         )
+
+
+def plain_address(host: str) -> str:
+    """An IPv4 peer of a dual-stack listener has that IPv4 address; others have their own."""
+    return host[len(_MAPPED) :] if host.startswith(_MAPPED) and "." in host else host
 
 
 def _host(text: str) -> str | None:

@@ -14,11 +14,10 @@ import attrs
 import trio
 
 from ..errors import ConfigError
+from ..net.endpoint import plain_address
 
 UNLIMITED: Final = 2**31 - 1
 
-# How the kernel writes an IPv4 peer of a dual-stack listener.
-_MAPPED = "::ffff:"
 _DIGITS_MAX = 10
 
 
@@ -34,8 +33,7 @@ class ServerLimits:
     Attributes:
         connections_max: ``max.connections``; 0 or more.
         connections_per_ip_max: ``max.connections.per.ip``; 0 only with overrides.
-        overrides: ``max.connections.per.ip.overrides``, by address as :func:`plain_address` gives
-            it; see :func:`resolve_overrides`.
+        overrides: ``max.connections.per.ip.overrides``, by plain address; see :func:`resolve_overrides`.
         connections_per_second_max: ``max.connection.creation.rate``; 0 or more.
 
     Raises:
@@ -81,11 +79,6 @@ class ListenerLimits:
     def __attrs_post_init__(self) -> None:
         _check("a listener's max.connections = ", self.connections_max, 1)
         _check("a listener's max.connection.creation.rate = ", self.connections_per_second_max, 1)
-
-
-def plain_address(host: str) -> str:
-    """An address as it is counted: an IPv4 peer of a dual-stack listener is that IPv4 address."""
-    return host[len(_MAPPED) :] if host.startswith(_MAPPED) and "." in host else host
 
 
 def parse_overrides(text: str) -> dict[str, int]:

@@ -22,10 +22,11 @@ from collections.abc import Callable
 from functools import partial
 
 from ..errors import LocalProtocolError
+from ..net.endpoint import plain_address
 from .address_rates import AddressRates
 from .admission import Admission, Admitted, Delayed, Rejected, RejectReason
 from .connection_counts import ConnectionCounts, ConnectionGuard
-from .connection_limits import ListenerLimits, ServerLimits, plain_address
+from .connection_limits import ListenerLimits, ServerLimits
 from .creation_rate import WINDOW_SECONDS, WINDOWS, CreationRate
 
 
