@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from trionet.broker.config_keys import APPLIED
+from trionet.broker.config_keys import APPLIED, OURS
 from trionet.broker.config_topic_keys import TOPIC_KEYS
 from trionet.broker.config_types import value_text
 from trionet.broker.log import LogConfig
@@ -26,7 +26,7 @@ def test_the_table_is_that_of_the_code() -> None:
         for found in ROW.finditer(section("The settings that are applied"))
     }
 
-    expected = {key: value_text(default) for key, _, default, _ in APPLIED}
+    expected = {key: value_text(default) for key, _, default, _ in (*APPLIED, *OURS)}
 
     assert expected == listed
 
