@@ -1,7 +1,11 @@
-"""What is installed by ``pip install trionet``: the package, and nothing that stays at home."""
+"""What is installed by ``pip install trionet``: the package, and nothing that stays at home.
+
+The wheel here is the pure one. The compiled one has the same and more: tests/test_compiled.py.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -23,7 +27,8 @@ pytestmark = pytest.mark.slow
 
 def build(target: str, folder: Path) -> Path:
     command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)]
-    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    environment = {**os.environ, "TRIONET_PURE": "1"}
+    subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True)
     [built] = folder.iterdir()
     return built
 
@@ -31,6 +36,10 @@ def build(target: str, folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.Path:
     return zipfile.Path(build("wheel", tmp_path_factory.mktemp("wheel")))
+
+
+def test_a_wheel_in_which_nothing_is_compiled_is_for_every_python(wheel: zipfile.Path) -> None:
+    assert f"trionet-{trionet.__version__}-py3-none-any.whl" == wheel.name
 
 
 def metadata(wheel: zipfile.Path) -> zipfile.Path:
@@ -82,4 +91,5 @@ def test_the_source_distribution_can_test_itself(tmp_path: Path) -> None:
         names = {name.partition("/")[2] for name in archive.getnames()}
 
     assert {"pyproject.toml", "README.md", "LICENSE", ".ci/environment.py"} <= names
+    assert {".ci/compile_hot_path.py", ".ci/mend_generated_c.py"} <= names
     assert {"trionet/py.typed", "tests/__main__.py", "demo/__main__.py"} <= names
