@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
+from typing import Any
 
 import trio
 
@@ -13,6 +14,7 @@ from trionet.net.endpoint import Endpoint, SecurityProtocol
 from trionet.net.readiness import ReadinessKind
 from trionet.net.transmission import Send
 from trionet.server import Request, Response, ServerConfig, SocketServer
+from trionet.server.channel_builder import PLAINTEXT, ListenerSecurity
 from trionet.server.handler_pool import Handler
 from trionet.server.processor import Processor
 
@@ -74,43 +76,41 @@ class Serving:
         return self.server.statistics().closed
 
 
+# What a test gets of each setting that it does not name: little, and no limits.
+SETTINGS: dict[str, Any] = {
+    "num_network_threads": 1,
+    "num_io_threads": 2,
+    "socket_send_buffer_bytes": -1,
+    "socket_receive_buffer_bytes": -1,
+    "socket_listen_backlog_size": 2000,
+}
+
+
 @asynccontextmanager
 async def serving(
     kind: ReadinessKind,
     *,
     handler: Handler | None = None,
     listeners: int = 1,
-    num_network_threads: int = 1,
-    num_io_threads: int = 2,
-    queued_max_requests: int = 500,
-    socket_request_max_bytes: int = 100 * 1024 * 1024,
-    socket_send_buffer_bytes: int = -1,
-    socket_receive_buffer_bytes: int = -1,
-    socket_listen_backlog_size: int = 2000,
+    security: ListenerSecurity = PLAINTEXT,
+    **settings: Any,
 ) -> AsyncIterator[Serving]:
     """A server that is cancelled when the block ends; no socket may be left open then.
 
     Args:
         kind: its readiness backend.
         handler: None hands the requests to the test.
-        listeners: how many; all on free ports of 127.0.0.1.
-        num_network_threads: as the others, Kafka's setting of that name.
+        listeners: how many; all on free ports of 127.0.0.1, named L0, L1 and so on.
+        security: what goes before the requests of each of them.
+        settings: of :class:`ServerConfig`; for the others see :data:`SETTINGS`.
     """
     before = open_sockets()
-    config = ServerConfig(
-        num_network_threads=num_network_threads,
-        num_io_threads=num_io_threads,
-        queued_max_requests=queued_max_requests,
-        socket_request_max_bytes=socket_request_max_bytes,
-        socket_send_buffer_bytes=socket_send_buffer_bytes,
-        socket_receive_buffer_bytes=socket_receive_buffer_bytes,
-        socket_listen_backlog_size=socket_listen_backlog_size,
-        readiness=kind,
-    )
+    config = ServerConfig(**{**SETTINGS, **settings}, readiness=kind)
     endpoints = [listener(name=f"L{number}") for number in range(listeners)]
+    secured = {endpoint.listener_name: security for endpoint in endpoints}
     with trio.fail_after(10), ExitStack() as opened:
         async with trio.open_nursery() as nursery:
-            serving = Serving(SocketServer(_nobody, endpoints, config), opened)
+            serving = Serving(SocketServer(_nobody, endpoints, config, secured), opened)
             serving.server._handler = handler or serving.hand_to_test
             await nursery.start(serving.server.run)
             yield serving

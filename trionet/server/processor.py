@@ -230,6 +230,8 @@ class Processor:
         responses = self._responses
         if responses:
             now_ns = perf_counter_ns()
+            assert self._selector is not None
+            self._selector.look_at_clock()
             finished = self._finished
             while responses:
                 request = responses.popleft()
