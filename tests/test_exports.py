@@ -22,6 +22,7 @@ PUBLIC = [
     "TrionetError",
     "UnsupportedVersionError",
     "WireFormatError",
+    "is_compiled",
     "open_broker",
     "serve",
 ]

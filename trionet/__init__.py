@@ -6,7 +6,16 @@ when it is first used (PEP 562), so that ``import trionet`` costs nothing: not e
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
+
+if os.environ.get("TRIONET_PURE", "0") not in {"", "0"}:  # before any other module of the package
+    from trionet._pure import prefer_source
+
+    prefer_source()
+    _prefers_source = True
+else:
+    _prefers_source = False
 
 from trionet.errors import (
     ApiError,
@@ -37,6 +46,7 @@ __all__ = [
     "TrionetError",
     "UnsupportedVersionError",
     "WireFormatError",
+    "is_compiled",
     "open_broker",
     "serve",
 ]
@@ -50,6 +60,16 @@ _HOMES = {
 }
 #: Subpackages that need no import of their own: ``with trionet.testing.broker() as broker``.
 _SUBPACKAGES = {"testing"}
+
+
+def is_compiled() -> bool:
+    """Whether this process runs what serves requests as compiled modules, or all in pure Python."""
+    from importlib.machinery import PathFinder
+
+    # The library that holds all compiled code lies beside the package, and nowhere else: another
+    # trionet on the path may have one too.
+    folder = os.path.dirname(os.path.dirname(__file__))
+    return not _prefers_source and PathFinder.find_spec("trionet__mypyc", [folder]) is not None
 
 
 if not TYPE_CHECKING:  # a type checker would take every misspelt name for a loadable one

@@ -7,8 +7,10 @@ import sys
 
 import pytest
 
-from trionet import __version__
+from trionet import __version__, is_compiled
 from trionet.cli.main import COMMANDS, main
+
+VERSION = f"trionet {__version__} ({'compiled' if is_compiled() else 'pure Python'})"
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -16,7 +18,7 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--version"])
 
     assert 0 == stopped.value.code
-    assert f"trionet {__version__}\n" == capsys.readouterr().out
+    assert f"{VERSION}\n" == capsys.readouterr().out
 
 
 def test_help_lists_every_subcommand_with_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,4 +69,4 @@ def test_the_package_is_the_command_too() -> None:
 
     done = subprocess.run(command, capture_output=True, text=True, check=True)
 
-    assert f"trionet {__version__}\n" == done.stdout
+    assert f"{VERSION}\n" == done.stdout

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
-from trionet import __version__
+from trionet import __version__, is_compiled
 from trionet.errors import ConfigError, TrionetError
 
 #: Subcommand (and module) name: what it does. ``trionet --help`` must not need to import any.
@@ -77,7 +77,8 @@ def _parser(chosen: str, subcommand: Subcommand | None) -> argparse.ArgumentPars
         description="Kafka's network layer on trio: a broker and its tools.",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"trionet {__version__}")
+    build = "compiled" if is_compiled() else "pure Python"
+    parser.add_argument("--version", action="version", version=f"trionet {__version__} ({build})")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
         description = f"{summary[0].upper()}{summary[1:]}."
