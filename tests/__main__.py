@@ -20,6 +20,7 @@ PROGRAMS = {
 SELECTIONS = {
     "interop": ("only the tests with foreign clients and servers", ["-m", "interop"]),
     "crash": ("kill a broker again and again", ["-m", "crash", "--timeout=0"]),
+    "soak": ("go on for minutes, to see that nothing grows", ["-m", "soak", "--timeout=0"]),
     "fuzz": (
         "search for a long time for input that breaks something",
         ["-m", "fuzz or hypothesis", "--hypothesis-profile=search", "--timeout=0"],

@@ -24,7 +24,7 @@ settings.register_profile("search", deadline=None, max_examples=5_000, print_blo
 settings.load_profile("gate")
 
 #: Marked tests that run only when they are asked for.
-LONG_RUNNING = ("crash", "fuzz")
+LONG_RUNNING = ("crash", "fuzz", "soak")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
