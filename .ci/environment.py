@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,15 +41,18 @@ class SetupFailed(Exception):
     """The environment cannot be made; the text tells the user what to do."""
 
 
-def run_inside(extra: str, *command: str) -> NoReturn:
+def run_inside(extra: str, *command: str, also: Callable[[], None] | None = None) -> NoReturn:
     """Replace this process with the environment's Python, which runs ``command``.
 
     Args:
         extra: which of pyproject.toml's extras the command needs.
         command: the arguments of the environment's Python.
+        also: more to set up, when the environment is there.
     """
     try:
         prepare(extra)
+        if also is not None:
+            also()
     except SetupFailed as failure:
         sys.exit(f"trionet: {failure}")
     except KeyboardInterrupt:
@@ -72,17 +75,17 @@ def prepare(extra: str) -> None:
     if _stamp(extra) == _expected_stamp():
         return
     VENV.mkdir(exist_ok=True)
-    with _locked(VENV / "lock"):
+    with locked(VENV / "lock"):
         if _stamp(extra) == _expected_stamp():
             return  # made while we waited
-        with _Progress("trionet: setting up .venv (once)") as progress:
+        with Progress("trionet: setting up .venv (once)") as progress:
             _make_environment(progress)
             _install(extra, progress)
-            _write(_stamp_file(extra), _expected_stamp())
+            write(_stamp_file(extra), _expected_stamp())
 
 
-def _make_environment(progress: _Progress) -> None:
-    if PYTHON.exists() and _read(VENV / "python") == _python_identity():
+def _make_environment(progress: Progress) -> None:
+    if PYTHON.exists() and read(VENV / "python") == python_identity():
         return
     # What another Python, another path or an interrupted start left is not worth repairing.
     for path in VENV.iterdir():
@@ -100,19 +103,25 @@ def _make_environment(progress: _Progress) -> None:
             )
         create.append("--without-pip")
     progress.run([*create, str(VENV)])
-    _write(VENV / "python", _python_identity())
+    write(VENV / "python", python_identity())
 
 
-def _install(extra: str, progress: _Progress) -> None:
-    pip = [str(PYTHON), "-m", "pip"]
+def _install(extra: str, progress: Progress) -> None:
+    # Bytecode is left to the first import: most of what is installed here is never imported.
+    install = [*pip("install"), "--no-compile", "--editable", f"{ROOT}[{extra}]"]
+    # An editable package is not compiled, so nothing has to be there that compiles it.
+    progress.run(install, {"TRIONET_PURE": "1"})
+
+
+def pip(command: str) -> list[str]:
+    """The beginning of a command line of the environment's pip."""
+    program = [str(PYTHON), "-m", "pip"]
     if not any(VENV.glob("[Ll]ib/**/site-packages/pip")):
-        pip = [STARTER, "-m", "pip", "--python", str(PYTHON)]
-    options = ["--disable-pip-version-check", "--no-input", "--progress-bar=off"]
-    # Compiling is left to the first import: most of what is installed here is never imported.
-    progress.run([*pip, "install", *options, "--no-compile", "--editable", f"{ROOT}[{extra}]"])
+        program = [STARTER, "-m", "pip", "--python", str(PYTHON)]
+    return [*program, command, "--disable-pip-version-check", "--no-input", "--progress-bar=off"]
 
 
-def _python_identity() -> str:
+def python_identity() -> str:
     """Which Python and which place the environment is for.
 
     Patch releases share one: the system's 3.11.2 and somebody's own 3.11.7 started in turns must
@@ -123,7 +132,7 @@ def _python_identity() -> str:
 
 def _expected_stamp() -> str:
     digest = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
-    return f"{digest} {_python_identity()}"
+    return f"{digest} {python_identity()}"
 
 
 def _stamp_file(extra: str) -> Path:
@@ -131,24 +140,27 @@ def _stamp_file(extra: str) -> Path:
 
 
 def _stamp(extra: str) -> str | None:
-    return _read(_stamp_file(extra)) if PYTHON.exists() else None
+    return read(_stamp_file(extra)) if PYTHON.exists() else None
 
 
-def _read(path: Path) -> str | None:
+def read(path: Path) -> str | None:
+    """What a file says, if it is there."""
     try:
         return path.read_text("utf-8")
     except FileNotFoundError:
         return None
 
 
-def _write(path: Path, text: str) -> None:
+def write(path: Path, text: str) -> None:
+    """Replace a file in one piece."""
     whole = path.with_name(path.name + ".new")
     whole.write_text(text, "utf-8")
     whole.replace(path)
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """A block that one process at a time is in; the others wait, and say so."""
     with path.open("w") as file:
         os.set_inheritable(file.fileno(), True)
         if fcntl is not None:
@@ -160,7 +172,7 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-class _Progress:
+class Progress:
     """One line for the whole set-up; on a terminal its end shows what happens right now."""
 
     def __init__(self, title: str, stream: IO[str] | None = None) -> None:
@@ -169,7 +181,7 @@ class _Progress:
         self._live = self._stream.isatty()
         self._started = time.monotonic()
 
-    def __enter__(self) -> _Progress:
+    def __enter__(self) -> Progress:
         self._show(f"{self._title} ...")
         return self
 
@@ -179,11 +191,17 @@ class _Progress:
         outcome = "done" if kind is None else "failed"
         self._show(f" {outcome} after {time.monotonic() - self._started:.0f} s\n")
 
-    def run(self, command: Sequence[str]) -> None:
-        """Run one tool; its output appears only when it fails, and then all of it."""
+    def run(self, command: Sequence[str], variables: Mapping[str, str] | None = None) -> None:
+        """Run one tool; its output appears only when it fails, and then all of it.
+
+        Args:
+            command: its command line.
+            variables: what its environment has besides this one's.
+        """
         output = []
         with subprocess.Popen(
             command,
+            env={**os.environ, **(variables or {})},
             close_fds=False,  # the tool holds the lock too, also when this process is killed
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / ".ci"))
 
+from compiled_package import obstacle, put_in_front
 from environment import ROOT, run_inside
 
 #: Jobs that are programs: what for, and the module below ``tests``.
@@ -26,6 +27,20 @@ SELECTIONS = {
         ["-m", "fuzz or hypothesis", "--hypothesis-profile=search", "--timeout=0"],
     ),
 }
+#: The job that tests the compiled package: what for, and the tests that run what is compiled. What
+#: looks at the sources is the same in both and stays with the job without a name.
+COMPILED = "test the package as pip installs it where there is a C compiler"
+COMPILED_TESTS = [
+    "tests/test_compiled.py",
+    "tests/broker",
+    "tests/cli",
+    "tests/demo",
+    "tests/metrics",
+    "tests/net",
+    "tests/protocol",
+    "tests/server",
+    "tests/testing",
+]
 
 HELP = """\
 python3 tests [ARGUMENT]...       every test that belongs to a change; arguments are pytest's
@@ -46,6 +61,7 @@ def main(arguments: list[str]) -> None:
     first = arguments[0] if arguments else ""
     if first in {"-h", "--help"}:
         jobs = [(job, text) for table in (PROGRAMS, SELECTIONS) for job, (text, _) in table.items()]
+        jobs.append(("compiled", COMPILED))
         print(HELP.format(jobs="\n".join(f"  {job:<13}{text}" for job, text in jobs)), end="")
         return
     os.chdir(ROOT)  # paths in arguments and in pyproject.toml are the repository's
@@ -53,10 +69,35 @@ def main(arguments: list[str]) -> None:
         # Imported from `tests`, as pytest imports `support`.
         path = [str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
         os.environ["PYTHONPATH"] = os.pathsep.join(path)
-        run_inside("test", "-m", PROGRAMS[first][1], *arguments[1:])
+        also = compile_to_measure if first == "bench" else None
+        run_inside("test", "-m", PROGRAMS[first][1], *arguments[1:], also=also)
     if first in SELECTIONS:
         run_inside("test", "-m", "pytest", *SELECTIONS[first][1], *arguments[1:])
+    if first == "compiled":
+        arguments = arguments[1:]
+        # Paths of the user's own take the place of the ones here.
+        if not any(Path(argument.partition("::")[0]).exists() for argument in arguments):
+            arguments = [*COMPILED_TESTS, *arguments]
+        run_inside("test", "-m", "pytest", *arguments, also=compile_to_test)
     run_inside("test", "-m", "pytest", *arguments)
+
+
+def compile_to_test() -> None:
+    """Let the tests import the compiled package; where nothing can be compiled, end here."""
+    reason = obstacle()
+    if reason:
+        print(f"trionet: nothing is compiled here, so nothing of it is tested: {reason}")
+        sys.exit(0)
+    put_in_front()
+
+
+def compile_to_measure() -> None:
+    """Let a benchmark import what pip installs here, which is the compiled package if it can be."""
+    reason = obstacle()
+    if reason:
+        print(f"trionet: measuring pure Python: {reason}", file=sys.stderr)
+    else:
+        put_in_front()
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
+import trionet
+
 settings.register_profile("gate", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, max_examples=5_000, print_blob=True)
 settings.load_profile("gate")
@@ -28,9 +30,10 @@ LONG_RUNNING = ("crash", "fuzz", "soak")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the long jobs, unless ``-m`` names them."""
+    """Leave out the long jobs, unless ``-m`` names them, and what only another build can pass."""
     asked_for: str = config.getoption("markexpr")
     left_out = [mark for mark in LONG_RUNNING if mark not in asked_for]
+    left_out.append("interpreted" if trionet.is_compiled() else "compiled")
     dropped = [item for item in items if any(map(item.get_closest_marker, left_out))]
     if dropped:
         config.hook.pytest_deselected(items=dropped)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import os
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,12 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-BOOTSTRAP = [ROOT / ".ci/environment.py", ROOT / "tests/__main__.py", ROOT / "demo/__main__.py"]
+BOOTSTRAP = [
+    ROOT / ".ci/environment.py",
+    ROOT / ".ci/compiled_package.py",
+    ROOT / "tests/__main__.py",
+    ROOT / "demo/__main__.py",
+]
 
 
 def load(path: Path) -> ModuleType:
@@ -44,7 +50,7 @@ def environment(checkout: Path) -> ModuleType:
 def pretend_to_be_set_up(environment: ModuleType, extra: str) -> None:
     environment.PYTHON.parent.mkdir(parents=True)
     environment.PYTHON.symlink_to(sys.executable)
-    environment._write(environment._stamp_file(extra), environment._expected_stamp())
+    environment.write(environment._stamp_file(extra), environment._expected_stamp())
 
 
 def is_set_up(environment: ModuleType, extra: str) -> bool:
@@ -66,7 +72,7 @@ def test_the_bootstrap_needs_only_an_old_python(path: Path) -> None:
         )
     }
 
-    assert set() == imported - sys.stdlib_module_names - {"environment"}
+    assert set() == imported - sys.stdlib_module_names - {"compiled_package", "environment"}
 
 
 def test_help_needs_no_environment_and_names_every_job(tmp_path: Path) -> None:
@@ -76,7 +82,7 @@ def test_help_needs_no_environment_and_names_every_job(tmp_path: Path) -> None:
 
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
 
-    jobs = [*tests.PROGRAMS, *tests.SELECTIONS]
+    jobs = [*tests.PROGRAMS, *tests.SELECTIONS, "compiled"]
     assert [] == [job for job in jobs if f"\n  {job} " not in done.stdout]
 
 
@@ -130,13 +136,49 @@ def test_a_moved_checkout_is_set_up_again(
     assert not is_set_up(load(moved / ".ci/environment.py"), "test")
 
 
+@pytest.fixture
+def compiled_package(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The other half of that bootstrap; what it builds is a folder with nothing in it."""
+    shutil.copy(ROOT / ".ci/compiled_package.py", checkout / ".ci")
+    (checkout / "trionet").mkdir()
+    (checkout / "trionet/__init__.py").write_text("first = 1\n", "utf-8")
+    monkeypatch.delitem(sys.modules, "environment", raising=False)
+    monkeypatch.syspath_prepend(str(checkout / ".ci"))
+    monkeypatch.setenv("PYTHONPATH", "mine")
+    monkeypatch.setenv("PYTHONSAFEPATH", "")
+    module = load(checkout / ".ci/compiled_package.py")
+    module.VENV.mkdir()
+    monkeypatch.setattr(module, "_build", lambda home, _: home.mkdir())
+    return module
+
+
+def test_the_compiled_package_is_built_once_for_each_state_of_the_sources(
+    compiled_package: ModuleType, checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = checkout / "trionet/__init__.py"
+    for text in ("first = 1\n", "first = 1\n", "second = 2\n", "first = 1\n"):
+        source.write_text(text, "utf-8")
+        compiled_package.put_in_front()
+
+    assert 2 == len(list(compiled_package.FOLDER.iterdir()))
+    assert 2 == capsys.readouterr().err.count("trionet: compiling (once for each change) ... done")
+
+
+def test_the_compiled_package_is_in_front_of_the_sources(compiled_package: ModuleType) -> None:
+    compiled_package.put_in_front()
+
+    [home] = compiled_package.FOLDER.iterdir()
+    assert f"{home / 'package'}{os.pathsep}mine" == os.environ["PYTHONPATH"]
+    assert "1" == os.environ["PYTHONSAFEPATH"]
+
+
 def test_a_tool_that_fails_says_everything_and_one_that_works_nothing(
     environment: ModuleType,
 ) -> None:
     line = io.StringIO()
     fails = [sys.executable, "-c", "print('first'); print('why'); raise SystemExit(3)"]
 
-    with environment._Progress("setting up", line) as progress:
+    with environment.Progress("setting up", line) as progress:
         progress.run([sys.executable, "-c", "print('never seen')"])
         with pytest.raises(environment.SetupFailed, match=r"status 3\):\nfirst\nwhy"):
             progress.run(fails)

@@ -11,6 +11,8 @@ import attrs
 from rich.console import Console
 from rich.table import Table
 
+import trionet
+
 OURS = "trionet"
 
 
@@ -29,6 +31,11 @@ def machine() -> str:
         f"{os.cpu_count()} cores, {platform.system()} {platform.release()} {platform.machine()}, "
         f"{platform.python_implementation()} {platform.python_version()}"
     )
+
+
+def build() -> str:
+    """What of trionet is measured: what users get who have a C compiler, or who have none."""
+    return "trionet compiled" if trionet.is_compiled() else "trionet in pure Python"
 
 
 @attrs.define
@@ -77,6 +84,7 @@ class Measured:
         return {
             "title": self.title,
             "machine": machine(),
+            "build": build(),
             "cases": [
                 {
                     "case": case,
@@ -100,7 +108,8 @@ class Measured:
         ours = [side for side in self.sides() if side.startswith(OURS)]
         compared = ours if len(self.sides()) > len(ours) else []
         ratio_of = f"ratios of: {self.figures[0].heading}; " if compared else ""
-        table = Table(title=self.title, caption=ratio_of + machine(), title_justify="left")
+        caption = f"{ratio_of}{build()}; {machine()}"
+        table = Table(title=self.title, caption=caption, title_justify="left")
         table.add_column("case", no_wrap=True)
         table.add_column("side", no_wrap=True)
         for heading in (*(f.heading for f in self.figures), *(f"{our} ÷ this" for our in compared)):

@@ -5,9 +5,13 @@ from __future__ import annotations
 from itertools import count
 from pathlib import Path
 
+import pytest
+
 from support.interruption import call_interrupted
 from support.logs import batch, bytes_of, placed
 from trionet.broker.log import FolderDirectory, Log, LogConfig, LogRead, Stop
+
+pytestmark = pytest.mark.interpreted
 
 NOW = 5_000
 ONE = batch()
