@@ -10,6 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from support.ranges import RangedFile
 from support.selecting import Selecting, selecting
+from support.transports import AlteredTransport
 from support.wire import Peer, frame
 from trionet.errors import LocalProtocolError
 from trionet.net.channel import Channel
@@ -17,7 +18,6 @@ from trionet.net.close_reason import CloseReason
 from trionet.net.readiness import READ, WRITE, ReadinessKind
 from trionet.net.selector import EMPTY_POLLS_BEFORE_PARK
 from trionet.net.transmission import FileRange, Send
-from trionet.net.transport import PlaintextTransport
 
 KILOBYTE = 1024
 MEGABYTE = 1024 * 1024
@@ -445,9 +445,7 @@ async def test_one_failing_close_keeps_no_other_channel_open(
 ) -> None:
     """S15: all are closed, and the error is told."""
 
-    class Stubborn(PlaintextTransport):
-        __slots__ = ()
-
+    class Stubborn(AlteredTransport):
         def close(self) -> None:
             super().close()
             raise OSError("no space left for this socket's goodbye")

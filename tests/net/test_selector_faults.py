@@ -13,6 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from support.ranges import RangedFile
 from support.selecting import Selecting, selecting
+from support.transports import AlteredTransport
 from support.wire import frame
 from trionet.errors import LocalProtocolError
 from trionet.net.channel import Channel
@@ -21,7 +22,6 @@ from trionet.net.framing import Frame
 from trionet.net.readiness import READ, ReadinessKind
 from trionet.net.selector import EMPTY_POLLS_BEFORE_PARK, Selector
 from trionet.net.transmission import FileRange, Send
-from trionet.net.transport import PlaintextTransport
 
 MEGABYTE = 1024 * 1024
 
@@ -284,10 +284,8 @@ async def test_file_that_is_cut_during_the_send_ends_the_channel(
         assert CloseReason.SEND_FAILED is await rig.disconnected(channel)
 
 
-class Broken(PlaintextTransport):
+class Broken(AlteredTransport):
     """A transport with a bug."""
-
-    __slots__ = ()
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)

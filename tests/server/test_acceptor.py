@@ -10,11 +10,13 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from support.selecting import CountingReadiness
 from support.serving import answer, echo, listener, serving, undisturbed
 from support.wire import LOOPBACK, Peer, open_sockets, reset
 from trionet.net.close_reason import CloseReason
@@ -335,14 +337,16 @@ async def test_flood_of_connections_is_registered_a_queue_at_a_time(kind: Readin
         await rig.exchange(old, b"old")
         await wait_all_tasks_blocked()
         [processor] = rig.processors
+        selector = processor._selector
+        assert selector is not None
         seen = []
-        poll = processor.poll
 
-        async def counting_poll() -> object:
-            seen.append(processor.connection_count)
-            return await poll()
+        class Watched(CountingReadiness):
+            def poll(self, *arguments: Any, **named: Any) -> list[tuple[int, int]]:
+                seen.append(processor.connection_count)
+                return super().poll(*arguments, **named)
 
-        processor.poll = counting_poll  # type: ignore[method-assign, assignment]
+        selector._readiness = Watched(selector._readiness)
         with ExitStack() as opened:
             for _ in range(count):
                 address = (LOOPBACK, rig.server.endpoints[0].port)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable
+from collections import deque
 from pathlib import Path
 from typing import cast
 
@@ -91,7 +91,7 @@ async def test_each_reason_is_reached_by_its_own_fault(kind: ReadinessKind, tmp_
         await invalid.send(b"\xff\xff\xff\xff")
         requests[0][1].respond(CloseConnection())
         requests[1][1].respond(Send([b"\0\0\0\x0a", FileRange(short_file, 0, 10)]))
-        requests[2][1].respond(cast(Response, "no response at all"))
+        requests[2][1].respond(Send([]))
         await wait_all_tasks_blocked()
 
         expected = [
@@ -248,28 +248,24 @@ async def test_connection_that_the_backend_has_lost_ends_alone(kind: ReadinessKi
         assert 1 == sum(rig.reasons().values())
 
 
-def raising_once(method: Callable[..., object]) -> Callable[..., object]:
-    """The method, but its first call raises."""
-    calls = []
+class FullOnce(deque[Request]):
+    """A queue of requests that fails to take the first."""
 
-    def call(*arguments: object) -> object:
-        calls.append(arguments)
-        if len(calls) == 1:
+    has_failed = False
+
+    def append(self, request: Request, /) -> None:
+        if not self.has_failed:
+            self.has_failed = True
             raise ZeroDivisionError("bug")
-        return method(*arguments)
-
-    return call
+        super().append(request)
 
 
-async def test_first_of_two_receives_cannot_be_handed_over(
-    kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_first_of_two_receives_cannot_be_handed_over(kind: ReadinessKind) -> None:
     """P48: its connection closes, the other is served."""
     async with serving(kind) as rig, undisturbed(rig):
         peers = [await rig.connect() for _ in range(2)]
         await wait_all_tasks_blocked()
-        channel = rig.server.request_channel
-        monkeypatch.setattr(channel, "offer", raising_once(channel.offer))
+        rig.server.request_channel.requests = FullOnce()
         for peer in peers:
             peer.send_now(frame(b"a"))
 
@@ -341,17 +337,35 @@ async def test_poll_that_fails_once_costs_nobody_anything(
 
 
 @pytest.mark.parametrize("response", ["text", 7, answer])
-async def test_what_is_no_answer_closes_the_connection(
+async def test_handler_that_returns_no_answer_closes_the_connection(
+    kind: ReadinessKind, response: object
+) -> None:
+    async def handle(request: Request) -> Response:
+        return cast(Response, response if request.payload == b"a" else answer(b"b"))
+
+    async with serving(kind, handler=handle) as rig:
+        with await rig.connect() as peer, await rig.connect() as other:
+            await peer.send_frames(b"a")
+
+            assert b"" == await peer.receive_to_end()
+            await other.send_frames(b"b")
+            assert b"b" == await other.receive_frame()
+            assert {CloseReason.HANDLER_FAILED: 1} == rig.reasons()
+
+
+@pytest.mark.parametrize("response", ["text", 7, answer])
+async def test_what_is_no_answer_is_refused_and_the_request_still_waits_for_one(
     kind: ReadinessKind, response: object
 ) -> None:
     async with serving(kind) as rig, undisturbed(rig):
         peer, request = await requested(rig)
 
-        request.respond(cast(Response, response))
+        with pytest.raises(TypeError):
+            request.respond(cast(Response, response))
+        request.respond(answer(b"late"))
 
-        assert b"" == await peer.receive_to_end()
-        await wait_all_tasks_blocked()
-        assert {CloseReason.ERROR: 1} == rig.reasons()
+        assert b"late" == await peer.receive_frame()
+        peer.close()
 
 
 async def test_answer_without_a_byte_closes_the_connection(kind: ReadinessKind) -> None:

@@ -15,7 +15,7 @@ from trionet.net.close_reason import CloseReason
 from trionet.net.framing import Frame
 from trionet.net.readiness import Readiness, ReadinessKind, open_readiness
 from trionet.net.selector import PollResult, Selector
-from trionet.net.transport import PlaintextTransport
+from trionet.net.transport import PlaintextTransport, TransportLayer
 
 FRAME_BYTES_MAX = 100 * 1024 * 1024
 
@@ -85,7 +85,7 @@ class Selecting:
         frame_bytes_max: int = FRAME_BYTES_MAX,
         send_buffer_bytes: int | None = None,
         receive_buffer_bytes: int | None = None,
-        transport: Callable[[socket.socket], PlaintextTransport] = PlaintextTransport,
+        transport: Callable[[socket.socket], TransportLayer] = PlaintextTransport,
     ) -> tuple[Channel, Peer]:
         """A registered channel, and its peer; `receive_buffer_bytes` is the peer's."""
         near, far = tcp_pair(receive_buffer_bytes=receive_buffer_bytes)

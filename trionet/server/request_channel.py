@@ -145,11 +145,14 @@ class Request(TimedRequest):
 
         Raises:
             LocalProtocolError: it has been given one already.
+            TypeError: this is none.
         """
         self.answer(response, perf_counter_ns())
 
     def answer(self, response: Response, now_ns: int) -> None:
         """As :meth:`respond`, for who knows what time it is, by ``perf_counter_ns``."""
+        if not isinstance(response, (Send, NoOp, CloseConnection)):
+            raise TypeError(f"{response!r} is not a response")
         if self.response is not None:
             raise LocalProtocolError(f"a request of {self.channel.id} was answered twice")
         self.response = response
