@@ -1,0 +1,204 @@
+"""The metrics of a server that runs, as its connections see it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from support.serving import Serving, answer, serving
+from support.tls import client_context, server_context
+from trionet.metrics.families import Snapshot
+from trionet.metrics.loop import LoopMonitor
+from trionet.metrics.registry import Registry
+from trionet.net.close_reason import CloseReason
+from trionet.net.endpoint import Endpoint, SecurityProtocol
+from trionet.net.readiness import ReadinessKind
+from trionet.server import Request, Response, SocketServer
+from trionet.server.channel_builder import ListenerSecurity
+from trionet.server.server_metrics import UnnamedRequests, server_collectors, server_state
+
+GROUP = "kafka_server_socket_server_metrics_"
+TOTAL_TIME = "kafka_network_requestmetrics_totaltimems"
+MEGABYTE = 1024 * 1024
+
+
+class Measured:
+    """Takes snapshots of a server, one second of the registry's clock after the other."""
+
+    def __init__(self, server: SocketServer, monitor: LoopMonitor) -> None:
+        self.registry = Registry()
+        self._now = 0
+        for collect in server_collectors(server, monitor.statistics, UnnamedRequests(server)):
+            self.registry.register(collect)
+        self.snapshot()
+
+    def snapshot(self) -> Snapshot:
+        self._now += 1
+        return self.registry.snapshot(self._now)
+
+    def sum(self, name: str) -> float:
+        """A selector metric of all processors together."""
+        return sum(sample.value for sample in self.snapshot()[GROUP + name].samples)
+
+
+@asynccontextmanager
+async def measured(kind: ReadinessKind) -> AsyncIterator[tuple[Serving, Measured]]:
+    with LoopMonitor() as monitor:
+        async with serving(kind, socket_send_buffer_bytes=4096) as rig:
+            yield rig, Measured(rig.server, monitor)
+
+
+async def test_bytes_are_counted_as_they_move_and_frames_when_they_are_whole(
+    kind: ReadinessKind,
+) -> None:
+    """S11, and KAFKA-9056."""
+    payload = bytes(20 * 64 * 1024)
+    async with measured(kind) as (rig, metrics):
+        peer = await rig.connect(receive_buffer_bytes=4096)
+        await peer.send(len(payload).to_bytes(4, "big") + payload[:100_000])
+        await wait_all_tasks_blocked(0.01)
+        assert 100_004 == metrics.sum("incoming_byte_total")
+        assert 0 == metrics.sum("response_total")
+
+        await peer.send(payload[100_000:])
+        request = await rig.receive(payload)
+        assert len(payload) + 4 == metrics.sum("incoming_byte_total")
+        assert 1 == metrics.sum("response_total")
+
+        request.respond(answer(payload))
+        await peer.receive(4 + 100_000)
+        assert 100_004 <= metrics.sum("outgoing_byte_total") < len(payload)
+        assert 0 == metrics.sum("request_total")
+
+        await peer.receive(len(payload) - 100_000)
+        await wait_all_tasks_blocked()
+        assert len(payload) + 4 == metrics.sum("outgoing_byte_total")
+        assert 1 == metrics.sum("request_total")
+        assert len(payload) + 4 == metrics.sum("request_size_max")
+
+
+async def test_inbound_connections_are_counted(kind: ReadinessKind) -> None:
+    """S29."""
+    async with measured(kind) as (rig, metrics):
+        peers = [await rig.connect() for _ in range(5)]
+        for peer in peers:
+            await rig.exchange(peer, b"hello")
+        assert (5, 5, 0) == tuple(
+            metrics.sum(f"connection_{name}") for name in ("creation_total", "count", "close_total")
+        )
+
+        for peer in peers[:2]:
+            peer.close()
+        await wait_all_tasks_blocked(0.01)
+        assert (5, 3, 2) == tuple(
+            metrics.sum(f"connection_{name}") for name in ("creation_total", "count", "close_total")
+        )
+        closed = metrics.snapshot()["trionet_connections_closed_total"]
+        assert 2 == closed.of(CloseReason.PEER_CLOSED.name)
+
+
+async def test_a_request_is_timed_from_its_last_byte_to_that_of_its_answer(
+    kind: ReadinessKind,
+) -> None:
+    async with measured(kind) as (rig, metrics):
+        peer = await rig.connect()
+        await rig.exchange(peer, b"hello")
+        await wait_all_tasks_blocked()
+
+        snapshot = metrics.snapshot()
+
+        assert 1 == snapshot[TOTAL_TIME].of("")
+        sums = {
+            name: sample.value
+            for name, family in snapshot.items()
+            if name.endswith("timems")
+            for sample in family.samples
+            if sample.suffix == "_sum"
+        }
+        total = sums.pop(TOTAL_TIME)
+        assert 0 < total == pytest.approx(sum(sums.values()))
+
+
+async def test_a_request_whose_answer_is_dropped_is_timed_all_the_same(
+    kind: ReadinessKind,
+) -> None:
+    """P32, X11: the connection went before the answer was there."""
+    async with measured(kind) as (rig, metrics):
+        peer = await rig.connect()
+        await peer.send_frames(b"?")
+        request = await rig.receive(b"?")
+        peer.close()
+        await wait_all_tasks_blocked(0.01)
+
+        request.respond(answer(b"!"))
+        await wait_all_tasks_blocked(0.01)
+
+        assert 1 == metrics.snapshot()[TOTAL_TIME].of("")
+
+
+async def test_after_the_stop_requests_are_still_told_and_nobody_is_idle(
+    kind: ReadinessKind,
+) -> None:
+    """P33, P34."""
+    async with measured(kind) as (rig, metrics):
+        peer = await rig.connect()
+        await rig.exchange(peer, b"hello")
+        await rig.server.stop()
+
+        snapshot = metrics.snapshot()
+
+    assert 0 == snapshot["trionet_metrics_collector_errors_total"].of()
+    assert 1 == snapshot[TOTAL_TIME].of("")
+    assert 0 == snapshot["kafka_network_socketserver_networkprocessoravgidle_percent"].of()
+    assert () == snapshot["kafka_network_processor_idle_percent"].samples
+    assert 0 == snapshot["kafka_network_requestchannel_requestqueuesize"].of()
+
+
+async def test_bytes_over_tls_are_those_of_the_frames() -> None:
+    """T11: a request of 1 MB, and the size before it; and the cipher that protects it."""
+    endpoint = Endpoint("TLS", SecurityProtocol.SSL, "127.0.0.1", 0)
+    context = server_context()
+    security = {"TLS": ListenerSecurity(tls_context=lambda: context)}
+    payload = bytes(MEGABYTE)
+
+    async def acknowledge(request: Request) -> Response:
+        return answer(b"ok")
+
+    server = SocketServer(acknowledge, [endpoint], security=security)
+    with LoopMonitor() as monitor:
+        async with trio.open_nursery() as nursery:
+            bound: list[Endpoint] = await nursery.start(server.run)
+            metrics = Measured(server, monitor)
+            stream = await trio.open_ssl_over_tcp_stream(
+                "127.0.0.1", bound[0].port, ssl_context=client_context()
+            )
+            await stream.send_all(len(payload).to_bytes(4, "big") + payload)
+            assert b"\x00\x00\x00\x02ok" == await stream.receive_some()
+            await wait_all_tasks_blocked(0.01)
+
+            assert MEGABYTE + 4 == metrics.sum("incoming_byte_total")
+            assert 6 == metrics.sum("outgoing_byte_total")
+            assert (1, 1) == (metrics.sum("response_total"), metrics.sum("request_total"))
+            [sample] = metrics.snapshot()[f"{GROUP}connections_tls_info"].samples
+            assert "TLSv1.3" == sample.labels[1]
+            assert 1 == sample.value
+            await trio.aclose_forcefully(stream)
+            nursery.cancel_scope.cancel()
+
+
+async def test_the_state_of_a_server_in_a_few_words(kind: ReadinessKind) -> None:
+    async with measured(kind) as (rig, _):
+        peer = await rig.connect()
+        await rig.exchange(peer, b"hello")
+        peer.close()
+        await wait_all_tasks_blocked(0.01)
+
+        assert {
+            "listeners": [str(endpoint) for endpoint in rig.server.endpoints],
+            "queues": {"requests": 0, "requests_max": 500, "responses": {"0": 0}},
+            "closed": {"PEER_CLOSED": 1},
+        } == server_state(rig.server)
