@@ -53,10 +53,19 @@ class Serving:
     def processors(self) -> list[Processor]:
         return self.server.processors
 
-    async def connect(self, number: int = 0, *, receive_buffer_bytes: int | None = None) -> Peer:
+    async def connect(
+        self,
+        number: int = 0,
+        *,
+        local_host: str = LOOPBACK,
+        receive_buffer_bytes: int | None = None,
+    ) -> Peer:
         """A new connection to the listener of this number."""
-        port = self.server.endpoints[number].port
-        peer = await Peer.connect(port, receive_buffer_bytes=receive_buffer_bytes)
+        peer = await Peer.connect(
+            self.server.endpoints[number].port,
+            local_host=local_host,
+            receive_buffer_bytes=receive_buffer_bytes,
+        )
         return self._opened.enter_context(peer)
 
     async def receive(self, payload: bytes) -> Request:

@@ -52,12 +52,17 @@ class Peer:
 
     @classmethod
     async def connect(
-        cls, port: int, *, local_port: int = 0, receive_buffer_bytes: int | None = None
+        cls,
+        port: int,
+        *,
+        local_host: str = LOOPBACK,
+        local_port: int = 0,
+        receive_buffer_bytes: int | None = None,
     ) -> Self:
-        """Connect to a port of 127.0.0.1."""
+        """Connect to a port of 127.0.0.1; from another address than that if so wished."""
         sock = socket.socket()
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((LOOPBACK, local_port))
+        sock.bind((local_host, local_port))
         if receive_buffer_bytes is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         peer = cls(sock)

@@ -418,11 +418,16 @@ class Selector:
         self._preparing.check(self._now)
         self._plan_checks()
 
-    def close_least_recently_used(self, reason: CloseReason) -> None:
-        """Close the channel that was used least recently, to make room for others."""
+    def close_least_recently_used(self, reason: CloseReason) -> Channel | None:
+        """Close the channel that was used least recently, to make room for others.
+
+        Returns:
+            The channel, if there was one; the next poll reports it as disconnected.
+        """
         channel = self._idle.least_recently_used()
         if channel is not None:
             self._disconnect(channel, reason)
+        return channel
 
     def _disconnect_for(self, channel: Channel, error: Exception) -> None:
         match error:

@@ -291,8 +291,11 @@ class Processor:
     def close_excess_connection(self) -> None:
         """Make room for another listener's: close the connection that was used least recently."""
         assert self._selector is not None
-        self._selector.close_least_recently_used(CloseReason.EXCESS_CONNECTION)
-        self._selector.wakeup()  # there may be more
+        channel = self._selector.close_least_recently_used(CloseReason.EXCESS_CONNECTION)
+        if channel is not None:
+            # At once, or the other processors would close one each.
+            channel.attachment.guard.release()
+            self._selector.wakeup()  # there may be more
 
     # Parts of the steps.
 
