@@ -91,7 +91,6 @@ def test_a_count_of_the_selector_is_a_total_and_a_rate(name: str, attribute: str
 
 
 def test_connections_are_counted_as_they_come_and_go() -> None:
-    """S28, S29."""
     numbers = Numbers(connections_created=5, connection_count=3)
     numbers.closed.update([CloseReason.PEER_CLOSED, CloseReason.IDLE])
 

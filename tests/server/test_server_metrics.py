@@ -140,6 +140,23 @@ async def test_a_request_whose_answer_is_dropped_is_timed_all_the_same(
         assert 1 == metrics.snapshot()[TOTAL_TIME].of("")
 
 
+@pytest.mark.parametrize("size", [0])
+async def test_a_request_whose_client_leaves_during_the_answer_is_timed_all_the_same(
+    kind: ReadinessKind, size: int
+) -> None:
+    """P29, KAFKA-3489."""
+    async with measured(kind) as (rig, metrics):
+        peer = await rig.connect(receive_buffer_bytes=4096)
+        await peer.send_frames(b"?")
+        (await rig.receive(b"?")).respond(answer(bytes(size)))
+        await wait_all_tasks_blocked(0.01)
+        peer.reset()
+        await wait_all_tasks_blocked(0.01)
+
+        assert 1 == metrics.snapshot()[TOTAL_TIME].of("")
+        assert 0 == metrics.sum("connection_count")
+
+
 async def test_after_the_stop_requests_are_still_told_and_nobody_is_idle(
     kind: ReadinessKind,
 ) -> None:
@@ -159,7 +176,7 @@ async def test_after_the_stop_requests_are_still_told_and_nobody_is_idle(
 
 
 async def test_bytes_over_tls_are_those_of_the_frames() -> None:
-    """T11: a request of 1 MB, and the size before it; and the cipher that protects it."""
+    """T11, S37: a request of 1 MB, and the size before it; and the cipher that protects it."""
     endpoint = Endpoint("TLS", SecurityProtocol.SSL, "127.0.0.1", 0)
     context = server_context()
     security = {"TLS": ListenerSecurity(tls_context=lambda: context)}
@@ -187,6 +204,8 @@ async def test_bytes_over_tls_are_those_of_the_frames() -> None:
             assert "TLSv1.3" == sample.labels[1]
             assert 1 == sample.value
             await trio.aclose_forcefully(stream)
+            await wait_all_tasks_blocked(0.01)
+            assert () == metrics.snapshot()[f"{GROUP}connections_tls_info"].samples
             nursery.cancel_scope.cancel()
 
 
