@@ -389,6 +389,8 @@ class Processor:
 
     def start_throttling(self, request: Request) -> None:
         """Keep a request's channel muted beyond its answer (see Request.start_throttling)."""
+        if not request.channel.is_open:
+            return
         connection: Connection = request.channel.attachment
         if connection.request is not request:
             raise LocalProtocolError(f"{request!r} is answered already; nothing to be throttled")

@@ -169,6 +169,8 @@ class Request(TimedRequest):
     def start_throttling(self) -> None:
         """Keep the channel muted beyond the answer, until :meth:`end_throttling` (KIP-219).
 
+        Nothing happens if the connection is closed, which the caller cannot know.
+
         Raises:
             LocalProtocolError: the answer was sent already, or the channel is throttled.
         """
