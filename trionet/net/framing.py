@@ -145,7 +145,7 @@ class FrameDecoder:
             start = position + SIZE_BYTES
             end = start + size
             if size < 0 or size > self.frame_bytes_max:
-                self.error = _invalid_size(size, self.frame_bytes_max)
+                self.error = invalid_size(size, self.frame_bytes_max)
             elif end <= available:
                 self.frames.append(data[start:end])
                 position = end
@@ -183,7 +183,8 @@ class FrameDecoder:
             self.is_inside_frame = False
 
 
-def _invalid_size(size: int, frame_bytes_max: int) -> InvalidReceiveError:
+def invalid_size(size: int, frame_bytes_max: int) -> InvalidReceiveError:
+    """Why a size is not accepted."""
     if size < 0:
         return InvalidReceiveError(f"frame size {size} is negative")
     return InvalidReceiveError(
