@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import attrs
 
-from ..errors import AuthenticationError
+from ..errors import AuthenticationError, ConfigError
 from ..net.authenticator import Authenticator
 from ..net.certificate import distinguished_name
 from ..net.channel import Channel
-from ..net.endpoint import Endpoint
+from ..net.endpoint import Endpoint, SecurityProtocol
 from ..net.memory_pool import MemoryPool
 from ..net.principal import Identity, PrincipalBuilder, PrincipalMapping
 from ..net.tls import TlsTransport
@@ -36,6 +36,28 @@ class ListenerSecurity:
     tls_context: Callable[[], ssl.SSLContext] | None = None
     authenticator: NewAuthenticator | None = None
     principal_builder: PrincipalBuilder = attrs.field(factory=PrincipalMapping)
+
+    @property
+    def security_protocol(self) -> SecurityProtocol:
+        """What this is called in Kafka's terms."""
+        if self.tls_context is None:
+            has_sasl = self.authenticator is not None
+            return SecurityProtocol.SASL_PLAINTEXT if has_sasl else SecurityProtocol.PLAINTEXT
+        return SecurityProtocol.SSL if self.authenticator is None else SecurityProtocol.SASL_SSL
+
+    def check(self, endpoint: Endpoint) -> None:
+        """Refuse a listener that would not do what its protocol promises.
+
+        Raises:
+            ConfigError: it would have no TLS or no authentication where clients expect some, or
+                some that they do not expect.
+        """
+        if self.security_protocol is not endpoint.security_protocol:
+            raise ConfigError(
+                f"the listener {endpoint} is to speak {endpoint.security_protocol}, but what it was"
+                f" given as its security makes it {self.security_protocol}; SSL takes a"
+                " tls_context, SASL an authenticator"
+            )
 
 
 PLAINTEXT = ListenerSecurity()

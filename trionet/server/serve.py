@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 import trio
 
 from .._util import raise_single_error
-from ..net.endpoint import Endpoint
+from ..net.endpoint import Endpoint, SecurityProtocol
+from ..net.framing import Frame
 from ..net.transmission import Send
 from .channel_builder import ListenerSecurity
 from .dialect import SIZE_PREFIXED, Dialect
@@ -15,7 +16,7 @@ from .request_channel import NO_OP, CloseConnection, Request, Response
 from .server_config import ServerConfig
 from .socket_server import ServerStatistics, SocketServer
 
-Answer = bytes | Send | CloseConnection | None
+Answer = Frame | Send | CloseConnection | None
 """What a handler answers: a payload, a Send of one whole frame, nothing, or the end."""
 
 ServeHandler = Callable[[Request], Awaitable[Answer]]
@@ -68,18 +69,21 @@ async def serve(
     that a peer which sends faster than it is answered waits in TCP.
 
     Args:
-        handler: answers one request: with the payload of the answer, a :class:`Send` of one whole
-            frame (files included), ``None`` for a request that has no answer, or a
-            :class:`CloseConnection`. An exception closes that connection, with the reason
-            HANDLER_FAILED, and is logged. Held up, it holds up one of ``config.num_io_threads``.
+        handler: answers one request: with the payload of the answer (bytes or bytearray), a
+            :class:`Send` of one whole frame (files included), ``None`` for a request that has no
+            answer, or a :class:`CloseConnection`. An exception closes that connection, with the
+            reason HANDLER_FAILED, and is logged. Held up, it holds up one of
+            ``config.num_io_threads``.
         endpoints: where to listen, such as ``"PLAINTEXT://127.0.0.1:0"``; port 0 takes a free one.
+            A listener is named by its protocol, or has a name of its own in ``security``.
         dialect: the framing; by default Kafka's, a 32-bit size before each frame.
         config: limits and sizes.
         security: by listener name, TLS and authentication.
         task_status: reports a :class:`Served` when connections are accepted.
 
     Raises:
-        ConfigError: an endpoint or a limit is not allowed.
+        ConfigError: an endpoint or a limit is not allowed, or a listener has not the security that
+            its protocol stands for.
         OSError: an endpoint cannot be bound.
 
     Cancellation closes every connection at once and leaves no socket; :meth:`Served.stop` lets the
@@ -90,16 +94,23 @@ async def serve(
         result = await handler(request)
         if result is None:
             return NO_OP
-        if isinstance(result, bytes):
+        if isinstance(result, (bytes, bytearray)):
             return Send(dialect.frame(result))
         if isinstance(result, (Send, CloseConnection)):
             return result
         raise TypeError(
-            f"the handler answered {result!r}; allowed: bytes, Send, CloseConnection or None"
+            f"the handler answered with {type(result).__name__}; allowed: bytes, bytearray, Send,"
+            " CloseConnection or None"
         )
 
-    bound = [Endpoint.parse(each) if isinstance(each, str) else each for each in endpoints]
-    server = SocketServer(answer, bound, config, security, dialect)
+    secured = {name.upper(): each for name, each in (security or {}).items()}
+    protocols = {name: each.security_protocol for name, each in secured.items()}
+    # The names of protocols stand for them, whatever is given as their security.
+    protocols |= {protocol.value: protocol for protocol in SecurityProtocol}
+    parsed = [
+        Endpoint.parse(each, protocols) if isinstance(each, str) else each for each in endpoints
+    ]
+    server = SocketServer(answer, parsed, config, secured, dialect)
     with raise_single_error():
         async with trio.open_nursery() as nursery:
             await nursery.start(server.run, name="socket-server")

@@ -77,7 +77,8 @@ class SocketServer:
         dialect: how frames are marked on the wire.
 
     Raises:
-        ConfigError: two listeners have the same name, or a limit is not allowed.
+        ConfigError: two listeners have the same name, one has not the security that its protocol
+            stands for, security is given for none of them, or a limit is not allowed.
 
     Attributes:
         endpoints: where it listens, with the bound ports once it runs.
@@ -100,6 +101,11 @@ class SocketServer:
         names = [endpoint.listener_name for endpoint in endpoints]
         if len(set(names)) < len(names):
             raise ConfigError(f"listeners {', '.join(names)}: each needs a name of its own")
+        self._security = dict(security or {})
+        for name in self._security.keys() - names:
+            raise ConfigError(f"security is given for {name}, which is none of the listeners")
+        for endpoint in endpoints:
+            self._security.get(endpoint.listener_name, PLAINTEXT).check(endpoint)
         self.request_channel = RequestChannel(config.queued_max_requests)
         self.closed_connections = ClosedConnections()
         self.times = RequestTimes("")
@@ -115,7 +121,6 @@ class SocketServer:
         )
         self._handler = handler
         self._dialect = dialect
-        self._security = dict(security or {})
         self._log = _PrefixedLog(logger, {"prefix": f"[SocketServer broker {config.node_id}]"})
         self._shared = Shared(
             request_channel=self.request_channel,
@@ -251,11 +256,13 @@ class SocketServer:
             The endpoint with the bound port.
 
         Raises:
+            ConfigError: ``security`` is not what the endpoint's protocol stands for.
             LocalProtocolError: there is a listener of that name, or the server does not run.
             OSError: it cannot be bound.
         """
         if self._nursery is None:
             raise LocalProtocolError("the server does not run")
+        security.check(endpoint)
         if endpoint.listener_name in self._listeners:
             raise LocalProtocolError(f"there is a listener {endpoint.listener_name} already")
         sock = self._bind_one(endpoint)

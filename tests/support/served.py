@@ -1,0 +1,111 @@
+"""A running `trionet.serve()`, for tests of what its handlers are promised."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from functools import partial
+
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+import trionet
+from support.tls import certificate, client_context
+from support.wire import LOOPBACK, Peer, open_sockets
+from trionet.net.close_reason import CloseReason
+from trionet.net.endpoint import Endpoint
+from trionet.net.readiness import ReadinessKind
+from trionet.server import SIZE_PREFIXED, Dialect, ListenerSecurity, Served, ServerConfig
+from trionet.server.closed_connections import ClosedConnection
+from trionet.server.serve import ServeHandler
+
+ANYWHERE = "PLAINTEXT://127.0.0.1:0"
+
+
+class Rig:
+    """The server of a test, and what the test does with it.
+
+    Attributes:
+        served: what `serve` reported.
+        returned: set when `serve` has returned.
+    """
+
+    def __init__(self, opened: ExitStack) -> None:
+        self.served: Served
+        self.returned = trio.Event()
+        self._opened = opened
+
+    async def connect(self, number: int = 0) -> Peer:
+        """A new connection to the listener of this number."""
+        return self._opened.enter_context(await Peer.connect(self.served[number].port))
+
+    def reasons(self) -> Mapping[CloseReason, int]:
+        return self.served.statistics().closed
+
+    async def last_closed(self) -> ClosedConnection:
+        """The connection that ended last, when the server has nothing more to do."""
+        await wait_all_tasks_blocked()
+        [(_, connection)] = self.served.server.closed_connections.page(1)
+        return connection
+
+
+@asynccontextmanager
+async def serving_with(
+    handler: ServeHandler,
+    kind: ReadinessKind,
+    *,
+    endpoints: Sequence[str | Endpoint] = (ANYWHERE,),
+    dialect: Dialect = SIZE_PREFIXED,
+    security: Mapping[str, ListenerSecurity] | None = None,
+    num_network_threads: int = 1,
+    num_io_threads: int = 2,
+    queued_max_request_bytes: int = -1,
+    socket_request_max_bytes: int = 100 * 1024 * 1024,
+) -> AsyncIterator[Rig]:
+    """`serve` in a task that is cancelled when the block ends; no socket may be left open then.
+
+    Args:
+        kind: its readiness backend.
+        num_network_threads: as the others behind it, a setting of the server.
+    """
+    before = open_sockets()
+    config = ServerConfig(
+        num_network_threads=num_network_threads,
+        num_io_threads=num_io_threads,
+        queued_max_request_bytes=queued_max_request_bytes,
+        socket_request_max_bytes=socket_request_max_bytes,
+        readiness=kind,
+    )
+    serve = partial(
+        trionet.serve, handler, endpoints, dialect=dialect, config=config, security=security
+    )
+    with trio.fail_after(10), ExitStack() as opened:
+        rig = Rig(opened)
+
+        async def run(*, task_status: trio.TaskStatus[Served]) -> None:
+            await serve(task_status=task_status)
+            rig.returned.set()
+
+        async with trio.open_nursery() as nursery:
+            rig.served = await nursery.start(run)
+            yield rig
+            nursery.cancel_scope.cancel()
+    assert before == open_sockets()
+
+
+@asynccontextmanager
+async def tls_stream(
+    port: int, *, show: str | None = None
+) -> AsyncIterator[trio.SSLStream[trio.SocketStream]]:
+    """A connection under TLS, made by trio.
+
+    Args:
+        show: the common name of the certificate that the client shows, if it shows one.
+    """
+    context = client_context(leaf=certificate(common_name=show) if show else None)
+    tcp = await trio.open_tcp_stream(LOOPBACK, port)
+    stream = trio.SSLStream(tcp, context, server_hostname=LOOPBACK, https_compatible=True)
+    try:
+        yield stream
+    finally:
+        await trio.aclose_forcefully(stream)
