@@ -1,7 +1,8 @@
-"""What a Selector does for healthy connections, over both readiness backends."""
+"""What a Selector does for healthy connections, over both readiness backends and under TLS."""
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from support.ranges import RangedFile
-from support.selecting import Selecting, selecting
+from support.selecting import Link, Selecting, selecting
 from support.transports import AlteredTransport
 from support.wire import Peer, frame
 from trionet.errors import LocalProtocolError
@@ -40,9 +41,9 @@ async def echo(rig: Selecting, count: int) -> None:
 
 
 async def test_many_requests_on_several_connections_are_answered_in_order(
-    kind: ReadinessKind,
+    link: Link,
 ) -> None:
-    """S7: 5 connections, 500 requests each."""
+    """S7, S36: 5 connections, 500 requests each; under TLS they have one cipher."""
     received: list[list[bytes]] = [[] for _ in range(5)]
     expected = [[b"%d:%d" % (peer, n) for n in range(500)] for peer in range(5)]
 
@@ -51,17 +52,20 @@ async def test_many_requests_on_several_connections_are_answered_in_order(
             await peer.send_frames(payload)
             received[number].append(await peer.receive_frame())
 
-    async with selecting(kind) as rig, trio.open_nursery() as nursery:
+    async with selecting(link) as rig, trio.open_nursery() as nursery:
         for number in range(5):
             _, peer = rig.connect()
             nursery.start_soon(talk, number, peer)
         await echo(rig, 2500)
+        ciphers = Counter(each.tls and each.tls.cipher for each in rig.selector.channels)
 
     assert expected == received
+    assert [5] == list(ciphers.values())
+    assert (None in ciphers) is ("TLS" not in link)
 
 
-async def test_pipelined_requests_are_answered_in_order(kind: ReadinessKind) -> None:
-    async with selecting(kind) as rig, trio.open_nursery() as nursery:
+async def test_pipelined_requests_are_answered_in_order(link: Link) -> None:
+    async with selecting(link) as rig, trio.open_nursery() as nursery:
         _, peer = rig.connect()
         payloads = [b"%d" % n for n in range(2000)]
         nursery.start_soon(peer.send_frames, *payloads)
@@ -71,11 +75,11 @@ async def test_pipelined_requests_are_answered_in_order(kind: ReadinessKind) -> 
 
 
 async def test_message_ten_times_the_socket_buffer_goes_and_comes_back(
-    kind: ReadinessKind,
+    link: Link,
 ) -> None:
     """S8."""
     payload = bytes(range(256)) * (40 * KILOBYTE // 256)
-    async with selecting(kind) as rig, trio.open_nursery() as nursery:
+    async with selecting(link) as rig, trio.open_nursery() as nursery:
         _, peer = rig.connect(send_buffer_bytes=4 * KILOBYTE, receive_buffer_bytes=4 * KILOBYTE)
         nursery.start_soon(peer.send_frames, payload)
         nursery.start_soon(echo, rig, 1)
@@ -83,9 +87,9 @@ async def test_message_ten_times_the_socket_buffer_goes_and_comes_back(
         assert payload == await peer.receive_frame()
 
 
-async def test_large_messages_in_sequence_keep_their_order(kind: ReadinessKind) -> None:
+async def test_large_messages_in_sequence_keep_their_order(link: Link) -> None:
     """S9: 50 messages of 512 KB."""
-    async with selecting(kind) as rig, trio.open_nursery() as nursery:
+    async with selecting(link) as rig, trio.open_nursery() as nursery:
         _, peer = rig.connect()
         nursery.start_soon(echo, rig, 50)
         for number in range(50):
@@ -95,9 +99,9 @@ async def test_large_messages_in_sequence_keep_their_order(kind: ReadinessKind) 
             assert payload == await peer.receive_frame()
 
 
-async def test_empty_payload_goes_and_comes_back(kind: ReadinessKind) -> None:
+async def test_empty_payload_goes_and_comes_back(link: Link) -> None:
     """S10."""
-    async with selecting(kind) as rig, trio.open_nursery() as nursery:
+    async with selecting(link) as rig, trio.open_nursery() as nursery:
         _, peer = rig.connect()
         nursery.start_soon(echo, rig, 2)
         await peer.send_frames(b"", b"")
@@ -106,10 +110,10 @@ async def test_empty_payload_goes_and_comes_back(kind: ReadinessKind) -> None:
         assert b"" == await peer.receive_frame()
 
 
-async def test_totals_follow_partial_progress(kind: ReadinessKind) -> None:
+async def test_totals_follow_partial_progress(link: Link) -> None:
     """S11: bytes count as they move, the Send and the Receive when they are whole."""
     size = 20 * MEGABYTE
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         channel, peer = rig.connect()
         sent = rig.selector.send(channel, Send([frame(bytes(size))]))
         assert not sent
@@ -130,8 +134,8 @@ async def test_totals_follow_partial_progress(kind: ReadinessKind) -> None:
         assert len(seen) > 3
 
 
-async def test_totals_keep_what_closed_channels_moved(kind: ReadinessKind) -> None:
-    async with selecting(kind) as rig:
+async def test_totals_keep_what_closed_channels_moved(link: Link) -> None:
+    async with selecting(link) as rig:
         channel, peer = rig.connect()
         await peer.send_frames(b"abc")
         await rig.receive(channel)
@@ -142,13 +146,11 @@ async def test_totals_keep_what_closed_channels_moved(kind: ReadinessKind) -> No
         assert (7, 9) == (rig.selector.bytes_received, rig.selector.bytes_sent)
 
 
-async def test_chunks_and_file_ranges_arrive_as_one_frame(
-    kind: ReadinessKind, tmp_path: Path
-) -> None:
+async def test_chunks_and_file_ranges_arrive_as_one_frame(link: Link, tmp_path: Path) -> None:
     content = bytes(range(256)) * KILOBYTE
     file = RangedFile.holding(tmp_path, content)
     payload = b"head" + content[1:200_001] + b"between" + content[-5:]
-    async with selecting(kind) as rig, trio.open_nursery() as nursery:
+    async with selecting(link) as rig, trio.open_nursery() as nursery:
         channel, peer = rig.connect(send_buffer_bytes=4 * KILOBYTE)
         size = len(payload).to_bytes(4, "big")
         received: list[bytes] = []
@@ -175,8 +177,8 @@ async def test_chunks_and_file_ranges_arrive_as_one_frame(
     assert [payload] == received
 
 
-async def test_send_that_is_complete_at_once_is_not_reported_again(kind: ReadinessKind) -> None:
-    async with selecting(kind) as rig:
+async def test_send_that_is_complete_at_once_is_not_reported_again(link: Link) -> None:
+    async with selecting(link) as rig:
         channel, peer = rig.connect()
 
         assert rig.selector.send(channel, Send([frame(b"a")]))
@@ -186,9 +188,9 @@ async def test_send_that_is_complete_at_once_is_not_reported_again(kind: Readine
         assert [] == result.completed_sends
 
 
-async def test_write_interest_exists_only_while_a_send_is_pending(kind: ReadinessKind) -> None:
+async def test_write_interest_exists_only_while_a_send_is_pending(link: Link) -> None:
     """X5."""
-    async with selecting(kind) as rig, trio.open_nursery() as nursery:
+    async with selecting(link) as rig, trio.open_nursery() as nursery:
         channel, peer = rig.connect()
         assert READ == channel.interest
         assert rig.selector.send(channel, Send([frame(b"small")]))
@@ -203,9 +205,9 @@ async def test_write_interest_exists_only_while_a_send_is_pending(kind: Readines
         assert [WRITE | READ, READ] == [bits for _, bits in rig.readiness.modifications]
 
 
-async def test_results_of_a_poll_belong_to_the_caller(kind: ReadinessKind) -> None:
+async def test_results_of_a_poll_belong_to_the_caller(link: Link) -> None:
     """S12: clearing them in the middle of a cycle does not disturb the next poll."""
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         channel, peer = rig.connect()
         other, other_peer = rig.connect()
         await peer.send_frames(b"1", b"2")
@@ -219,9 +221,9 @@ async def test_results_of_a_poll_belong_to_the_caller(kind: ReadinessKind) -> No
         assert b"3" == await rig.receive(other)
 
 
-async def test_id_in_use_cannot_be_registered_again(kind: ReadinessKind) -> None:
+async def test_id_in_use_cannot_be_registered_again(link: Link) -> None:
     """P15: the channel that has the id is not touched."""
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         channel, peer = rig.connect(id="same")
 
         with pytest.raises(LocalProtocolError, match="same"):
@@ -232,9 +234,9 @@ async def test_id_in_use_cannot_be_registered_again(kind: ReadinessKind) -> None
         assert [channel] == list(rig.selector.channels)
 
 
-async def test_id_works_again_after_its_channel_has_gone(kind: ReadinessKind) -> None:
+async def test_id_works_again_after_its_channel_has_gone(link: Link) -> None:
     """S1: nothing of the old connection is left."""
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         old, old_peer = rig.connect(id="same")
         old_peer.close()
         assert CloseReason.PEER_CLOSED is await rig.disconnected(old)
@@ -263,9 +265,9 @@ async def test_socket_that_cannot_be_watched_is_not_kept() -> None:
         assert rig.selector.channel("twin") is None
 
 
-async def test_closed_channel_cannot_send(kind: ReadinessKind) -> None:
+async def test_closed_channel_cannot_send(link: Link) -> None:
     """S4: what is not connected cannot be sent to."""
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         channel, _ = rig.connect()
         rig.selector.close(channel)
 
@@ -273,9 +275,9 @@ async def test_closed_channel_cannot_send(kind: ReadinessKind) -> None:
             rig.selector.send(channel, Send([frame(b"a")]))
 
 
-async def test_poll_without_work_parks_until_there_is_some(kind: ReadinessKind) -> None:
+async def test_poll_without_work_parks_until_there_is_some(link: Link) -> None:
     """An empty poll is repeated a few times, then the loop waits in one place."""
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         channel, peer = rig.connect()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(rig.receive, channel)
@@ -286,8 +288,8 @@ async def test_poll_without_work_parks_until_there_is_some(kind: ReadinessKind) 
             await peer.send_frames(b"a")
 
 
-async def test_wakeup_ends_the_poll_under_way(kind: ReadinessKind) -> None:
-    async with selecting(kind) as rig:
+async def test_wakeup_ends_the_poll_under_way(link: Link) -> None:
+    async with selecting(link) as rig:
         rig.connect()
         for _ in range(EMPTY_POLLS_BEFORE_PARK):
             await rig.selector.poll()
@@ -299,9 +301,9 @@ async def test_wakeup_ends_the_poll_under_way(kind: ReadinessKind) -> None:
             rig.selector.wakeup()
 
 
-async def test_wakeup_between_polls_keeps_the_next_one_from_waiting(kind: ReadinessKind) -> None:
+async def test_wakeup_between_polls_keeps_the_next_one_from_waiting(link: Link) -> None:
     """A wake-up is never lost, whenever it comes: also in the poll's own checkpoint."""
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         rig.connect()
         for _ in range(EMPTY_POLLS_BEFORE_PARK):
             await rig.selector.poll()
@@ -324,9 +326,9 @@ async def in_the_next_pass(call: object) -> None:
 
 
 async def test_channel_that_ends_between_polls_keeps_the_next_one_from_waiting(
-    kind: ReadinessKind,
+    link: Link,
 ) -> None:
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         channel, _ = rig.connect()
         for _ in range(EMPTY_POLLS_BEFORE_PARK):
             await rig.selector.poll()
@@ -338,9 +340,9 @@ async def test_channel_that_ends_between_polls_keeps_the_next_one_from_waiting(
         assert 0 == rig.readiness.parks
 
 
-async def test_cancelled_poll_loses_nothing(kind: ReadinessKind) -> None:
+async def test_cancelled_poll_loses_nothing(link: Link) -> None:
     """Neither what was staged, nor what was not yet told, nor what arrives later."""
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         channel, peer = rig.connect()
         gone, _ = rig.connect()
         await peer.send_frames(b"1", b"2")
@@ -358,11 +360,9 @@ async def test_cancelled_poll_loses_nothing(kind: ReadinessKind) -> None:
 
 
 @pytest.mark.parametrize("passes", range(5))
-async def test_poll_cancelled_while_data_arrives_loses_nothing(
-    kind: ReadinessKind, passes: int
-) -> None:
+async def test_poll_cancelled_while_data_arrives_loses_nothing(link: Link, passes: int) -> None:
     """Whichever of the two comes first: the frame is in this poll's result, or in a later one's."""
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         channel, peer = rig.connect()
         payloads: list[bytes] = []
 
@@ -383,10 +383,10 @@ async def test_poll_cancelled_while_data_arrives_loses_nothing(
 
 
 async def test_channels_closed_while_receives_are_walked_do_not_disturb_the_others(
-    kind: ReadinessKind,
+    link: Link,
 ) -> None:
     """S34: 4 completed receives in one poll, 2 channels closed on the way."""
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         pairs = [rig.connect() for _ in range(4)]
         for _, peer in pairs:
             await peer.send_frames(b"a")
@@ -403,9 +403,9 @@ async def test_channels_closed_while_receives_are_walked_do_not_disturb_the_othe
         assert await rig.is_quiet()
 
 
-async def test_deliberate_close_is_not_reported_and_others_are_once(kind: ReadinessKind) -> None:
+async def test_deliberate_close_is_not_reported_and_others_are_once(link: Link) -> None:
     """X9."""
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         closed, closed_peer = rig.connect()
         dropped, _ = rig.connect()
         alive, peer = rig.connect()
@@ -425,9 +425,9 @@ async def test_deliberate_close_is_not_reported_and_others_are_once(kind: Readin
 
 
 async def test_close_all_tells_what_it_closed_and_what_no_poll_has_told(
-    kind: ReadinessKind,
+    link: Link,
 ) -> None:
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         untold, _ = rig.connect()
         channel, peer = rig.connect()
         rig.selector.disconnect(untold, CloseReason.IDLE)

@@ -12,7 +12,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from support.ranges import RangedFile
-from support.selecting import Selecting, selecting
+from support.selecting import Link, Selecting, selecting
 from support.transports import AlteredTransport
 from support.wire import frame
 from trionet.errors import LocalProtocolError
@@ -27,9 +27,9 @@ MEGABYTE = 1024 * 1024
 
 
 @asynccontextmanager
-async def undisturbed(kind: ReadinessKind) -> AsyncIterator[Selecting]:
+async def undisturbed(link: Link) -> AsyncIterator[Selecting]:
     """A selector with one healthy connection, which must work at the end (P60)."""
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         healthy, peer = rig.connect(id="healthy")
         yield rig
         await peer.send_frames(b"still there?")
@@ -42,11 +42,9 @@ async def undisturbed(kind: ReadinessKind) -> AsyncIterator[Selecting]:
 @pytest.mark.parametrize(
     "size", [b"\xff\xff\xff\xff", b"\x80\0\0\0", b"\0\0\0\x0b", b"\x7f\xff\xff\xff", b"GET "]
 )
-async def test_impossible_size_closes_before_any_byte_of_the_body(
-    kind: ReadinessKind, size: bytes
-) -> None:
+async def test_impossible_size_closes_before_any_byte_of_the_body(link: Link, size: bytes) -> None:
     """X2, X3, P8: negative or above the limit of 10; "GET " is 1.2 GB."""
-    async with undisturbed(kind) as rig:
+    async with undisturbed(link) as rig:
         channel, peer = rig.connect(frame_bytes_max=10)
         await peer.send(size)
 
@@ -55,9 +53,9 @@ async def test_impossible_size_closes_before_any_byte_of_the_body(
         assert "frame size" in channel.close_detail
 
 
-async def test_frame_of_the_largest_size_is_welcome(kind: ReadinessKind) -> None:
+async def test_frame_of_the_largest_size_is_welcome(link: Link) -> None:
     """X3."""
-    async with undisturbed(kind) as rig:
+    async with undisturbed(link) as rig:
         channel, peer = rig.connect(frame_bytes_max=10)
         await peer.send_frames(b"0123456789")
 
@@ -75,10 +73,10 @@ async def test_frame_of_the_largest_size_is_welcome(kind: ReadinessKind) -> None
     ],
 )
 async def test_end_of_the_stream_tells_whether_a_frame_was_cut(
-    kind: ReadinessKind, cut: int, reason: CloseReason
+    link: Link, cut: int, reason: CloseReason
 ) -> None:
     """X4, S25: nothing is delivered."""
-    async with undisturbed(kind) as rig:
+    async with undisturbed(link) as rig:
         channel, peer = rig.connect()
         await peer.send(frame(b"abc")[:cut])
         peer.close()
@@ -86,17 +84,17 @@ async def test_end_of_the_stream_tells_whether_a_frame_was_cut(
         assert reason is await rig.disconnected(channel)
 
 
-async def test_reset_by_the_peer(kind: ReadinessKind) -> None:
-    async with undisturbed(kind) as rig:
+async def test_reset_by_the_peer(link: Link) -> None:
+    async with undisturbed(link) as rig:
         channel, peer = rig.connect()
         peer.reset()
 
         assert CloseReason.PEER_RESET is await rig.disconnected(channel)
 
 
-async def test_frames_that_were_read_before_a_reset_are_delivered(kind: ReadinessKind) -> None:
+async def test_frames_that_were_read_before_a_reset_are_delivered(link: Link) -> None:
     """P31: as long as nothing is sent to the peer."""
-    async with undisturbed(kind) as rig:
+    async with undisturbed(link) as rig:
         channel, peer = rig.connect()
         await peer.send_frames(b"1", b"2", b"3")
         assert b"1" == await rig.receive(channel)
@@ -179,9 +177,9 @@ async def test_a_thousand_resets_of_muted_channels_cost_a_few_polls_each() -> No
         assert {CloseReason.PEER_RESET} == {channel.close_reason for channel in gone}
 
 
-async def test_answer_to_a_peer_that_is_gone_fails(kind: ReadinessKind) -> None:
+async def test_answer_to_a_peer_that_is_gone_fails(link: Link) -> None:
     """P39: at the latest the second write meets the reset that the first one provoked."""
-    async with undisturbed(kind) as rig:
+    async with undisturbed(link) as rig:
         channel, peer = rig.connect()
         rig.selector.mute(channel)
         peer.close()
@@ -195,9 +193,9 @@ async def test_answer_to_a_peer_that_is_gone_fails(kind: ReadinessKind) -> None:
 
 
 @pytest.mark.parametrize("how", ["close", "reset"])
-async def test_peer_that_goes_in_the_middle_of_a_send(kind: ReadinessKind, how: str) -> None:
+async def test_peer_that_goes_in_the_middle_of_a_send(link: Link, how: str) -> None:
     """P29, P44: the Send is not reported complete, the channel is gone."""
-    async with undisturbed(kind) as rig:
+    async with undisturbed(link) as rig:
         channel, peer = rig.connect()
         rig.selector.mute(channel)
         assert not rig.selector.send(channel, Send([frame(bytes(20 * MEGABYTE))]))
@@ -211,9 +209,9 @@ async def test_peer_that_goes_in_the_middle_of_a_send(kind: ReadinessKind, how: 
         assert CloseReason.SEND_FAILED is channel.close_reason
 
 
-async def test_second_send_raises_and_closes_the_channel(kind: ReadinessKind) -> None:
+async def test_second_send_raises_and_closes_the_channel(link: Link) -> None:
     """S2, S3: the next poll reports it; nothing of the second one reaches the peer."""
-    async with undisturbed(kind) as rig:
+    async with undisturbed(link) as rig:
         channel, peer = rig.connect()
         first = frame(b"1" * 20 * MEGABYTE)
         assert not rig.selector.send(channel, Send([first]))
@@ -228,9 +226,9 @@ async def test_second_send_raises_and_closes_the_channel(kind: ReadinessKind) ->
 
 
 async def test_send_that_was_written_before_raises_and_closes_the_channel(
-    kind: ReadinessKind,
+    link: Link,
 ) -> None:
-    async with undisturbed(kind) as rig:
+    async with undisturbed(link) as rig:
         channel, peer = rig.connect()
         send = Send([frame(b"once")])
         assert rig.selector.send(channel, send)
@@ -243,9 +241,9 @@ async def test_send_that_was_written_before_raises_and_closes_the_channel(
 
 
 async def test_file_that_is_shorter_than_promised_ends_the_channel(
-    kind: ReadinessKind, tmp_path: Path
+    link: Link, tmp_path: Path
 ) -> None:
-    async with undisturbed(kind) as rig:
+    async with undisturbed(link) as rig:
         channel, peer = rig.connect()
         file = RangedFile.holding(tmp_path, b"0123456789")
 
@@ -256,10 +254,8 @@ async def test_file_that_is_shorter_than_promised_ends_the_channel(
         assert b"\0\0\0\x140123456789" == await peer.receive_to_end()
 
 
-async def test_file_that_was_closed_meanwhile_ends_the_channel(
-    kind: ReadinessKind, tmp_path: Path
-) -> None:
-    async with undisturbed(kind) as rig:
+async def test_file_that_was_closed_meanwhile_ends_the_channel(link: Link, tmp_path: Path) -> None:
+    async with undisturbed(link) as rig:
         channel, _ = rig.connect()
         file = RangedFile.holding(tmp_path, b"0123456789")
         file.close()
@@ -270,11 +266,11 @@ async def test_file_that_was_closed_meanwhile_ends_the_channel(
 
 
 async def test_file_that_is_cut_during_the_send_ends_the_channel(
-    kind: ReadinessKind, tmp_path: Path
+    link: Link, tmp_path: Path
 ) -> None:
     path = tmp_path / "segment"
     path.write_bytes(bytes(20 * MEGABYTE))
-    async with undisturbed(kind) as rig, trio.open_nursery() as nursery:
+    async with undisturbed(link) as rig, trio.open_nursery() as nursery:
         channel, peer = rig.connect()
         file = RangedFile(path)
         assert not rig.selector.send(channel, Send([FileRange(file, 0, 20 * MEGABYTE)]))
@@ -297,9 +293,9 @@ class Broken(AlteredTransport):
         self.read = self.read_into = fail  # type: ignore[assignment]
 
 
-async def test_readiness_without_data_is_no_fault(kind: ReadinessKind) -> None:
+async def test_readiness_without_data_is_no_fault(link: Link) -> None:
     """Spurious: somebody else has read it, or the kernel changed its mind."""
-    async with undisturbed(kind) as rig:
+    async with undisturbed(link) as rig:
         channel, peer = rig.connect()
         rig.readiness.spurious = [(channel.fd, READ)]
 
@@ -349,10 +345,10 @@ async def test_owner_hears_of_bugs_in_its_own_way(kind: ReadinessKind) -> None:
 
 
 async def test_channel_that_the_backend_has_lost_ends_with_its_next_send(
-    kind: ReadinessKind,
+    link: Link,
 ) -> None:
     """P38: a cancelled key. It is reported, although it cannot be unregistered any more."""
-    async with undisturbed(kind) as rig:
+    async with undisturbed(link) as rig:
         channel, peer = rig.connect()
         rig.readiness.unregister(channel.fd)
 
@@ -365,9 +361,9 @@ async def test_channel_that_the_backend_has_lost_ends_with_its_next_send(
 
 
 async def test_channel_that_the_backend_refuses_when_data_is_unwanted_ends(
-    kind: ReadinessKind,
+    link: Link,
 ) -> None:
-    async with undisturbed(kind) as rig:
+    async with undisturbed(link) as rig:
         channel, peer = rig.connect()
         other, other_peer = rig.connect()
         rig.selector.mute(channel)
@@ -384,8 +380,8 @@ async def test_channel_that_the_backend_refuses_when_data_is_unwanted_ends(
         rig.selector.close(other)
 
 
-async def test_channel_that_the_backend_refuses_after_a_pause_ends(kind: ReadinessKind) -> None:
-    async with undisturbed(kind) as rig:
+async def test_channel_that_the_backend_refuses_after_a_pause_ends(link: Link) -> None:
+    async with undisturbed(link) as rig:
         channel, peer = rig.connect()
         other, other_peer = rig.connect()
         rig.selector.pause_reading()
@@ -405,9 +401,9 @@ async def test_channel_that_the_backend_refuses_after_a_pause_ends(kind: Readine
         rig.selector.close(other)
 
 
-async def test_failing_poll_loses_nothing(kind: ReadinessKind) -> None:
+async def test_failing_poll_loses_nothing(link: Link) -> None:
     """P51: what was staged, and what was not told yet, comes with the next poll."""
-    async with undisturbed(kind) as rig:
+    async with undisturbed(link) as rig:
         channel, peer = rig.connect()
         gone, _ = rig.connect()
         await peer.send_frames(b"1", b"2")
@@ -424,8 +420,8 @@ async def test_failing_poll_loses_nothing(kind: ReadinessKind) -> None:
         rig.selector.close(channel)
 
 
-async def test_several_channels_may_end_in_one_poll(kind: ReadinessKind) -> None:
-    async with undisturbed(kind) as rig:
+async def test_several_channels_may_end_in_one_poll(link: Link) -> None:
+    async with undisturbed(link) as rig:
         pairs = [rig.connect(frame_bytes_max=10) for _ in range(3)]
         await pairs[0][1].send(b"\xff\xff\xff\xff")
         pairs[1][1].reset()
@@ -444,9 +440,9 @@ async def test_several_channels_may_end_in_one_poll(kind: ReadinessKind) -> None
         ] == [channel.close_reason for channel, _ in pairs]
 
 
-async def test_closed_channel_drops_its_staged_frames(kind: ReadinessKind) -> None:
+async def test_closed_channel_drops_its_staged_frames(link: Link) -> None:
     """KAFKA-6529: a failed Send drops the outstanding frames, and nothing keeps the channel."""
-    async with undisturbed(kind) as rig:
+    async with undisturbed(link) as rig:
         channel, peer = rig.connect()
         await peer.send_frames(b"1", b"2", b"3")
         assert b"1" == await rig.receive(channel)

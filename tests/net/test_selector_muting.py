@@ -6,20 +6,20 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from support.selecting import Selecting, selecting
+from support.selecting import Link, Selecting, selecting
 from support.wire import Peer, frame
 from trionet.net.channel import Channel
 from trionet.net.close_reason import CloseReason
-from trionet.net.readiness import READ, ReadinessKind
+from trionet.net.readiness import READ
 from trionet.net.transmission import Send
 
 MEGABYTE = 1024 * 1024
 
 
 async def test_frames_of_one_read_come_one_per_poll_and_no_poll_waits(
-    kind: ReadinessKind,
+    link: Link,
 ) -> None:
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         channel, peer = rig.connect()
         await peer.send_frames(b"1", b"2", b"3")
         assert b"1" == await rig.receive(channel)
@@ -33,8 +33,8 @@ async def test_frames_of_one_read_come_one_per_poll_and_no_poll_waits(
         assert await rig.is_quiet()
 
 
-async def test_nothing_further_is_read_while_frames_are_staged(kind: ReadinessKind) -> None:
-    async with selecting(kind) as rig:
+async def test_nothing_further_is_read_while_frames_are_staged(link: Link) -> None:
+    async with selecting(link) as rig:
         channel, peer = rig.connect()
         await peer.send_frames(b"1", b"2", b"3")
         assert b"1" == await rig.receive(channel)
@@ -48,8 +48,8 @@ async def test_nothing_further_is_read_while_frames_are_staged(kind: ReadinessKi
         assert b"4" == await rig.receive(channel)
 
 
-async def test_other_channels_are_served_between_staged_frames(kind: ReadinessKind) -> None:
-    async with selecting(kind) as rig:
+async def test_other_channels_are_served_between_staged_frames(link: Link) -> None:
+    async with selecting(link) as rig:
         busy, busy_peer = rig.connect()
         other, peer = rig.connect()
         await busy_peer.send_frames(*[b"staged"] * 100)
@@ -63,9 +63,9 @@ async def test_other_channels_are_served_between_staged_frames(kind: ReadinessKi
         assert 50 < len(busy.staged)
 
 
-async def test_muted_channel_yields_nothing_while_another_works(kind: ReadinessKind) -> None:
+async def test_muted_channel_yields_nothing_while_another_works(link: Link) -> None:
     """S14."""
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         muted, muted_peer = rig.connect()
         other, peer = rig.connect()
         rig.selector.mute(muted)
@@ -80,8 +80,8 @@ async def test_muted_channel_yields_nothing_while_another_works(kind: ReadinessK
         assert b"waits" == await rig.receive(muted)
 
 
-async def test_staged_frames_of_a_muted_channel_wait_for_it(kind: ReadinessKind) -> None:
-    async with selecting(kind) as rig:
+async def test_staged_frames_of_a_muted_channel_wait_for_it(link: Link) -> None:
+    async with selecting(link) as rig:
         channel, peer = rig.connect()
         await peer.send_frames(b"1", b"2")
         assert b"1" == await rig.receive(channel)
@@ -96,10 +96,10 @@ async def test_staged_frames_of_a_muted_channel_wait_for_it(kind: ReadinessKind)
 
 
 async def test_second_request_stays_in_the_socket_until_the_first_is_answered(
-    kind: ReadinessKind,
+    link: Link,
 ) -> None:
     """X6."""
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         channel, peer = rig.connect()
         await peer.send_frames(b"first")
         assert b"first" == await rig.receive(channel)
@@ -117,10 +117,10 @@ async def test_second_request_stays_in_the_socket_until_the_first_is_answered(
 
 
 async def test_poller_is_told_of_a_mute_only_when_data_comes_meanwhile(
-    kind: ReadinessKind,
+    link: Link,
 ) -> None:
     """Muting and unmuting around a quick answer costs no system call."""
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         channel, peer = rig.connect()
         rig.selector.mute(channel)
         rig.selector.unmute(channel)
@@ -136,8 +136,8 @@ async def test_poller_is_told_of_a_mute_only_when_data_comes_meanwhile(
         assert b"a" == await rig.receive(channel)
 
 
-async def test_unmuting_what_is_not_muted_or_not_open_does_nothing(kind: ReadinessKind) -> None:
-    async with selecting(kind) as rig:
+async def test_unmuting_what_is_not_muted_or_not_open_does_nothing(link: Link) -> None:
+    async with selecting(link) as rig:
         channel, peer = rig.connect()
         rig.selector.unmute(channel)
         rig.selector.mute(channel)
@@ -150,8 +150,8 @@ async def test_unmuting_what_is_not_muted_or_not_open_does_nothing(kind: Readine
         assert b"" == await peer.receive_to_end()
 
 
-async def test_send_of_a_muted_channel_goes_on(kind: ReadinessKind) -> None:
-    async with selecting(kind) as rig, trio.open_nursery() as nursery:
+async def test_send_of_a_muted_channel_goes_on(link: Link) -> None:
+    async with selecting(link) as rig, trio.open_nursery() as nursery:
         channel, peer = rig.connect()
         rig.selector.mute(channel)
         await peer.send_frames(b"waits")
@@ -178,10 +178,10 @@ async def drained(rig: Selecting, channel: Channel) -> tuple[list[bytes], CloseR
 
 @pytest.mark.parametrize("count", [0, 1, 5])
 async def test_frames_before_the_end_are_delivered_one_by_one_and_the_end_once(
-    kind: ReadinessKind, count: int
+    link: Link, count: int
 ) -> None:
     """S23, S24: never two in one poll, never the end before the last of them."""
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         channel, peer = rig.connect()
         payloads = [b"%d" % n for n in range(count)]
         await peer.send_frames(*payloads)
@@ -194,10 +194,10 @@ async def test_frames_before_the_end_are_delivered_one_by_one_and_the_end_once(
 @pytest.mark.parametrize("count", [0, 3])
 @pytest.mark.parametrize("size", [10, 100_000])
 async def test_frames_before_one_that_never_ends_are_delivered(
-    kind: ReadinessKind, count: int, size: int
+    link: Link, count: int, size: int
 ) -> None:
     """S25, P43: the part gives no delivery and delays nothing."""
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         channel, peer = rig.connect()
         payloads = [b"%d" % n for n in range(count)]
         await peer.send(b"".join(map(frame, payloads)) + frame(bytes(size))[:-1])
@@ -206,17 +206,17 @@ async def test_frames_before_one_that_never_ends_are_delivered(
         assert (payloads, CloseReason.PEER_CLOSED_IN_FRAME) == await drained(rig, channel)
 
 
-async def test_frames_before_an_impossible_size_are_delivered(kind: ReadinessKind) -> None:
-    async with selecting(kind) as rig:
+async def test_frames_before_an_impossible_size_are_delivered(link: Link) -> None:
+    async with selecting(link) as rig:
         channel, peer = rig.connect()
         await peer.send(frame(b"1") + frame(b"2") + b"\xff\xff\xff\xff")
 
         assert ([b"1", b"2"], CloseReason.INVALID_RECEIVE) == await drained(rig, channel)
 
 
-async def test_peer_that_sends_no_more_still_gets_its_answers(kind: ReadinessKind) -> None:
+async def test_peer_that_sends_no_more_still_gets_its_answers(link: Link) -> None:
     """The end of a muted channel's stream waits like data, and does not make the loop spin."""
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         channel, peer = rig.connect()
         await peer.send_frames(b"last")
         assert b"last" == await rig.receive(channel)
@@ -240,8 +240,8 @@ async def paused_with(rig: Selecting, *payloads: bytes) -> tuple[Channel, Peer]:
     return channel, peer
 
 
-async def test_pause_reads_nothing_and_does_not_spin(kind: ReadinessKind) -> None:
-    async with selecting(kind) as rig:
+async def test_pause_reads_nothing_and_does_not_spin(link: Link) -> None:
+    async with selecting(link) as rig:
         channel, _ = await paused_with(rig, b"1", b"2")
 
         assert await rig.is_quiet()
@@ -252,8 +252,8 @@ async def test_pause_reads_nothing_and_does_not_spin(kind: ReadinessKind) -> Non
         assert b"2" == await rig.receive(channel)
 
 
-async def test_pause_hands_out_no_staged_frame(kind: ReadinessKind) -> None:
-    async with selecting(kind) as rig:
+async def test_pause_hands_out_no_staged_frame(link: Link) -> None:
+    async with selecting(link) as rig:
         channel, peer = rig.connect()
         await peer.send_frames(b"1", b"2")
         assert b"1" == await rig.receive(channel)
@@ -265,9 +265,9 @@ async def test_pause_hands_out_no_staged_frame(kind: ReadinessKind) -> None:
         assert b"2" == await rig.receive(channel)
 
 
-async def test_sends_go_on_during_a_pause(kind: ReadinessKind) -> None:
+async def test_sends_go_on_during_a_pause(link: Link) -> None:
     """Neither side can wait for the other."""
-    async with selecting(kind) as rig, trio.open_nursery() as nursery:
+    async with selecting(link) as rig, trio.open_nursery() as nursery:
         channel, peer = await paused_with(rig, b"waits")
         assert not rig.selector.send(channel, Send([frame(bytes(10 * MEGABYTE))]))
         nursery.start_soon(peer.receive_frame)
@@ -280,9 +280,9 @@ async def test_sends_go_on_during_a_pause(kind: ReadinessKind) -> None:
 
 
 async def test_channel_unmuted_during_a_pause_stays_silent_until_its_end(
-    kind: ReadinessKind,
+    link: Link,
 ) -> None:
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         channel, peer = rig.connect()
         await peer.send_frames(b"1", b"2")
         await rig.receive(channel)
@@ -299,8 +299,8 @@ async def test_channel_unmuted_during_a_pause_stays_silent_until_its_end(
         assert b"3" == await rig.receive(channel)
 
 
-async def test_channel_muted_during_a_pause_stays_muted_after_it(kind: ReadinessKind) -> None:
-    async with selecting(kind) as rig:
+async def test_channel_muted_during_a_pause_stays_muted_after_it(link: Link) -> None:
+    async with selecting(link) as rig:
         channel, _ = await paused_with(rig, b"a")
         assert await rig.is_quiet()
         rig.selector.mute(channel)
@@ -313,10 +313,10 @@ async def test_channel_muted_during_a_pause_stays_muted_after_it(kind: Readiness
 
 
 async def test_channel_closed_during_a_pause_is_not_looked_at_after_it(
-    kind: ReadinessKind,
+    link: Link,
 ) -> None:
     """KAFKA-6185: it is in no collection any more, however long the pause lasts."""
-    async with selecting(kind) as rig:
+    async with selecting(link) as rig:
         channel, _ = await paused_with(rig, b"a")
         other, _ = await paused_with(rig, b"b")
         assert await rig.is_quiet()
@@ -328,8 +328,8 @@ async def test_channel_closed_during_a_pause_is_not_looked_at_after_it(
         assert b"b" == await rig.receive(other)
 
 
-async def test_end_of_a_stream_waits_for_the_end_of_the_pause(kind: ReadinessKind) -> None:
-    async with selecting(kind) as rig:
+async def test_end_of_a_stream_waits_for_the_end_of_the_pause(link: Link) -> None:
+    async with selecting(link) as rig:
         channel, peer = await paused_with(rig, b"last")
         peer.finish()
         assert await rig.is_quiet()

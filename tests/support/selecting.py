@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import math
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
+from typing import Literal, cast
 
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from support.tls import TlsClient, server_context, shake_hands
+from support.tls_peer import TlsPeer
 from support.wire import Peer, tcp_pair
 from trionet.net.channel import Channel
 from trionet.net.close_reason import CloseReason
 from trionet.net.framing import Frame
+from trionet.net.memory_pool import MemoryPool
+from trionet.net.poll_result import PollResult
 from trionet.net.readiness import Readiness, ReadinessKind, open_readiness
-from trionet.net.selector import PollResult, Selector
+from trionet.net.selector import Selector
+from trionet.net.tls import TlsTransport
 from trionet.net.transport import PlaintextTransport, TransportLayer
 
 FRAME_BYTES_MAX = 100 * 1024 * 1024
+
+Link = Literal["poller", "socket", "poller under TLS", "socket under TLS"]
+"""A readiness backend, and whether connections are under TLS."""
 
 
 class CountingReadiness:
@@ -72,10 +82,19 @@ class CountingReadiness:
 class Selecting:
     """The selector of a test, and what the test does with it."""
 
-    def __init__(self, selector: Selector, readiness: CountingReadiness, opened: ExitStack) -> None:
+    def __init__(
+        self,
+        selector: Selector,
+        readiness: CountingReadiness,
+        opened: ExitStack,
+        is_tls: bool,
+        pool: MemoryPool | None,
+    ) -> None:
         self.selector = selector
         self.readiness = readiness
+        self.pool = pool
         self._opened = opened
+        self._is_tls = is_tls
         self._created = 0
 
     def connect(
@@ -92,11 +111,29 @@ class Selecting:
         self._opened.callback(near.close)
         if send_buffer_bytes is not None:
             near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
-        peer = self._opened.enter_context(Peer(far))
-        channel = Channel(id or f"c{self._created}", transport(near), frame_bytes_max)
+        id = id or f"c{self._created}"
         self._created += 1
+        if self._is_tls:
+            return self._connect_tls(id, near, far, frame_bytes_max)
+        peer = self._opened.enter_context(Peer(far))
+        channel = Channel(id, transport(near), frame_bytes_max, pool=self.pool)
         self.selector.register(channel)
         return channel, peer
+
+    def _connect_tls(
+        self, id: str, near: socket.socket, far: socket.socket, frame_bytes_max: int
+    ) -> tuple[Channel, Peer]:
+        """The same after a handshake under TLS, which has left nothing to be read."""
+        self._opened.callback(far.close)
+        tls, client = TlsTransport(near, server_context()), TlsClient(far)
+        shake_hands(tls, client)
+        assert client.feed()  # session tickets: unread, they would make a reset of a close
+        channel = Channel(id, tls, frame_bytes_max, pool=self.pool)
+        self.selector.register(channel)
+        self.selector._preparing._turn = -1  # a turn takes a few of them only
+        self.selector._preparing.shake_hands(channel)
+        assert channel.is_ready
+        return channel, self._opened.enter_context(TlsPeer(client))
 
     async def poll(self) -> PollResult:
         """The next poll that has something to tell."""
@@ -141,14 +178,17 @@ class Selecting:
 
 
 @asynccontextmanager
-async def selecting(kind: ReadinessKind) -> AsyncIterator[Selecting]:
+async def selecting(
+    link: Link, *, idle_seconds_max: float = math.inf, pool: MemoryPool | None = None
+) -> AsyncIterator[Selecting]:
     """A selector that must hold nothing when the block ends and everything is closed."""
+    kind, _, tls = link.partition(" ")
     with trio.fail_after(10), ExitStack() as opened:
-        async with open_readiness(kind) as backend:
+        async with open_readiness(cast(ReadinessKind, kind)) as backend:
             readiness = CountingReadiness(backend)
-            selector = Selector(readiness)
+            selector = Selector(readiness, idle_seconds_max=idle_seconds_max, pool=pool)
             try:
-                yield Selecting(selector, readiness, opened)
+                yield Selecting(selector, readiness, opened, bool(tls), pool)
             finally:
                 selector.close_all(CloseReason.LOCAL_CLOSE)
             assert 0 == len(selector)
