@@ -9,7 +9,15 @@ import pytest
 from trionet.metrics.families import QUANTILES, Family, Kind, Metric
 from trionet.metrics.histogram import BUCKETS, bucket_of
 from trionet.metrics.rates import RollingMaximum
-from trionet.metrics.sensors import Largest, Meter, Quantiles, RateAndTotal, Share, gauges
+from trionet.metrics.sensors import (
+    HistogramSource,
+    Largest,
+    Meter,
+    Quantiles,
+    RateAndTotal,
+    Share,
+    gauges,
+)
 
 A = ("a",)
 B = ("b",)
@@ -91,11 +99,12 @@ def test_a_ratio_is_never_above_1_nor_below_0(parts: tuple[float, float], expect
     assert {A: expected} == values(family)
 
 
-def counts(*numbers: int) -> list[int]:
+def histogram(total: float, *numbers: int) -> HistogramSource:
+    """A histogram that has counted these numbers."""
     found = [0] * BUCKETS
     for number in numbers:
         found[bucket_of(number)] += 1
-    return found
+    return HistogramSource(len(numbers), total, lambda: found)
 
 
 def quantiles(family: Family) -> dict[str, float]:
@@ -109,9 +118,9 @@ def of(family: Family, suffix: str) -> float:
 
 def test_a_summary_has_quantiles_of_late_and_sums_since_the_start() -> None:
     sensor = Quantiles(metric(Kind.SUMMARY), unit=0.5)
-    list(sensor.families({A: (counts(*[4] * 50), 100.0)}, now=0))
+    list(sensor.families({A: histogram(100.0, *[4] * 50)}, now=0))
 
-    [family] = sensor.families({A: (counts(*[4] * 50, *[8] * 99, 12), 900.0)}, now=10)
+    [family] = sensor.families({A: histogram(900.0, *[4] * 50, *[8] * 99, 12)}, now=10)
 
     assert {"0.50": 4, "0.75": 4, "0.95": 4, "0.98": 4, "0.99": 4, "0.999": 6} == quantiles(family)
     assert (900, 150) == (of(family, "_sum"), of(family, "_count"))
@@ -121,11 +130,44 @@ def test_a_summary_has_quantiles_of_late_and_sums_since_the_start() -> None:
 def test_without_anything_of_late_quantiles_are_not_numbers() -> None:
     sensor = Quantiles(metric(Kind.SUMMARY))
 
-    [family] = sensor.families({A: (counts(5), 5.0)}, now=0)
+    [family] = sensor.families({A: histogram(5.0, 5)}, now=0)
 
     assert list(QUANTILES) == list(quantiles(family))
     assert all(math.isnan(value) for value in quantiles(family).values())
     assert 1 == of(family, "_count")
+
+
+def test_what_nobody_asks_for_costs_nothing_and_is_told_all_the_same() -> None:
+    looked = 0
+
+    def look() -> list[int]:
+        nonlocal looked
+        looked += 1
+        return [0, 3]
+
+    sensor = Quantiles(metric(Kind.SUMMARY))
+    for now in range(0, 200, 5):
+        [family] = sensor.families({A: HistogramSource(3, 3.0, look)}, now)
+        assert (3, 3.0) == (family.of("a"), of(family, "_sum"))
+
+    assert 1 == looked
+
+
+def test_quantiles_come_and_go_with_what_is_asked_for() -> None:
+    sensor = Quantiles(metric(Kind.SUMMARY))
+    medians = []
+    numbers: list[int] = []
+    for now in range(0, 300, 5):
+        if 100 <= now < 150:
+            numbers.append(7)
+        [family] = sensor.families({A: histogram(0.0, *numbers)}, now)
+        medians.append(quantiles(family)["0.50"])
+
+    is_number = [not math.isnan(median) for median in medians]
+    # From the first one on, and at most two windows after the last.
+    assert {7} == {median for median in medians if not math.isnan(median)}
+    assert 100 == 5 * is_number.index(True)
+    assert 145 + 30 <= 5 * (60 - is_number[::-1].index(True)) <= 145 + 60
 
 
 def test_the_largest_of_late_can_be_asked_for() -> None:

@@ -131,6 +131,14 @@ class ByKey(Generic[T]):
         self._kept, self._made = self._made, {}
         self._last_look, self._look = self._look, now
 
+    def keep(self, key: Hashable) -> bool:
+        """Ask for a key whose numbers have not changed; whether there is one."""
+        made = self._kept.get(key)
+        if made is None:
+            return False
+        self._made[key] = made
+        return True
+
     def get(self, key: Hashable, values: Sequence[float], now: float) -> T:
         """The rate or window of a key whose numbers are ``values`` now."""
         made = self._kept.get(key)

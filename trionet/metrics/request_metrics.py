@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Protocol
 
 from . import kafka_names as names
 from .families import Family
 from .request_times import STEP_NS, RequestTimes
-from .sensors import Histograms, Labels, Meter, Quantiles
+from .sensors import HistogramSource, Labels, Meter, Quantiles
 
 _MS = 1e6  # in nanoseconds
 # Requests of which Kafka may have to convert the records.
@@ -75,14 +76,28 @@ class RequestMetrics:
         }
         for phase, sensor in enumerate(self._phases):
             yield from sensor.families(_durations(kinds, phase), now)
-        sizes: Histograms = {key: (times.sizes.copy(), times.bytes) for key, times in kinds.items()}
+        sizes = {
+            key: HistogramSource(times.requests, times.bytes, times.sizes.copy)
+            for key, times in kinds.items()
+        }
         yield from self._sizes.families(sizes, now)
-        unconverted: Histograms = {
-            (name,): ([kinds[name,].requests], 0) for name in _CONVERTED if (name,) in kinds
+        unconverted = {
+            key: HistogramSource(times.requests, 0, partial(_all_zero, times))
+            for key, times in kinds.items()
+            if key[0] in _CONVERTED
         }
         for sensor in self._conversions:
             yield from sensor.families(unconverted, now)
 
 
-def _durations(kinds: Mapping[Labels, RequestTimes], phase: int) -> Histograms:
-    return {key: (times.counts(phase), times.sum_ns(phase) / _MS) for key, times in kinds.items()}
+def _durations(kinds: Mapping[Labels, RequestTimes], phase: int) -> dict[Labels, HistogramSource]:
+    return {
+        key: HistogramSource(
+            times.count(phase), times.sum_ns(phase) / _MS, partial(times.counts, phase)
+        )
+        for key, times in kinds.items()
+    }
+
+
+def _all_zero(times: RequestTimes) -> list[int]:
+    return [times.requests]

@@ -133,6 +133,10 @@ class RequestTimes:
         """The phase of all requests together."""
         return self._sums_ns[phase]
 
+    def count(self, phase: int) -> int:
+        """How many durations of the phase were counted, those of 0 included."""
+        return self.requests if phase != THROTTLE else sum(self.counts(THROTTLE))
+
     def counts(self, phase: int) -> list[int]:
         """How many requests each bucket has, in steps of :data:`STEP_NS`; a copy."""
         counts = self.buckets[phase].copy()

@@ -6,16 +6,30 @@ and is shown all counts of its metric at each snapshot. It is not told of single
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf, nan
+from typing import NamedTuple, cast
 
 from .families import QUANTILES, Family, Metric, Sample
 from .histogram import quantiles_of
 from .rates import SAMPLE_SECONDS, SAMPLES, ByKey, MovingRate, RollingMaximum, Window
 
 Labels = tuple[str, ...]
-Histograms = Mapping[Labels, tuple[Sequence[int], float]]
-"""By labels: the counts of the buckets, and the sum of the values."""
+
+
+class HistogramSource(NamedTuple):
+    """A histogram as :class:`Quantiles` is shown it.
+
+    Attributes:
+        recorded: how many values it has counted.
+        total: their sum, in the metric's unit.
+        counts: gives the counts of its buckets, in a list that nobody changes afterwards.
+    """
+
+    recorded: int
+    total: float
+    counts: Callable[[], Sequence[int]]
+
 
 # What a meter's averages are told apart by: the label `window`.
 _WINDOWS = ("1m", "5m", "15m")
@@ -131,30 +145,42 @@ class Quantiles:
         self._metric = metric
         self._unit = unit
         self._windows = ByKey(Window)
+        # Most histograms of a server are of what nobody asks for now: told again as they were.
+        self._idle: dict[Labels, tuple[int, list[Sample]]] = {}
 
-    def families(self, histograms: Histograms, now: float) -> Iterator[Family]:
-        """The family at ``now``.
-
-        Args:
-            histograms: the counts of the buckets, not to be changed afterwards, and the sum of the
-                values, in the metric's unit.
-            now: seconds.
-        """
+    def families(
+        self, histograms: Mapping[Labels, HistogramSource], now: float
+    ) -> Iterator[Family]:
+        """The family at ``now``."""
         self._windows.begin(now)
         samples: list[Sample] = []
-        for labels, (counts, total) in histograms.items():
-            _, recent = self._windows.get(labels, counts, now).since(counts, now)
-            samples += self._quantiles(labels, list(map(int, recent)))
-            samples.append(Sample(labels, total, "_sum"))
-            samples.append(Sample(labels, sum(counts), "_count"))
+        for labels, source in histograms.items():
+            count, idle = self._idle.get(labels, (-1, samples))
+            if count == source.recorded and self._windows.keep(labels):
+                samples += idle
+            else:
+                samples += self._measure(labels, source, now)
         yield Family(self._metric, tuple(samples))
 
-    def _quantiles(self, labels: Labels, counts: list[int]) -> Iterator[Sample]:
+    def _measure(self, labels: Labels, source: HistogramSource, now: float) -> list[Sample]:
+        counts = source.counts()
+        _, grown = self._windows.get(labels, counts, now).since(counts, now)
+        recent = cast("list[int]", grown)
+        is_idle = not any(recent)
         # Without values Prometheus wants NaN; 0 would be a value.
-        unit = self._unit if any(counts) else nan
-        values = quantiles_of(counts, QUANTILES.values())
-        for quantile, value in zip(QUANTILES, values, strict=True):
-            yield Sample(labels, value * unit, quantile=quantile)
+        unit = nan if is_idle else self._unit
+        values = quantiles_of(recent, QUANTILES.values())
+        samples = [
+            Sample(labels, value * unit, quantile=quantile)
+            for quantile, value in zip(QUANTILES, values, strict=True)
+        ]
+        samples.append(Sample(labels, source.total, "_sum"))
+        samples.append(Sample(labels, source.recorded, "_count"))
+        if is_idle:
+            self._idle[labels] = (source.recorded, samples)
+        else:
+            self._idle.pop(labels, None)
+        return samples
 
 
 class Largest:
