@@ -31,6 +31,14 @@ def test_a_fetch_counts_under_two_names() -> None:
     assert ("Fetch", "FetchConsumer") == counts.route("Fetch", 4).times.names
 
 
+def test_calls_are_told_by_api() -> None:
+    counts = RequestCounts(APIS)
+    for version in (3, 12):
+        counts.route("Produce", version).requests += 2
+
+    assert {"Produce": 4} == counts.calls()
+
+
 def test_every_api_is_timed_from_the_start() -> None:
     assert [("Produce",), ("Fetch", "FetchConsumer"), ("CreateTopics",)] == [
         times.names for times in RequestCounts(APIS).request_times()

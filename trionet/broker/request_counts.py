@@ -102,6 +102,13 @@ class RequestCounts:
             )
         return counts
 
+    def calls(self) -> dict[str, int]:
+        """Requests of each API that was asked for, all versions together."""
+        found: Counter[str] = Counter()
+        for (name, _), counts in self._routes.items():
+            found[name] += counts.requests
+        return dict(found)
+
     # What RequestMetrics asks.
 
     def request_times(self) -> Iterable[RequestTimes]:
