@@ -201,6 +201,18 @@ async def test_who_does_not_speak_tls_harms_nobody(authority: trustme.CA) -> Non
             assert (await stream.receive_some()).startswith(b"HTTP/1.1 200 ")
 
 
+async def test_who_does_not_finish_the_handshake_is_closed(
+    authority: trustme.CA, autojump_clock: MockClock
+) -> None:
+    async with serving_tls(authority) as (port, _):
+        with await Peer.connect(port) as peer:
+            began = trio.current_time()
+            await peer.send(b"\x16\x03\x01")
+
+            assert b"" == await peer.receive_to_end()
+            assert EAGER.header_seconds_max <= trio.current_time() - began < 10
+
+
 # Hostile peers.
 
 
