@@ -160,6 +160,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         prog="python3 demo",
         description="Replays the flights of 2013 into a trionet broker, consumes them back with "
         "another process, and checks every record. Ctrl-C ends it.",
+        epilog="Another story: `python3 demo netstrings` serves another protocol than Kafka's.",
         allow_abbrev=False,
     )
     parser.add_argument(
