@@ -55,7 +55,7 @@ async def measured(kind: ReadinessKind) -> AsyncIterator[tuple[Serving, Measured
 async def test_bytes_are_counted_as_they_move_and_frames_when_they_are_whole(
     kind: ReadinessKind,
 ) -> None:
-    """S11, and KAFKA-9056."""
+    """S11, KAFKA-9056: in the metrics, too."""
     payload = bytes(20 * 64 * 1024)
     async with measured(kind) as (rig, metrics):
         peer = await rig.connect(receive_buffer_bytes=4096)

@@ -184,12 +184,17 @@ async def selecting(
     """A selector that must hold nothing when the block ends and everything is closed."""
     kind, _, tls = link.partition(" ")
     with trio.fail_after(10), ExitStack() as opened:
-        async with open_readiness(cast(ReadinessKind, kind)) as backend:
+        async with (
+            open_readiness(cast(ReadinessKind, kind)) as backend,
+            trio.open_nursery() as nursery,
+        ):
             readiness = CountingReadiness(backend)
             selector = Selector(readiness, idle_seconds_max=idle_seconds_max, pool=pool)
+            nursery.start_soon(selector.alarm.run)
             try:
                 yield Selecting(selector, readiness, opened, bool(tls), pool)
             finally:
+                nursery.cancel_scope.cancel()
                 selector.close_all(CloseReason.LOCAL_CLOSE)
             assert 0 == len(selector)
             assert not selector._by_fd

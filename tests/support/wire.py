@@ -47,6 +47,7 @@ class Peer:
 
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._plain = sock
         self._socket = trio.socket.from_stdlib_socket(sock)
 

@@ -26,10 +26,11 @@ from time import perf_counter_ns
 
 import trio
 
-from ..errors import AuthenticationError, InvalidReceiveError, LocalProtocolError
+from ..errors import InvalidReceiveError, LocalProtocolError
 from .alarm import Alarm
 from .channel import Channel
 from .close_reason import CloseReason
+from .faults import fault_of
 from .framing import Frame
 from .idle_expiry import IdleExpiry
 from .memory_pool import MemoryPool
@@ -37,7 +38,6 @@ from .poll_result import PollResult
 from .preparing import Preparing
 from .readiness import HANGUP, READ, WRITE, Readiness
 from .selector_counters import SelectorCounters
-from .tls import TlsError
 from .transmission import Send
 
 logger = logging.getLogger("trionet.net.selector")
@@ -413,10 +413,19 @@ class Selector:
         it (KAFKA-5587).
         """
         idle = self._idle.poll(self._now)
-        if idle is not None:
+        if idle is not None and not self._has_news(idle):
             self._disconnect(idle, CloseReason.IDLE)
         self._preparing.check(self._now)
         self._plan_checks()
+
+    def _has_news(self, channel: Channel) -> bool:
+        """Whether something of a channel is there that the backend has not told of yet."""
+        if channel.is_muted or self._is_paused or not channel.is_ready:
+            return False
+        received = channel.bytes_received
+        self._receive(channel)
+        channel.last_used_at = self._now
+        return channel.bytes_received > received or not channel.is_open
 
     def close_least_recently_used(self, reason: CloseReason) -> Channel | None:
         """Close the channel that was used least recently, to make room for others.
@@ -430,23 +439,12 @@ class Selector:
         return channel
 
     def _disconnect_for(self, channel: Channel, error: Exception) -> None:
-        match error:
-            case EOFError():
-                self._disconnect(channel, channel.end_of_stream_reason)
-            case AuthenticationError():
-                self.counters.authentication_failures += 1
-                self._disconnect(channel, CloseReason.AUTHENTICATION_FAILED, str(error))
-            case TlsError():
-                self._disconnect(channel, error.close_reason, str(error))
-            case InvalidReceiveError():
-                self._disconnect(channel, CloseReason.INVALID_RECEIVE, str(error))
-            case OSError() if channel.send is not None:
-                self._disconnect(channel, CloseReason.SEND_FAILED, str(error))
-            case OSError():
-                self._disconnect(channel, CloseReason.PEER_RESET, str(error))
-            case _:
-                self._on_error(channel, error)
-                self._disconnect(channel, CloseReason.ERROR, repr(error))
+        reason, detail = fault_of(channel, error)
+        if reason is CloseReason.AUTHENTICATION_FAILED:
+            self.counters.authentication_failures += 1
+        elif reason is CloseReason.ERROR:
+            self._on_error(channel, error)
+        self._disconnect(channel, reason, detail)
 
     def watch(self, channel: Channel, interest: int) -> None:
         """Watch a channel for other things than so far."""

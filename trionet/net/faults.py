@@ -1,0 +1,27 @@
+"""From what a channel's step raised to the reason with which the channel is closed."""
+
+from __future__ import annotations
+
+from ..errors import AuthenticationError, InvalidReceiveError
+from .channel import Channel
+from .close_reason import CloseReason
+from .tls import TlsError
+
+
+def fault_of(channel: Channel, error: Exception) -> tuple[CloseReason, str]:
+    """The reason and its detail, for the log; ERROR is what only a bug can have raised."""
+    match error:
+        case EOFError():
+            return channel.end_of_stream_reason, ""
+        case AuthenticationError():
+            return CloseReason.AUTHENTICATION_FAILED, str(error)
+        case TlsError():
+            return error.close_reason, str(error)
+        case InvalidReceiveError():
+            return CloseReason.INVALID_RECEIVE, str(error)
+        case OSError() if channel.send is not None:
+            return CloseReason.SEND_FAILED, str(error)
+        case OSError():
+            return CloseReason.PEER_RESET, str(error)
+        case _:
+            return CloseReason.ERROR, repr(error)
