@@ -9,6 +9,7 @@ from ..net.close_reason import CloseReason
 from ..net.endpoint import Endpoint
 from ..net.transmission import FileRange, Send
 from .channel_builder import ListenerSecurity
+from .connection_limits import ListenerLimits, ServerLimits
 from .dialect import SIZE_PREFIXED, Dialect
 from .request_channel import NO_OP, CloseConnection, NoOp, Request, RequestChannel, Response
 from .serve import Served, serve
@@ -23,6 +24,7 @@ __all__ = [
     "Dialect",
     "Endpoint",
     "FileRange",
+    "ListenerLimits",
     "ListenerSecurity",
     "NoOp",
     "Request",
@@ -31,6 +33,7 @@ __all__ = [
     "Send",
     "Served",
     "ServerConfig",
+    "ServerLimits",
     "ServerStatistics",
     "SocketServer",
     "serve",
