@@ -149,6 +149,31 @@ async def test_several_ready_sockets_show_in_one_poll(kind: ReadinessKind) -> No
             far.close()
 
 
+async def test_a_poll_tells_of_so_many_sockets_and_the_next_one_of_others(
+    kind: ReadinessKind,
+) -> None:
+    """Nobody is passed over for ever: what was told of and not consumed comes last."""
+    pairs = [tcp_pair() for _ in range(5)]
+    try:
+        async with opened(kind) as readiness:
+            for near, far in pairs:
+                readiness.register(near.fileno(), READ)
+                far.send(b"x")
+            await wait_all_tasks_blocked()
+
+            polls = []
+            for _ in range(3):
+                polls.append({fd for fd, _ in readiness.poll(2)})
+                await wait_all_tasks_blocked()
+
+        assert [2, 2, 2] == [len(fds) for fds in polls]
+        assert {near.fileno() for near, _ in pairs} == set().union(*polls)
+    finally:
+        for near, far in pairs:
+            near.close()
+            far.close()
+
+
 async def test_unregistered_socket_is_silent(
     kind: ReadinessKind, pair: tuple[socket.socket, socket.socket]
 ) -> None:

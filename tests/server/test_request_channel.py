@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import select
+
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
@@ -9,6 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 from support.serving import answer, listener, serving
 from support.wire import Peer, frame
 from trionet.errors import LocalProtocolError
+from trionet.net.memory_pool import MemoryLease
 from trionet.net.readiness import ReadinessKind
 from trionet.server import Request, RequestChannel, Response
 
@@ -84,22 +87,28 @@ async def test_full_channel_stops_reading_and_goes_on_when_a_handler_takes_one(
 
 
 async def test_requests_that_are_held_together_keep_their_order(kind: ReadinessKind) -> None:
-    """Four come in one turn of the loop, when there is room for none of them."""
+    """Two processors have the same room in view: one fills it, and the other holds its four."""
     gate = Gate()
-    async with serving(kind, handler=gate, num_io_threads=1, queued_max_requests=1) as rig:
-        peers = [await rig.connect() for _ in range(6)]
-        await send_one_by_one(peers[:2], b"with it", b"waits")
-        for number, peer in enumerate(peers[2:]):
-            peer.send_now(frame(b"%d" % number))
+    async with serving(
+        kind, handler=gate, num_network_threads=2, num_io_threads=1, queued_max_requests=4
+    ) as rig:
+        peers = [await rig.connect() for _ in range(9)]
         await wait_all_tasks_blocked()
-        arrived = [bytes(request.payload) for request in rig.processors[0]._held]
-        assert 4 == len(arrived)
+        await send_one_by_one(peers[:1], b"with it")
+        for number, peer in enumerate(peers[1:]):
+            peer.send_now(frame(b"%d" % number))
+        for channel in [each for processor in rig.processors for each in processor.channels][1:]:
+            select.select([channel.fd], [], [], 5)  # all have arrived before the loop looks
+        await wait_all_tasks_blocked()
+        waiting = [bytes(request.payload) for request in rig.server.request_channel.requests]
+        held = [bytes(request.payload) for each in rig.processors for request in each._held]
+        assert [4, 4] == [len(waiting), len(held)]
 
         gate.open()
 
         for peer in peers:
             await peer.receive_frame()
-        assert [b"with it", b"waits", *arrived] == gate.handled
+        assert [b"with it", *waiting, *held] == gate.handled
 
 
 async def test_answers_go_out_while_the_channel_is_full(kind: ReadinessKind) -> None:
@@ -187,10 +196,17 @@ class Source:
     """What a request channel knows of a processor; this one counts its wake-ups."""
 
     def __init__(self) -> None:
+        self.id = 0
         self.endpoint = listener()
         self.wakeups = 0
 
     def enqueue_response(self, request: Request) -> None: ...
+
+    def start_throttling(self, request: Request) -> None: ...
+
+    def end_throttling(self, request: Request) -> None: ...
+
+    def release_memory(self, lease: MemoryLease) -> None: ...
 
     def process_new_responses(self) -> None: ...
 

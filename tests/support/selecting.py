@@ -19,7 +19,7 @@ from trionet.net.close_reason import CloseReason
 from trionet.net.framing import Frame
 from trionet.net.memory_pool import MemoryPool
 from trionet.net.poll_result import PollResult
-from trionet.net.readiness import Readiness, ReadinessKind, open_readiness
+from trionet.net.readiness import EVENTS_MAX, Readiness, ReadinessKind, open_readiness
 from trionet.net.selector import Selector
 from trionet.net.tls import TlsTransport
 from trionet.net.transport import PlaintextTransport, TransportLayer
@@ -63,13 +63,13 @@ class CountingReadiness:
     def unregister(self, fd: int) -> None:
         self._readiness.unregister(fd)
 
-    def poll(self) -> list[tuple[int, int]]:
+    def poll(self, events_max: int = EVENTS_MAX) -> list[tuple[int, int]]:
         self.polls += 1
         error, self._error = self._error, None
         if error is not None:
             raise error
         spurious, self.spurious = self.spurious, []
-        return spurious + self._readiness.poll()
+        return spurious + self._readiness.poll(events_max)
 
     async def park(self) -> None:
         self.parks += 1

@@ -22,6 +22,8 @@ READ = 1
 WRITE = 4
 # The connection has failed or is closed on both sides. Reported even with an empty interest.
 HANGUP = 8 | 16
+# How many sockets one poll tells of.
+EVENTS_MAX = 1024
 
 ReadinessKind = Literal["poller", "socket"]
 
@@ -35,8 +37,11 @@ class Readiness(Protocol):
 
     def unregister(self, fd: int) -> None: ...
 
-    def poll(self) -> list[tuple[int, int]]:
-        """``(fd, events)`` of everything ready now; never waits."""
+    def poll(self, events_max: int = EVENTS_MAX) -> list[tuple[int, int]]:
+        """``(fd, events)`` of what is ready now; never waits.
+
+        Of more than ``events_max``, those that were not told of come first in the next poll.
+        """
         ...
 
     async def park(self) -> None:
@@ -71,8 +76,8 @@ if sys.platform == "linux":
         def unregister(self, fd: int) -> None:
             self._epoll.unregister(fd)
 
-        def poll(self) -> list[tuple[int, int]]:
-            return self._poll(0)
+        def poll(self, events_max: int = EVENTS_MAX) -> list[tuple[int, int]]:
+            return self._poll(0, events_max)
 
         async def park(self) -> None:
             self._is_parked = True
@@ -121,14 +126,17 @@ class SocketReadiness:
         self._ready.pop(fd, None)
         trio.lowlevel.notify_closing(fd)
 
-    def poll(self) -> list[tuple[int, int]]:
+    def poll(self, events_max: int = EVENTS_MAX) -> list[tuple[int, int]]:
         self._rearm()
-        events = []
+        events: list[tuple[int, int]] = []
         for fd, bits in self._ready.items():
+            if len(events) == events_max:
+                break
+            self._consumed.append(fd)
             if wanted := bits & self._watches[fd].interest:
                 events.append((fd, wanted))
-        self._consumed = list(self._ready)
-        self._ready.clear()
+        for fd in self._consumed:
+            del self._ready[fd]
         return events
 
     async def park(self) -> None:

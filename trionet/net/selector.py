@@ -36,7 +36,7 @@ from .idle_expiry import IdleExpiry
 from .memory_pool import MemoryPool
 from .poll_result import PollResult
 from .preparing import Preparing
-from .readiness import HANGUP, READ, WRITE, Readiness
+from .readiness import EVENTS_MAX, HANGUP, READ, WRITE, Readiness
 from .selector_counters import SelectorCounters
 from .transmission import Send
 
@@ -220,15 +220,19 @@ class Selector:
         self._is_woken = True
         self._readiness.wakeup()
 
-    async def poll(self) -> PollResult:
+    async def poll(self, events_max: int = EVENTS_MAX) -> PollResult:
         """One turn: hand out, read and write what can be, or wait until something can.
+
+        Args:
+            events_max: how many channels are read or written; others have their turn in the next
+                poll. Who has room for few receives reads no more than those into memory.
 
         Cancellation loses nothing: frames that were read stay staged, results not yet returned
         are returned by the next poll.
         """
         await trio.lowlevel.checkpoint()
         readiness = self._readiness
-        events = readiness.poll()
+        events = readiness.poll(events_max)
         if events or not self._must_wait():
             self._empty_polls = 0
         elif self._empty_polls < EMPTY_POLLS_BEFORE_PARK:
@@ -237,7 +241,7 @@ class Selector:
             self._empty_polls = 0
             self.alarm.set(self._next_check_at)
             await readiness.park()
-            events = readiness.poll()
+            events = readiness.poll(events_max)
         began_ns = perf_counter_ns()
         self._is_woken = False
         self._now = trio.current_time()

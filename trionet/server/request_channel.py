@@ -207,6 +207,11 @@ class RequestChannel:
     def __len__(self) -> int:
         return len(self.requests)
 
+    @property
+    def room(self) -> int:
+        """How many requests fit in now; at least 1, of which a processor learns that it is full."""
+        return max(1, self.requests_max - len(self.requests))
+
     def offer(self, request: Request) -> bool:
         """Queue a request; False when the queue is full (then see :meth:`wake_when_free`)."""
         if len(self.requests) >= self.requests_max:
