@@ -140,7 +140,7 @@ async def test_a_request_whose_answer_is_dropped_is_timed_all_the_same(
         assert 1 == metrics.snapshot()[TOTAL_TIME].of("")
 
 
-@pytest.mark.parametrize("size", [0])
+@pytest.mark.parametrize("size", [0, 550_000])
 async def test_a_request_whose_client_leaves_during_the_answer_is_timed_all_the_same(
     kind: ReadinessKind, size: int
 ) -> None:

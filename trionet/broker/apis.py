@@ -6,7 +6,6 @@ its connection with the reason; ApiVersions alone is answered in any version (KI
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
@@ -19,8 +18,10 @@ from ..protocol import api_keys
 from ..protocol.codec import ApiVersionCodec, lookup
 from ..protocol.header import decode_request_header, skip_tags
 from ..protocol.messages.api_versions import ApiVersion
+from ..server.connection import Connection
 from ..server.request_channel import CloseConnection, NoOp, Request, Response
 from .call import Call
+from .request_counts import RequestCounts, RouteCounts
 
 Handle = Callable[[Any, Call], Awaitable[Any]]
 """``async (request message, call) -> answer``: a message to encode; a Response to give as it is
@@ -52,10 +53,11 @@ _RESPONSES = (Send, NoOp, CloseConnection)
 class _Route:
     """One (API, version) that was asked for at least once."""
 
-    __slots__ = ("codec", "decode", "handle", "has_tagged_header")
+    __slots__ = ("codec", "counts", "decode", "handle", "has_tagged_header")
 
-    def __init__(self, codec: ApiVersionCodec, handle: Handle) -> None:
+    def __init__(self, codec: ApiVersionCodec, handle: Handle, counts: RouteCounts) -> None:
         self.codec = codec
+        self.counts = counts
         self.decode = codec.decode_request
         self.handle = handle
         self.has_tagged_header = codec.request_header_version == 2
@@ -70,7 +72,7 @@ class Apis:
 
     Attributes:
         ranges: the served APIs as ApiVersions tells them.
-        calls: how many calls of each API there were.
+        counts: the requests and errors of each API and version.
     """
 
     def __init__(self, apis: Iterable[Api], unsupported_api_versions: Callable[[], Any]) -> None:
@@ -81,7 +83,7 @@ class Apis:
         ]
         self._unsupported_api_versions = unsupported_api_versions
         self._routes: dict[tuple[int, int], _Route] = {}
-        self.calls: Counter[int] = Counter()
+        self.counts = RequestCounts(api_keys.name_of(key) for key in self._apis)
 
     async def handle(self, request: Request) -> Response | None:
         """Answer one frame (see :data:`trionet.server.handler_pool.Handler`)."""
@@ -96,8 +98,13 @@ class Apis:
             message = route.decode(payload, position)
         except WireFormatError as error:
             return CloseConnection(CloseReason.INVALID_REQUEST, str(error))
-        self.calls[key] += 1
-        call = Call(route.codec, correlation_id, client_id, request)
+        counts = route.counts
+        counts.requests += 1
+        request.times = counts.times
+        if counts.is_deprecated:
+            connection: Connection = request.channel.attachment
+            counts.note_deprecated(connection.client_software)
+        call = Call(route.codec, correlation_id, client_id, request, counts)
         answer = await route.handle(message, call)
         if answer is None or isinstance(answer, _RESPONSES):
             return answer
@@ -109,7 +116,8 @@ class Apis:
             return None
         codec = lookup(key, version)
         assert codec is not None, f"no codec for a version that {api} serves"
-        route = self._routes[key, version] = _Route(codec, api.handle)
+        counts = self.counts.route(api_keys.name_of(key), version)
+        route = self._routes[key, version] = _Route(codec, api.handle, counts)
         return route
 
     def _unsupported(
@@ -120,7 +128,8 @@ class Apis:
             # of version 0, which every client can read (KIP-511).
             codec = lookup(key, 0)
             assert codec is not None
-            call = Call(codec, correlation_id, None, request)
+            counts = self.counts.route(api_keys.name_of(key), 0)
+            call = Call(codec, correlation_id, None, request, counts)
             return call.encode(self._unsupported_api_versions())
         api = self._apis.get(key)
         served = f"{api.min_version} to {api.max_version}" if api else "none"

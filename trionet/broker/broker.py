@@ -133,7 +133,7 @@ class Broker:
         state = self._state
         return BrokerStatistics(
             server=self._server.statistics(),
-            calls={api_keys.name_of(key): count for key, count in state.apis.calls.items()},
+            calls=state.apis.counts.calls(),
             delayed=len(state.purgatory),
             fetch_sessions=len(state.fetch_sessions),
             topics=len(state.topics),
@@ -287,12 +287,11 @@ async def _start_metrics(
     if not state.config["metrics.listener"]:
         return None
     # Imported only here: most brokers are not watched, and it takes 15 ms to load.
-    from ..server.server_metrics import UnnamedRequests
     from .broker_metrics import BrokerMetrics
     from .metrics_settings import metrics_settings
 
     settings = metrics_settings(state.config)
-    metrics = BrokerMetrics(state, server, monitor, UnnamedRequests(server), settings)
+    metrics = BrokerMetrics(state, server, monitor, state.apis.counts, settings)
     await state.nursery.start(metrics.run, name="metrics")
     return metrics
 

@@ -10,6 +10,7 @@ from ..net.transmission import Chunk, Send
 from ..protocol.codec import ApiVersionCodec
 from ..protocol.header import encode_response_header, frame
 from ..server.request_channel import CloseConnection, Request
+from .request_counts import RouteCounts
 
 logger = logging.getLogger("trionet.broker")
 
@@ -22,17 +23,26 @@ class Call:
         correlation_id: the client's number for the call.
         client_id: what the client calls itself; None for null.
         request: the frame and the connection it came on.
+        counts: where its answer and the errors in it are counted.
+        has_errors: the answer is to be searched for errors; a handler that knows of one says so.
     """
 
-    __slots__ = ("client_id", "codec", "correlation_id", "request")
+    __slots__ = ("client_id", "codec", "correlation_id", "counts", "has_errors", "request")
 
     def __init__(
-        self, codec: ApiVersionCodec, correlation_id: int, client_id: str | None, request: Request
+        self,
+        codec: ApiVersionCodec,
+        correlation_id: int,
+        client_id: str | None,
+        request: Request,
+        counts: RouteCounts,
     ) -> None:
         self.codec = codec
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.request = request
+        self.counts = counts
+        self.has_errors = counts.looks_for_errors
 
     @property
     def version(self) -> int:
@@ -45,6 +55,10 @@ class Call:
 
     def encode(self, message: Any) -> Send:
         """The answer as one frame."""
+        counts = self.counts
+        counts.answers += 1
+        if self.has_errors:
+            counts.count_errors(message)
         codec = self.codec
         chunks: list[Any] = [encode_response_header(codec, self.correlation_id)]
         codec.encode_response(message, chunks)

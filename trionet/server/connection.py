@@ -24,6 +24,7 @@ class Connection:
         request: the request that is out, if any: received and not yet answered.
         requests: how many requests it has sent.
         mute_state: what keeps it from being read.
+        throttled_ns: since when it is throttled, of ``perf_counter_ns``.
         client_software: what the client calls itself and its version, if it has said so (KIP-511).
     """
 
@@ -36,6 +37,7 @@ class Connection:
         "peer_host",
         "request",
         "requests",
+        "throttled_ns",
     )
 
     def __init__(
@@ -48,4 +50,5 @@ class Connection:
         self.request: Any = None  # a Request, which this module is below of
         self.requests = 0
         self.mute_state = MuteState.NOT_MUTED
+        self.throttled_ns = 0
         self.client_software = UNKNOWN_SOFTWARE

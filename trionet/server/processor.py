@@ -26,7 +26,7 @@ from ..net.framing import Frame
 from ..net.memory_pool import MemoryLease, MemoryPool
 from ..net.mute_state import MuteEvent, MuteState, after
 from ..net.poll_result import PollResult
-from ..net.readiness import ReadinessKind, open_readiness
+from ..net.readiness import EVENTS_MAX, ReadinessKind, open_readiness
 from ..net.selector import Selector
 from ..net.selector_counters import SelectorCounters
 from ..net.transmission import Send
@@ -253,8 +253,10 @@ class Processor:
         if self._request_channel.wake_handler():
             # Those that were woken before are held up; look again before the loop parks.
             self._selector.wakeup()
+        # What is read beyond the queue's room is held: in memory, and one of each channel at worst.
+        room = EVENTS_MAX if self._held else self._request_channel.room
         try:
-            return await self._selector.poll()
+            return await self._selector.poll(min(EVENTS_MAX, room))
         except Exception:  # boundary: a failing poll never ends the loop (KAFKA-5607)
             self._log.exception("poll failed; processor %d goes on", self.id)
             await trio.lowlevel.checkpoint()
@@ -269,6 +271,7 @@ class Processor:
                 self._hand_over(channel, frame)
             except Exception as error:  # boundary: one channel's step
                 self._fail(channel, error)
+        receives.clear()  # or a loop that waits would keep the frames of its last turn in memory
 
     def process_completed_sends(self, channels: list[Channel]) -> None:
         """Let each channel whose answer has left speak again."""
@@ -395,6 +398,7 @@ class Processor:
         if connection.request is not request:
             raise LocalProtocolError(f"{request!r} is answered already; nothing to be throttled")
         connection.mute_state = after(connection.mute_state, MuteEvent.THROTTLE_STARTED)
+        connection.throttled_ns = perf_counter_ns()
 
     def end_throttling(self, request: Request) -> None:
         """Undo :meth:`start_throttling`; read the channel if its answer has left."""
@@ -404,6 +408,7 @@ class Processor:
             return
         connection: Connection = channel.attachment
         connection.mute_state = after(connection.mute_state, MuteEvent.THROTTLE_ENDED)
+        request.times.throttled(perf_counter_ns() - connection.throttled_ns)
         if connection.mute_state is MuteState.MUTED:
             connection.mute_state = MuteState.NOT_MUTED
             self._selector.unmute(channel)
@@ -441,6 +446,8 @@ class Processor:
         if connection is not None:
             request: Request | None = connection.request
             if request is not None:
+                if request.picked_up_ns and not request.sent_ns:
+                    self._note_sent(channel)  # its answer was under way (KAFKA-3489)
                 self._end_request(connection, request)
             if connection.guard is not None:
                 connection.guard.release()

@@ -189,6 +189,11 @@ class SocketServer:
         """Those that serve connections now, of all listeners."""
         return [each for listener in self._listeners.values() for each in listener.processors]
 
+    @property
+    def handler_count(self) -> int:
+        """How many handler tasks there are; 0 while it does not run."""
+        return len(self._handlers) if self._handlers is not None else 0
+
     def statistics(self) -> ServerStatistics:
         processors = [*self.processors, *self._ended]
         closed: Counter[CloseReason] = Counter()

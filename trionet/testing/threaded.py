@@ -81,7 +81,7 @@ def broker(
                     token.run_sync_soon(scope.cancel)
 
             given_up.add_done_callback(cancel)
-            async with open_broker(settings, **keywords) as running:
+            async with open_broker({**(settings or {}), **keywords}) as running:
                 threaded = ThreadedBroker(running, token, ended)
                 started.set_result((threaded, lambda: token.run_sync_soon(stop.set)))
                 await stop.wait()

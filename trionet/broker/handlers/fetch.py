@@ -34,6 +34,7 @@ async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> Fetc
     try:
         context = broker.fetch_sessions.open(request, call.version, trio.current_time())
     except ApiError as error:
+        call.has_errors = True
         return FetchResponse(error_code=error.error_code)
     fetch = _Fetch(broker, request, call, context)
     fetch.read()
@@ -165,7 +166,7 @@ class _Fetch:
             self._bytes += len(read.records)
 
     def _refuse(self, partition: FetchedPartition, error_code: int) -> None:
-        self._has_error = True
+        self._has_error = self._call.has_errors = True
         self._answers[partition] = PartitionData(
             partition_index=partition.key[1],
             error_code=error_code,

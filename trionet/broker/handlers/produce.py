@@ -81,7 +81,7 @@ async def _answer_when_flushed(
     try:
         async with trio.open_nursery() as nursery:
             for entry in unflushed:
-                nursery.start_soon(_flush, broker, entry)
+                nursery.start_soon(_flush, broker, call, entry)
         answer = _answer(request, response)
         if isinstance(answer, ProduceResponse):
             call.respond(answer)
@@ -91,11 +91,12 @@ async def _answer_when_flushed(
         call.fail(error)
 
 
-async def _flush(broker: BrokerState, entry: _Append) -> None:
+async def _flush(broker: BrokerState, call: Call, entry: _Append) -> None:
     answer, log, appended = entry
     try:
         await log.flush(appended.last_offset + 1)
     except ApiError as error:
+        call.has_errors = True
         _refuse(answer, error)
         return
     if appended.size:
@@ -127,6 +128,7 @@ def _produce(
             _check_codecs(records)
         appended = log.append(records, broker.now_ms())
     except ApiError as error:
+        call.has_errors = True
         _refuse(answer, error)
         return answer
     answer.base_offset = appended.first_offset
