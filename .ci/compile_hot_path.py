@@ -156,9 +156,10 @@ def compile_files(folder: Path, files: list[str]) -> None:
     from setuptools import Distribution
     from setuptools.command.build_ext import build_ext
 
-    # mypy's own defaults, not pyproject.toml's strictness: a newer trio with better types must not
-    # keep a user from a compiled wheel.
-    options = ["--config-file=", "--ignore-missing-imports", f"--cache-dir={os.devnull}"]
+    # mypy's own defaults, not pyproject.toml's strictness, and silence about all other modules: a
+    # newer trio with better types must not keep a user from a compiled wheel.
+    options = ["--config-file=", "--ignore-missing-imports", "--follow-imports=silent"]
+    options.append(f"--cache-dir={os.devnull}")
     generated = folder / "generated"
     extensions = mypycify(
         [*options, *files],

@@ -102,6 +102,17 @@ def test_the_module_is_compiled_and_its_source_stays(project: Project, tmp_path:
     assert f"42 {tmp_path / 'installed/trionet/quick'}{suffix}\n" == done.stdout
 
 
+@needs_compiler
+def test_what_is_not_compiled_is_not_checked_either(project: Project) -> None:
+    (project.root / "trionet/other.py").write_text("number: int = 'one'\n", "utf-8")
+    project.module.write_text("from .other import number\n", "utf-8")
+
+    name, stderr = project.build()
+
+    assert "" == stderr
+    assert PURE != name
+
+
 def test_without_a_compiler_the_wheel_is_pure_and_one_line_says_why(
     project: Project, tmp_path: Path
 ) -> None:
