@@ -14,28 +14,27 @@ import socket
 from collections import Counter, deque
 from time import perf_counter_ns
 
-import attrs
 import trio
 
 from ..errors import LocalProtocolError
-from ..metrics.request_times import RequestTimes, TimedRequest, count_finished
+from ..metrics.request_times import TimedRequest, count_finished
 from ..net.channel import Channel
 from ..net.close_reason import CloseReason
 from ..net.endpoint import ConnectionId, Endpoint
 from ..net.framing import Frame
-from ..net.memory_pool import MemoryLease, MemoryPool
+from ..net.memory_pool import MemoryLease
 from ..net.mute_state import MuteEvent, MuteState, after
 from ..net.poll_result import PollResult
-from ..net.readiness import EVENTS_MAX, ReadinessKind, open_readiness
+from ..net.readiness import EVENTS_MAX, open_readiness
 from ..net.selector import Selector
 from ..net.selector_counters import SelectorCounters
 from ..net.transmission import Send
 from .channel_builder import ChannelBuilder
-from .closed_connections import ClosedConnection, ClosedConnections
+from .closed_connections import ClosedConnection
 from .connection import Connection
 from .connection_counts import ConnectionGuard
-from .connection_quotas import ConnectionQuotas
-from .request_channel import CloseConnection, NoOp, Request, RequestChannel, Response
+from .request_channel import CloseConnection, NoOp, Request, Response
+from .shared import Shared
 
 # Accepted connections that may wait for a processor; when all are full the acceptor waits
 # (KIP-402).
@@ -46,33 +45,6 @@ _NOT_MUTED = MuteState.NOT_MUTED
 _RESPONSE_PENDING = MuteState.MUTED_AND_RESPONSE_PENDING
 # What queueing a connection raises when the processor has ended.
 _ENDED = (trio.ClosedResourceError, trio.BrokenResourceError)
-
-
-@attrs.frozen(kw_only=True)
-class Shared:
-    """What the processors of a server share, and the limits that they all have.
-
-    Attributes:
-        request_channel: where receives go.
-        quotas: count connections, and say when one must make room.
-        closed_connections: remembers the last ones that ended.
-        times: what requests are timed in as long as nobody says better.
-        pool: memory for large requests; None for no limit.
-        idle_seconds_max: ``connections.max.idle.ms``.
-        authentication_seconds_max: how long TLS and SASL may take before the first request.
-        readiness_kind: see :func:`trionet.net.readiness.open_readiness`.
-        log: where the server's lines go, with its prefix.
-    """
-
-    request_channel: RequestChannel
-    quotas: ConnectionQuotas
-    closed_connections: ClosedConnections
-    times: RequestTimes
-    pool: MemoryPool | None
-    idle_seconds_max: float
-    authentication_seconds_max: float
-    readiness_kind: ReadinessKind | None
-    log: logging.LoggerAdapter[logging.Logger]
 
 
 Accepted = tuple[socket.socket, ConnectionGuard]

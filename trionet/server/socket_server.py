@@ -28,9 +28,10 @@ from .connection_quotas import ConnectionQuotas
 from .dialect import SIZE_PREFIXED, Dialect
 from .handler_pool import Handler, HandlerPool
 from .listener import Listener
-from .processor import Processor, Shared
+from .processor import Processor
 from .request_channel import RequestChannel
 from .server_config import ServerConfig
+from .shared import Shared
 
 logger = logging.getLogger("trionet.server")
 
