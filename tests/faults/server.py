@@ -1,0 +1,229 @@
+"""A SocketServer that is to be disturbed, in a process of its own.
+
+It listens on four listeners and answers by the first byte of a request. The words on its stdin:
+
+* ``report``: what it did and holds;
+* ``settle``: the same, when everything that can happen has happened;
+* ``empty``: the same, when it holds nothing any more, or it gave that up;
+* ``answer``: answer all requests that wait for it, and all that come.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import resource
+import sys
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from faults.program import tell, told
+from faults.words import BIG, BIG_BYTES, ECHO, HOLD, KEEP, LATER, LATER_SECONDS
+from support.processes import memory_bytes
+from support.sasl import exchange
+from trionet.metrics.loop import LoopMonitor
+from trionet.net.channel import Channel
+from trionet.net.endpoint import Endpoint, SecurityProtocol
+from trionet.net.tls_context import TlsSettings, server_context
+from trionet.net.transmission import Send
+from trionet.server import ListenerSecurity, Request, Response, ServerConfig, SocketServer
+from trionet.server.connection_limits import ListenerLimits, ServerLimits
+
+LISTENERS = {
+    "PLAIN": SecurityProtocol.PLAINTEXT,
+    "TLS": SecurityProtocol.SSL,
+    "SASL": SecurityProtocol.SASL_PLAINTEXT,
+    "FEW": SecurityProtocol.PLAINTEXT,
+}
+# How long nothing must happen until everything has happened.
+QUIET_SECONDS = 0.2
+EMPTY_SECONDS_MAX = 30.0
+_EMPTY_CHECK_SECONDS = 0.02
+
+
+@attrs.frozen
+class Settings:
+    """What the server is told at the start.
+
+    Attributes:
+        config: of Kafka's settings, the numbers.
+        limits: of the server; see :class:`trionet.server.connection_limits.ServerLimits`.
+        few: limits of the listener FEW.
+        address_rates: connections a second by address.
+        descriptors_max: how many it may have open; 0 leaves the system's limit.
+        certificate: the file of its key and certificate; empty leaves the listener TLS out.
+    """
+
+    config: Mapping[str, int]
+    limits: Mapping[str, Any] = attrs.field(factory=dict)
+    few: Mapping[str, int] = attrs.field(factory=dict)
+    address_rates: Mapping[str, int] = attrs.field(factory=dict)
+    descriptors_max: int = 0
+    certificate: str = ""
+
+
+class Disturbed:
+    """The server and what it answers."""
+
+    def __init__(self, settings: Settings) -> None:
+        names = [name for name in LISTENERS if name != "TLS" or settings.certificate]
+        config = ServerConfig(
+            **settings.config,  # type: ignore[arg-type]
+            limits=ServerLimits(**settings.limits),
+            listener_limits={"FEW": ListenerLimits(**settings.few)},
+        )
+        endpoints = [Endpoint(name, LISTENERS[name], "127.0.0.1", 0) for name in names]
+        self.server = SocketServer(self._handle, endpoints, config, _security(settings))
+        for address, limit in settings.address_rates.items():
+            self.server.quotas.set_address_rate(address, limit)
+        self._later: trio.Nursery | None = None
+        self._kept: list[Request] = []
+        self._may_answer = trio.Event()
+        self._monitor = LoopMonitor()
+
+    async def run(self) -> None:
+        """Serve until stdin ends."""
+        async with AsyncExitStack() as stack:
+            nursery = await stack.enter_async_context(trio.open_nursery())
+            self._later = nursery
+            bound: list[Endpoint] = await nursery.start(self.server.run)
+            stack.enter_context(self._monitor)
+            tell({endpoint.listener_name: endpoint.port for endpoint in bound})
+            async for line in trio.wrap_file(sys.stdin):
+                tell(await self._obey(line.strip()))
+            self._answer()
+            await self.server.stop()
+            nursery.cancel_scope.cancel()
+
+    async def _handle(self, request: Request) -> Response | None:
+        word = bytes(request.payload[:1])
+        if word == ECHO:
+            return _framed(bytes(request.payload))
+        if word == BIG:
+            return _framed(bytes(BIG_BYTES))
+        if word == LATER:
+            assert self._later is not None
+            self._later.start_soon(self._answer_later, request)
+            return None
+        if word == HOLD:
+            await self._may_answer.wait()
+            return _framed(b"")
+        if word == KEEP and not self._may_answer.is_set():
+            self._kept.append(request)
+            return None
+        return _framed(b"")
+
+    async def _answer_later(self, request: Request) -> None:
+        await trio.sleep(LATER_SECONDS)
+        request.respond(_framed(b""))
+
+    def _answer(self) -> None:
+        self._may_answer.set()
+        while self._kept:
+            self._kept.pop().respond(_framed(b""))
+
+    async def _obey(self, word: str) -> dict[str, Any]:
+        if word == "settle":
+            await wait_all_tasks_blocked(QUIET_SECONDS)
+        elif word == "empty":
+            with trio.move_on_after(EMPTY_SECONDS_MAX):
+                while any(self._held().values()):  # noqa: ASYNC110 - nobody tells of all of them
+                    await trio.sleep(_EMPTY_CHECK_SECONDS)
+            gc.collect()
+        elif word == "answer":
+            self._answer()
+        report = self._report()
+        self._monitor.clear()
+        return report
+
+    def _held(self) -> dict[str, int]:
+        """What must be nothing when nobody is connected."""
+        server = self.server
+        statistics = server.statistics()
+        throttled = sum(len(each._acceptor._throttled) for each in server._listeners.values())
+        return {
+            "connections": statistics.connections,
+            "quotas.total": server.quotas.total,
+            "requests": statistics.request_queue_size,
+            "responses": statistics.response_queue_size,
+            "in flight": sum(processor.in_flight for processor in server.processors),
+            "pool.used": 0 if server.pool is None else server.pool.used,
+            "throttled": throttled,
+            "kept": len(self._kept),
+        }
+
+    def _report(self) -> dict[str, Any]:
+        statistics = self.server.statistics()
+        loop = self._monitor.statistics()
+        pool = self.server.pool
+        return {
+            "held": self._held(),
+            "tasks": trio.lowlevel.current_statistics().tasks_living,
+            "descriptors": sorted(_descriptors()),
+            "channels": sum(isinstance(each, Channel) for each in gc.get_objects()),
+            "memory": memory_bytes(os.getpid()),
+            "peak": _peak_bytes(),
+            "refused memory": 0 if pool is None else pool.refused,
+            "connections made": statistics.connections_created,
+            "requests": statistics.requests,
+            "received": statistics.bytes_received,
+            "request queue full": statistics.request_queue_full,
+            "closed": {reason.name: count for reason, count in statistics.closed.items()},
+            "loop": attrs.asdict(loop),
+        }
+
+
+def _framed(payload: bytes) -> Send:
+    return Send([len(payload).to_bytes(4, "big") + payload])
+
+
+def _security(settings: Settings) -> dict[str, ListenerSecurity]:
+    found = {"SASL": ListenerSecurity(authenticator=lambda _: exchange())}
+    if settings.certificate:
+        context, _ = server_context(
+            TlsSettings(keystore_type="PEM", keystore_location=settings.certificate)
+        )
+        found["TLS"] = ListenerSecurity(tls_context=lambda: context)
+    return found
+
+
+def _descriptors() -> list[str]:
+    """What is open: numbers change, kinds do not."""
+    found = []
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            found.append(os.readlink(f"/proc/self/fd/{number}").partition(":[")[0])
+        except FileNotFoundError:
+            continue  # the one that listed the folder
+    return found
+
+
+def _peak_bytes() -> int:
+    """The most memory that this process ever had."""
+    for line in Path("/proc/self/status").read_text("ascii").splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError("the system does not tell the peak of a process's memory")
+
+
+def main() -> None:
+    """Serve what stdin says."""
+    settings = Settings(**told())
+    logging.basicConfig(
+        stream=sys.stderr, level="INFO", format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    if settings.descriptors_max:
+        limit = settings.descriptors_max
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    trio.run(Disturbed(settings).run)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Whoever sends more than is answered waits in TCP, and the server's memory stays what is set.
+
+The measured tests have a server in a process of its own, whose peak of memory is the figure, so
+that not a single moment is missed. 200 clients send 1 MB each, which without a bound takes 200 MB.
+"""
+
+from __future__ import annotations
+
+import select
+import sys
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from faults.program import Program, program
+from faults.words import HOLD, KEEP
+from support.serving import answer, serving
+from support.wire import Peer, frame
+from trionet.net.readiness import ReadinessKind
+from trionet.server import Request, Response
+
+MEGABYTE = 1024 * 1024
+CLIENTS = 200
+# What the bounds do not count: a megabyte for each frame in progress, the sockets, what the
+# allocator cannot use.
+SLACK = 24 * MEGABYTE
+
+
+async def test_no_more_is_read_in_one_poll_than_there_is_room_for(kind: ReadinessKind) -> None:
+    """All 30 requests are there at once; one is handled, two wait, and one is held."""
+    answered = trio.Event()
+
+    async def handle(request: Request) -> Response:
+        await answered.wait()
+        return answer(bytes(request.payload))
+
+    async with serving(kind, handler=handle, num_io_threads=1, queued_max_requests=2) as rig:
+        peers = [await rig.connect() for _ in range(30)]
+        await wait_all_tasks_blocked()
+        for number, peer in enumerate(peers):
+            peer.send_now(frame(b"%d" % number))
+        for channel in rig.processors[0].channels:
+            select.select([channel.fd], [], [], 5)  # all have arrived before the loop looks
+        await wait_all_tasks_blocked()
+
+        assert 4 == rig.server.statistics().requests
+
+        answered.set()
+        answers = [await peer.receive_frame() for peer in peers]
+
+    assert [b"%d" % number for number in range(30)] == answers
+
+
+async def test_a_loop_that_waits_keeps_no_payload_that_was_released(kind: ReadinessKind) -> None:
+    async with serving(kind) as rig:
+        peer = await rig.connect()
+        await peer.send_frames(bytes(MEGABYTE))
+        request = await rig.requests.receive()
+        payload = request.payload
+        request.release()
+        await wait_all_tasks_blocked()
+
+        references = sys.getrefcount(payload)
+
+    assert 2 == references  # the name above, and the argument
+
+
+async def send_megabytes(server: Program, word: bytes) -> int:
+    """Have all clients send a request that waits; then let it be answered.
+
+    Returns:
+        How many requests the server took in before it answered the first.
+    """
+    clients = [await Peer.connect(server.started["PLAIN"]) for _ in range(CLIENTS)]
+
+    async def exchange(client: Peer) -> None:
+        with client:
+            await client.send(frame(word + bytes(MEGABYTE - len(word))))
+            assert b"" == await client.receive_frame()
+
+    async with trio.open_nursery() as nursery:
+        for client in clients:
+            nursery.start_soon(exchange, client)
+        full = await trio.to_thread.run_sync(server.ask, "settle")
+        assert 0 < full["requests"] < CLIENTS
+        assert 0 < full["held"]["in flight"] == full["requests"]
+        await trio.to_thread.run_sync(server.ask, "answer")
+    requests: int = full["requests"]
+    return requests
+
+
+def measured(word: bytes, **config: int) -> tuple[int, int]:
+    """Requests that were taken in unanswered, and the memory that all of it took, in bytes."""
+    with program("server", {"config": config}) as server:
+        before = server.ask("settle")
+        requests = trio.run(send_megabytes, server, word)
+        after = server.ask("empty")
+        assert not any(after["held"].values()), after["held"]
+        assert after["requests"] == CLIENTS
+        assert {"PEER_CLOSED": CLIENTS} == after["closed"]
+        grown = after["peak"] - before["peak"]
+    print(f"{config}: {requests} requests taken, {grown / MEGABYTE:.1f} MiB at the peak")
+    return requests, grown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("word", [HOLD, KEEP])
+def test_memory_of_unanswered_requests_is_bounded_in_bytes(word: bytes) -> None:
+    """A handler that never returns, and one that returns and never answers; 16 MB for requests."""
+    bound = 16 * MEGABYTE
+
+    requests, grown = measured(
+        word, queued_max_request_bytes=bound, socket_request_max_bytes=2 * MEGABYTE
+    )
+
+    assert requests == bound // MEGABYTE
+    assert grown < bound + SLACK
+
+
+@pytest.mark.slow
+def test_memory_of_unanswered_requests_is_bounded_in_number() -> None:
+    """A handler that never returns: what it holds, what waits, and what each processor holds."""
+    handlers, queued, processors = 4, 8, 3
+
+    requests, grown = measured(
+        HOLD, num_io_threads=handlers, queued_max_requests=queued, num_network_threads=processors
+    )
+
+    assert handlers + queued < requests <= handlers + queued + processors * queued
+    assert grown < (handlers + queued + processors * queued) * MEGABYTE + 2 * SLACK
