@@ -67,9 +67,13 @@ def sent(step: Step) -> bytes:
 
 def response(step: Step, key: int, version: int) -> Any:
     """The response that a step sends."""
+    return decoded(sent(step), key, version)
+
+
+def decoded(data: bytes, key: int, version: int) -> Any:
+    """A response without its size prefix."""
     codec = lookup(key, version)
     assert codec is not None
-    data = sent(step)
     correlation_id, position = decode_response_header(codec, data)
     assert CORRELATION_ID == correlation_id
     return codec.decode_response(data, position)
@@ -86,7 +90,9 @@ def scram(mechanism: str, name: str, password: str) -> Any:
 
 NOW_MS = 1_700_000_000_000
 PASSWORDS = {"alice": "secret", "bob": "hunter2"}
-CREDENTIALS = {name: salted("SCRAM-SHA-256", "secret") for name in ("alice",)}
+ODD_NAME = "a,l=ice ø"
+CREDENTIALS = {name: salted("SCRAM-SHA-256", "secret") for name in ("alice", ODD_NAME)}
+CREDENTIALS_512 = {"alice": salted("SCRAM-SHA-512", "secret")}
 RANGES = [ApiVersion(api_key=18, min_version=0, max_version=4)]
 
 

@@ -19,8 +19,14 @@ from trionet.server.handler_pool import Handler
 from trionet.server.processor import Processor
 
 
-def listener(port: int = 0, *, name: str = "PLAINTEXT", host: str = LOOPBACK) -> Endpoint:
-    return Endpoint(name, SecurityProtocol.PLAINTEXT, host, port)
+def listener(
+    port: int = 0,
+    *,
+    name: str = "PLAINTEXT",
+    host: str = LOOPBACK,
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT,
+) -> Endpoint:
+    return Endpoint(name, protocol, host, port)
 
 
 def answer(payload: bytes) -> Send:
@@ -115,7 +121,8 @@ async def serving(
     """
     before = open_sockets()
     config = ServerConfig(**{**SETTINGS, **settings}, readiness=kind)
-    endpoints = [listener(name=f"L{number}") for number in range(listeners)]
+    protocol = security.security_protocol
+    endpoints = [listener(name=f"L{number}", protocol=protocol) for number in range(listeners)]
     secured = {endpoint.listener_name: security for endpoint in endpoints}
     with trio.fail_after(10), ExitStack() as opened:
         async with trio.open_nursery() as nursery:

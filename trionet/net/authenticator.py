@@ -38,8 +38,9 @@ class Step:
     Attributes:
         progress: where the authentication stands.
         send: what to answer; None for nothing. After a failure it leaves before the close.
-        delay_seconds: how long to hold the answer and the close back, reading nothing meanwhile
-            (KIP-306: an instant answer would invite the next attempt).
+        delay_seconds: how long to hold the answer and the close back (KIP-306: an instant answer
+            would invite the next attempt). Nothing that comes meanwhile is looked at; a peer that
+            leaves is let go at once.
         close_reason: why to close the connection, after a failure.
         detail: what failed, for the log; not for the peer.
     """

@@ -113,6 +113,9 @@ class Preparing:
         """Whether a frame of a channel with an authenticator is a request; if not, it is used."""
         authenticator = channel.authenticator
         assert authenticator is not None
+        if channel.failure is not None:
+            self._selector.mute(channel)
+            return False
         if channel.is_ready:
             gate = authenticator.gate(frame, now)
             if gate is Gate.PASS:
@@ -190,7 +193,7 @@ class Preparing:
         if not step.delay_seconds:
             self._end(channel)
             return
-        self._selector.mute(channel)
+        # Read until its next frame, to hear of it when the peer leaves.
         displaced = self._failed.add(channel, now + step.delay_seconds)
         self._selector.plan_check(self.next_check_at)
         if displaced is not None:

@@ -1,0 +1,480 @@
+"""SASL as clients meet it: real connections, with and without TLS, in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from support.sasl import (
+    CREDENTIALS,
+    CREDENTIALS_512,
+    ODD_NAME,
+    PASSWORDS,
+    api_versions,
+    decoded,
+    exchange,
+    handshake,
+    plain,
+    request,
+    scram,
+    token,
+)
+from support.serving import Serving, answer, serving
+from support.tls import server_context
+from support.tls_peer import TlsPeer
+from support.wire import Peer, frame
+from trionet.net.close_reason import CloseReason
+from trionet.net.sasl.plain import PlainServer, verify_with
+from trionet.net.sasl.scram import ScramServer
+from trionet.net.selector_counters import SelectorCounters
+from trionet.protocol import api_keys, error_codes
+from trionet.protocol.messages.metadata import MetadataRequest
+from trionet.server.channel_builder import ListenerSecurity
+
+METADATA = request(api_keys.METADATA, 1, MetadataRequest())
+ALICE = plain("alice", "secret")
+DELAY = 0.25
+
+
+@pytest.fixture(params=["SASL_PLAINTEXT", "SASL_SSL"])
+def protocol(request: pytest.FixtureRequest) -> str:
+    param: str = request.param
+    return param
+
+
+class Rig:
+    """A server that asks who its peers are."""
+
+    def __init__(self, serving: Serving, protocol: str) -> None:
+        self.serving = serving
+        self._is_tls = protocol == "SASL_SSL"
+
+    async def connect(self) -> Peer:
+        peer = await self.serving.connect()
+        return await TlsPeer.over(peer) if self._is_tls else peer
+
+    async def authenticated(self, data: bytes = ALICE, version: int = 1) -> Peer:
+        """A connection that PLAIN has let in."""
+        peer = await self.connect()
+        await ask(peer, handshake("PLAIN", version))
+        told = await ask(peer, token(data) if version else data)
+        if version:
+            assert error_codes.NONE == decoded(told, api_keys.SASL_AUTHENTICATE, 2).error_code
+        return peer
+
+    async def is_served(self, peer: Peer, principal: str = "User:alice") -> None:
+        """One request and its answer, on behalf of somebody."""
+        await peer.send_frames(METADATA)
+        found = await self.serving.receive(METADATA)
+        assert principal == str(found.principal)
+        found.respond(answer(b"served"))
+        assert b"served" == await peer.receive_frame()
+
+    async def is_well(self) -> None:
+        """Another connection gets in and is served."""
+        peer = await self.authenticated()
+        await self.is_served(peer)
+        peer.close()
+        await wait_all_tasks_blocked()
+
+    @property
+    def counters(self) -> SelectorCounters:
+        return self.serving.processors[0].counters
+
+
+@asynccontextmanager
+async def authenticating(
+    protocol: str, limits: dict[str, Any] | None = None, **changes: Any
+) -> AsyncIterator[Rig]:
+    """A server; changes are of the SASL settings, limits of the server's."""
+    context = server_context()
+    security = ListenerSecurity(
+        tls_context=(lambda: context) if protocol == "SASL_SSL" else None,
+        authenticator=lambda identity: exchange(**changes),
+    )
+    async with serving("poller", security=security, **(limits or {})) as found:
+        yield Rig(found, protocol)
+
+
+async def ask(peer: Peer, payload: bytes) -> bytes:
+    await peer.send_frames(payload)
+    return await peer.receive_frame()
+
+
+async def test_plain(protocol: str) -> None:
+    """A1, A8, A19: in both framings, asked for ApiVersions before or not; then it is served."""
+    async with authenticating(protocol) as rig:
+        for version in (0, 1):
+            for asks_first in (False, True):
+                peer = await rig.connect()
+                if asks_first:
+                    told = await ask(peer, api_versions(3))
+                    answered = decoded(told, api_keys.API_VERSIONS, 3)
+                    assert error_codes.NONE == answered.error_code
+                told = await ask(peer, handshake("PLAIN", version))
+                names = decoded(told, api_keys.SASL_HANDSHAKE, version).mechanisms
+                assert "PLAIN" in names
+                await ask(peer, token(ALICE) if version else ALICE)
+
+                await rig.is_served(peer)
+
+        assert 4 == rig.counters.authenticated
+        assert 2 == rig.counters.authenticated_for_good
+        assert {} == rig.serving.reasons()
+
+
+@pytest.mark.parametrize(
+    "data", [plain("alice", "wrong"), plain("carol", "secret"), plain("", "secret"), b"\0alice\0"]
+)
+async def test_plain_of_others(protocol: str, data: bytes, mock_clock: MockClock) -> None:
+    """A2: a wrong password, an unknown or missing name, no password; counted once."""
+    async with authenticating(protocol) as rig:
+        peer = await rig.connect()
+        await ask(peer, handshake("PLAIN"))
+        await peer.send_frames(token(data))
+        await wait_all_tasks_blocked()
+        mock_clock.jump(1.1 * DELAY)
+
+        told = decoded(await peer.receive_frame(), api_keys.SASL_AUTHENTICATE, 2)
+
+        assert error_codes.SASL_AUTHENTICATION_FAILED == told.error_code
+        assert told.error_message.startswith("Authentication failed")
+        assert b"" == await peer.receive_to_end()
+        assert {CloseReason.AUTHENTICATION_FAILED: 1} == rig.serving.reasons()
+        assert 1 == rig.counters.authentication_failures
+        assert 0 == rig.counters.authenticated
+        await rig.is_well()
+
+
+def scram_mechanisms() -> dict[str, Any]:
+    return {
+        "SCRAM-SHA-256": lambda: ScramServer("SCRAM-SHA-256", CREDENTIALS.get),
+        "SCRAM-SHA-512": lambda: ScramServer("SCRAM-SHA-512", CREDENTIALS_512.get),
+        "PLAIN": lambda: PlainServer(verify_with(PASSWORDS)),
+    }
+
+
+async def try_scram(peer: Peer, mechanism: str, name: str, password: str) -> Any:
+    """The exchange up to its last answer, which is still to be received."""
+    client = scram(mechanism, name, password)
+    await ask(peer, handshake(mechanism))
+    first = await ask(peer, token(client.get_client_first().encode()))
+    client.set_server_first(
+        bytes(decoded(first, api_keys.SASL_AUTHENTICATE, 2).auth_bytes).decode()
+    )
+    await peer.send_frames(token(client.get_client_final().encode()))
+    return client
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "name"),
+    [("SCRAM-SHA-256", "alice"), ("SCRAM-SHA-512", "alice"), ("SCRAM-SHA-256", ODD_NAME)],
+)
+async def test_scram(protocol: str, mechanism: str, name: str) -> None:
+    """A3, A4: each of several mechanisms; the server proves itself too."""
+    async with authenticating(protocol, mechanisms=scram_mechanisms()) as rig:
+        peer = await rig.connect()
+        client = await try_scram(peer, mechanism, name, "secret")
+
+        told = decoded(await peer.receive_frame(), api_keys.SASL_AUTHENTICATE, 2)
+
+        client.set_server_final(bytes(told.auth_bytes).decode())
+        await rig.is_served(peer, f"User:{name}")
+        await rig.is_well()
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "name", "password"),
+    [
+        ("SCRAM-SHA-256", "alice", "wrong"),
+        ("SCRAM-SHA-512", "alice", "wrong"),
+        ("SCRAM-SHA-256", "carol", "secret"),
+        ("SCRAM-SHA-512", ODD_NAME, "secret"),  # who has no credentials of this kind
+    ],
+)
+async def test_scram_of_others(
+    protocol: str, mechanism: str, name: str, password: str, mock_clock: MockClock
+) -> None:
+    """A3: all of them in the same way, in the last step."""
+    async with authenticating(protocol, mechanisms=scram_mechanisms()) as rig:
+        peer = await rig.connect()
+        await try_scram(peer, mechanism, name, password)
+        await wait_all_tasks_blocked()
+        mock_clock.jump(1.1 * DELAY)
+
+        told = decoded(await peer.receive_frame(), api_keys.SASL_AUTHENTICATE, 2)
+
+        assert error_codes.SASL_AUTHENTICATION_FAILED == told.error_code
+        assert told.error_message.endswith(f"invalid credentials with SASL mechanism {mechanism}")
+        assert b"" == await peer.receive_to_end()
+        await rig.is_well()
+
+
+async def test_api_versions_that_cannot_be_answered_do_not_end_the_connection(
+    protocol: str,
+) -> None:
+    """A9, A10: a version that is not served, then bad content, then a good one; and in it gets."""
+    unknown = bytearray(api_versions(0))
+    unknown[2:4] = (99).to_bytes(2, "big")
+    async with authenticating(protocol) as rig:
+        peer = await rig.connect()
+
+        told = decoded(await ask(peer, bytes(unknown)), api_keys.API_VERSIONS, 0)
+        assert error_codes.UNSUPPORTED_VERSION == told.error_code
+        assert [(18, 0, 4)] == [(k.api_key, k.min_version, k.max_version) for k in told.api_keys]
+        told = decoded(await ask(peer, api_versions(name="- -")), api_keys.API_VERSIONS, 3)
+        assert error_codes.INVALID_REQUEST == told.error_code
+        told = decoded(await ask(peer, api_versions(3)), api_keys.API_VERSIONS, 3)
+        assert error_codes.NONE == told.error_code
+
+        await ask(peer, handshake("PLAIN"))
+        await ask(peer, token(ALICE))
+        await rig.is_served(peer)
+
+
+def with_version(payload: bytes, version: int) -> bytes:
+    return payload[:2] + version.to_bytes(2, "big") + payload[4:]
+
+
+HUGE = b"\x7f\xff\xff\xff"
+
+
+@pytest.mark.parametrize(
+    ("before", "sent", "reason"),
+    [
+        ([], frame(with_version(handshake("PLAIN"), 2)), CloseReason.UNSUPPORTED_VERSION),
+        ([], frame(b"garbage"), CloseReason.INVALID_REQUEST),
+        ([handshake("PLAIN")], frame(b"\0"), CloseReason.INVALID_REQUEST),
+        ([handshake("PLAIN")], frame(api_versions()), CloseReason.ILLEGAL_SASL_STATE),
+        ([], HUGE, CloseReason.INVALID_RECEIVE),
+        ([handshake("PLAIN")], HUGE, CloseReason.INVALID_RECEIVE),
+        ([], frame(METADATA), CloseReason.ILLEGAL_SASL_STATE),
+        ([api_versions()], frame(METADATA), CloseReason.ILLEGAL_SASL_STATE),
+        ([handshake("PLAIN")], frame(METADATA), CloseReason.ILLEGAL_SASL_STATE),
+    ],
+    ids=[
+        "a handshake of a later version",
+        "garbage",
+        "garbage after the handshake",
+        "ApiVersions after the handshake",
+        "a huge size",
+        "a huge size after the handshake",
+        "Metadata",
+        "Metadata after ApiVersions",
+        "Metadata after the handshake",
+    ],
+)
+async def test_what_breaks_the_rules_ends_its_connection_and_no_other(
+    protocol: str, before: list[bytes], sent: bytes, reason: CloseReason, mock_clock: MockClock
+) -> None:
+    """A11, A12, A13, A14, A15: without an answer; nothing of it is a request."""
+    async with authenticating(protocol) as rig:
+        peer = await rig.connect()
+        for payload in before:
+            await ask(peer, payload)
+        await peer.send(sent)
+        await wait_all_tasks_blocked()
+        mock_clock.jump(1.1 * DELAY)
+
+        assert b"" == await peer.receive_to_end()
+
+        assert {reason: 1} == rig.serving.reasons()
+        assert 0 == rig.serving.server.statistics().requests
+        await rig.is_well()
+
+
+async def test_a_mechanism_that_is_not_enabled(protocol: str, mock_clock: MockClock) -> None:
+    """A16: the client learns which ones are."""
+    async with authenticating(protocol) as rig:
+        peer = await rig.connect()
+        await peer.send_frames(handshake("GSSAPI"))
+        await wait_all_tasks_blocked()
+        mock_clock.jump(1.1 * DELAY)
+
+        told = decoded(await peer.receive_frame(), api_keys.SASL_HANDSHAKE, 1)
+
+        assert error_codes.UNSUPPORTED_SASL_MECHANISM == told.error_code
+        assert ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"] == told.mechanisms
+        assert b"" == await peer.receive_to_end()
+
+
+@pytest.mark.parametrize("after_handshake", [False, True])
+async def test_the_largest_frame_before_authentication(
+    protocol: str, after_handshake: bool, mock_clock: MockClock
+) -> None:
+    """A5: a normal exchange fits in 1,024 bytes, a larger frame ends it; later ones are free."""
+    async with authenticating(protocol, frame_bytes_max=1024) as rig:
+        peer = await rig.authenticated()
+        await peer.send_frames(bytes(100_000))
+        (await rig.serving.receive(bytes(100_000))).respond(answer(b"large"))
+        assert b"large" == await peer.receive_frame()
+
+        other = await rig.connect()
+        if after_handshake:
+            await ask(other, handshake("PLAIN"))
+            await other.send_frames(token(bytes(1100)))
+        else:
+            await other.send_frames(handshake("PLAIN" * 250))
+        await wait_all_tasks_blocked()
+        mock_clock.jump(1.1 * DELAY)
+
+        assert b"" == await other.receive_to_end()
+        assert {CloseReason.INVALID_RECEIVE: 1} == rig.serving.reasons()
+        await rig.is_served(peer)
+
+
+async def test_a_failure_is_answered_late_and_nothing_more_is_read(
+    protocol: str, mock_clock: MockClock
+) -> None:
+    """A26, KIP-306: not before the delay; others are served meanwhile."""
+    async with authenticating(protocol) as rig:
+        peer = await rig.connect()
+        await ask(peer, handshake("PLAIN"))
+        await peer.send_frames(token(plain("alice", "wrong")), handshake("PLAIN"))
+        await wait_all_tasks_blocked()
+        mock_clock.jump(0.9 * DELAY)
+        await rig.is_well()
+        sent = rig.serving.server.statistics().bytes_sent
+        assert CloseReason.AUTHENTICATION_FAILED not in rig.serving.reasons()
+
+        mock_clock.jump(0.2 * DELAY)
+
+        told = decoded(await peer.receive_frame(), api_keys.SASL_AUTHENTICATE, 2)
+        assert error_codes.SASL_AUTHENTICATION_FAILED == told.error_code
+        assert b"" == await peer.receive_to_end()
+        assert 1 == rig.serving.reasons()[CloseReason.AUTHENTICATION_FAILED]
+        assert sent < rig.serving.server.statistics().bytes_sent
+
+
+@pytest.mark.parametrize("how", ["close", "reset"])
+async def test_a_client_that_leaves_before_the_late_answer_is_dropped_at_once(
+    protocol: str, how: str, mock_clock: MockClock
+) -> None:
+    """A27: and the close that was planned for later does nothing."""
+    async with authenticating(protocol) as rig:
+        peer = await rig.connect()
+        await ask(peer, handshake("PLAIN"))
+        await peer.send_frames(token(plain("alice", "wrong")))
+        await wait_all_tasks_blocked()
+        assert 1 == rig.serving.server.statistics().connections
+
+        getattr(peer, how)()
+        await wait_all_tasks_blocked()
+
+        assert 0 == rig.serving.server.statistics().connections
+        assert 1 == sum(rig.serving.reasons().values())
+        await rig.is_well()
+        mock_clock.jump(2 * DELAY)
+        await wait_all_tasks_blocked()
+        assert 2 == sum(rig.serving.reasons().values())
+
+
+async def test_a_session_that_is_over_ends_with_the_next_request(
+    protocol: str, mock_clock: MockClock
+) -> None:
+    """P27: in both framings; the request is not handed over."""
+    async with authenticating(protocol, session_ms={"PLAIN": 2000}) as rig:
+        peers = [await rig.authenticated(version=version) for version in (0, 1)]
+        mock_clock.jump(1.9)
+        for peer in peers:
+            await rig.is_served(peer)
+        mock_clock.jump(0.2)
+        assert {} == rig.serving.reasons()
+
+        for peer in peers:
+            await peer.send_frames(METADATA)
+            assert b"" == await peer.receive_to_end()
+
+        assert {CloseReason.SESSION_EXPIRED: 2} == rig.serving.reasons()
+        assert 2 == rig.serving.server.statistics().requests
+
+
+async def reauthenticate(peer: Peer, data: bytes = ALICE, mechanism: str = "PLAIN") -> Any:
+    await ask(peer, handshake(mechanism))
+    return decoded(await ask(peer, token(data)), api_keys.SASL_AUTHENTICATE, 2)
+
+
+async def test_authenticating_again_and_again(protocol: str, mock_clock: MockClock) -> None:
+    """A1, A23, KIP-368: five times, each in time; requests go on between."""
+    async with authenticating(protocol, session_ms={"PLAIN": 1500}) as rig:
+        peer = await rig.authenticated()
+        for _ in range(5):
+            mock_clock.jump(1.2)
+            told = await reauthenticate(peer)
+            assert (error_codes.NONE, 1500) == (told.error_code, told.session_lifetime_ms)
+            await rig.is_served(peer)
+
+        assert 5 == rig.counters.reauthenticated
+        assert 1 == rig.counters.authenticated
+        assert 0 == rig.counters.reauthentication_failures
+        assert {} == rig.serving.reasons()
+
+
+async def test_authenticating_again_too_soon_is_a_request(
+    protocol: str, mock_clock: MockClock
+) -> None:
+    """A22: within a second of the last time it is for the handlers to refuse."""
+    async with authenticating(protocol) as rig:
+        peer = await rig.authenticated()
+        await reauthenticate(peer)
+        mock_clock.jump(0.9)
+
+        await peer.send_frames(handshake("PLAIN"))
+
+        found = await rig.serving.receive(handshake("PLAIN"))
+        found.respond(answer(b"no"))
+        assert b"no" == await peer.receive_frame()
+        await rig.is_served(peer)
+        assert 1 == rig.counters.reauthenticated
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "data", "told"),
+    [
+        ("PLAIN", plain("bob", "hunter2"), "Cannot change principals during re-authentication"),
+        ("SCRAM-SHA-256", b"n,,n=alice,r=x", "SASL mechanism 'SCRAM-SHA-256' requested by client"),
+    ],
+)
+async def test_authenticating_again_as_somebody_else_or_otherwise_fails(
+    protocol: str, mechanism: str, data: bytes, told: str, mock_clock: MockClock
+) -> None:
+    """A21: counted as a failed re-authentication, whether sessions end or not."""
+    for session_ms in ({}, {"PLAIN": 60_000}):
+        async with authenticating(protocol, session_ms=session_ms) as rig:
+            peer = await rig.authenticated()
+            await ask(peer, handshake(mechanism))
+            await peer.send_frames(token(data))
+            await wait_all_tasks_blocked()
+            mock_clock.jump(1.1 * DELAY)
+
+            answered = decoded(await peer.receive_frame(), api_keys.SASL_AUTHENTICATE, 2)
+
+            assert answered.error_message.startswith(told)
+            assert b"" == await peer.receive_to_end()
+            assert 1 == rig.counters.reauthentication_failures
+            assert 0 == rig.counters.authentication_failures
+            await rig.is_well()
+
+
+async def test_who_says_nothing_is_not_waited_for_for_ever(
+    protocol: str, mock_clock: MockClock
+) -> None:
+    """Neither in the handshake of TLS, nor before the exchange, nor in it."""
+    async with authenticating(protocol, {"authentication_timeout_ms": 1000}) as rig:
+        silent = await rig.serving.connect()
+        hesitant = await rig.connect()
+        stuck = await rig.connect()
+        await ask(stuck, handshake("PLAIN"))
+        done = await rig.authenticated()
+        await wait_all_tasks_blocked()
+
+        mock_clock.jump(1.1)
+
+        for peer in (silent, hesitant, stuck):
+            assert b"" == await peer.receive_to_end()
+        assert {CloseReason.AUTHENTICATION_TIMEOUT: 3} == rig.serving.reasons()
+        await rig.is_served(done)
