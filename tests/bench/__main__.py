@@ -13,7 +13,17 @@ from rich.console import Console
 from bench.measured import Measured
 from bench.options import Options, add_options
 
-BENCHMARKS = ("echo", "idle", "apis", "throughput", "latency", "start", "lag", "times")
+BENCHMARKS = (
+    "echo",
+    "processors",
+    "idle",
+    "apis",
+    "throughput",
+    "latency",
+    "start",
+    "lag",
+    "times",
+)
 
 
 def main(arguments: list[str]) -> None:

@@ -51,7 +51,7 @@ def _allow_files(count: int) -> None:
 
 
 def _one(side: str, seconds: float) -> dict[str, float]:
-    with echo_server(side) as (port, pid), contextlib.ExitStack() as idle:
+    with echo_server(SERVERS[side]) as (port, pid), contextlib.ExitStack() as idle:
         alone = load(port, BUSY, seconds, FRAME)["rate"]
         before = memory_bytes(pid)
         for _ in range(IDLE):

@@ -1,6 +1,8 @@
-"""A length-prefixed echo on trionet's SocketServer, one processor, handlers and all."""
+"""A length-prefixed echo on trionet's SocketServer, one processor (or more), handlers and all."""
 
 from __future__ import annotations
+
+import sys
 
 import trio
 
@@ -14,8 +16,8 @@ async def _echo(request: Request) -> Send:
     return Send([len(payload).to_bytes(4, "big") + payload])
 
 
-async def _main() -> None:
-    config = ServerConfig(num_network_threads=1, socket_listen_backlog_size=8192)
+async def _main(processors: int) -> None:
+    config = ServerConfig(num_network_threads=processors, socket_listen_backlog_size=8192)
     server = SocketServer(_echo, [Endpoint.parse("PLAINTEXT://127.0.0.1:0")], config)
     async with trio.open_nursery() as nursery:
         bound: list[Endpoint] = await nursery.start(server.run)
@@ -23,4 +25,4 @@ async def _main() -> None:
 
 
 if __name__ == "__main__":
-    trio.run(_main)
+    trio.run(_main, int(sys.argv[1]) if sys.argv[1:] else 1)
