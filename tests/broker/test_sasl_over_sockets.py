@@ -25,7 +25,6 @@ from support.sasl import (
 )
 from support.serving import Serving, answer, serving
 from support.tls import server_context
-from support.tls_peer import TlsPeer
 from support.wire import Peer, frame
 from trionet.net.close_reason import CloseReason
 from trionet.net.sasl.plain import PlainServer, verify_with
@@ -49,13 +48,9 @@ def protocol(request: pytest.FixtureRequest) -> str:
 class Rig:
     """A server that asks who its peers are."""
 
-    def __init__(self, serving: Serving, protocol: str) -> None:
+    def __init__(self, serving: Serving) -> None:
         self.serving = serving
-        self._is_tls = protocol == "SASL_SSL"
-
-    async def connect(self) -> Peer:
-        peer = await self.serving.connect()
-        return await TlsPeer.over(peer) if self._is_tls else peer
+        self.connect = serving.connect
 
     async def authenticated(self, data: bytes = ALICE, version: int = 1) -> Peer:
         """A connection that PLAIN has let in."""
@@ -97,7 +92,7 @@ async def authenticating(
         authenticator=lambda identity: exchange(**changes),
     )
     async with serving("poller", security=security, **(limits or {})) as found:
-        yield Rig(found, protocol)
+        yield Rig(found)
 
 
 async def ask(peer: Peer, payload: bytes) -> bytes:
@@ -465,7 +460,7 @@ async def test_who_says_nothing_is_not_waited_for_for_ever(
 ) -> None:
     """Neither in the handshake of TLS, nor before the exchange, nor in it."""
     async with authenticating(protocol, {"authentication_timeout_ms": 1000}) as rig:
-        silent = await rig.serving.connect()
+        silent = await rig.connect(raw=True)
         hesitant = await rig.connect()
         stuck = await rig.connect()
         await ask(stuck, handshake("PLAIN"))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
 import trio
 
+from support.tls_peer import TlsPeer
 from support.wire import LOOPBACK, Peer, frame, open_sockets
 from trionet.net.close_reason import CloseReason
 from trionet.net.endpoint import Endpoint, SecurityProtocol
@@ -17,6 +19,8 @@ from trionet.server import Request, Response, ServerConfig, SocketServer
 from trionet.server.channel_builder import PLAINTEXT, ListenerSecurity
 from trionet.server.handler_pool import Handler
 from trionet.server.processor import Processor
+
+TLS_PROTOCOLS = (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
 
 
 def listener(
@@ -65,14 +69,24 @@ class Serving:
         *,
         local_host: str = LOOPBACK,
         receive_buffer_bytes: int | None = None,
+        context: ssl.SSLContext | None = None,
+        raw: bool = False,
     ) -> Peer:
-        """A new connection to the listener of this number."""
+        """A new connection to the listener of this number, after its handshake if it has TLS.
+
+        Args:
+            receive_buffer_bytes: of its socket.
+            context: the client's side of TLS; by default one that trusts ours.
+            raw: without a handshake.
+        """
         peer = await Peer.connect(
             self.server.endpoints[number].port,
             local_host=local_host,
             receive_buffer_bytes=receive_buffer_bytes,
         )
-        return self._opened.enter_context(peer)
+        self._opened.enter_context(peer)
+        has_tls = self.server.endpoints[number].security_protocol in TLS_PROTOCOLS
+        return await TlsPeer.over(peer, context) if has_tls and not raw else peer
 
     async def receive(self, payload: bytes) -> Request:
         """The next request that a handler got, which must have this payload."""

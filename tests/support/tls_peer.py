@@ -30,6 +30,13 @@ class TlsPeer(Peer):
         await found.shake_hands()
         return found
 
+    @property
+    def cipher(self) -> tuple[str, str]:
+        """The suite and the protocol version, after the handshake."""
+        suite = self._client.tls.cipher()
+        assert suite is not None
+        return suite[0], self._client.tls.version() or ""
+
     async def shake_hands(self) -> None:
         """Do the handshake; raises what it fails with."""
         done = False
