@@ -18,6 +18,7 @@ from trionet.net.readiness import ReadinessKind
 
 ROOT = Path(__file__).resolve().parents[2]
 LINES_MAX = 60
+TOO_LARGE = "frame size 999999999 is larger than 104857600"
 LIMIT = "the limit that socket.request.max.bytes sets"
 
 
@@ -35,7 +36,7 @@ def test_the_story_is_told_and_ends_well() -> None:
         "3:one,3:two,0:, -> 3:eno,3:owt,0:, PEER_CLOSED",
         "4:good,03:bad,  -> 4:doog,         b'03' is not the size of a netstring",
         "4:what?         ->                 a frame of 4 bytes ends with b'?', not with b','",
-        f"999999999:      ->                 frame size 999999999 is larger than 104857600, {LIMIT}",
+        f"999999999:      ->                 {TOO_LARGE}, {LIMIT}",
         "8:goes on.,     -> 8:.no seog,     PEER_CLOSED",
     ] == done.stdout.splitlines()
 

@@ -1,7 +1,7 @@
 """Bytes to frames whose size is told by a head of any form, without I/O.
 
-What :class:`~.framing.FrameDecoder` is for Kafka's four bytes, this is for other protocols: sizes of
-two bytes, netstrings, header lines. All that a protocol has to add is one function that reads a
+What :class:`~.framing.FrameDecoder` is for Kafka's four bytes, this is for other protocols: sizes
+of two bytes, netstrings, header lines. All that a protocol has to add is one function that reads a
 head. Limits, frames that arrive in pieces, and large ones that are read into place are cared for
 here.
 """
@@ -21,8 +21,8 @@ HEAD_BYTES_MAX: Final = 1024
 ReadHead = Callable[[bytes], tuple[int, int] | None]
 """Reads the head of a frame: how long it is, and how long the payload behind it, in bytes.
 
-It is given what has arrived of the frame, one byte to ``HEAD_BYTES_MAX`` of them. ``None`` says that
-the head is not whole yet; a ``ValueError`` says what is wrong with it, and ends the stream.
+It is given what has arrived of the frame, one byte to ``HEAD_BYTES_MAX`` of them. ``None`` says
+that the head is not whole yet; a ``ValueError`` says what is wrong with it, and ends the stream.
 """
 
 

@@ -33,7 +33,8 @@ class ServerLimits:
     Attributes:
         connections_max: ``max.connections``; 0 or more.
         connections_per_ip_max: ``max.connections.per.ip``; 0 only with overrides.
-        overrides: ``max.connections.per.ip.overrides``, by plain address; see :func:`resolve_overrides`.
+        overrides: ``max.connections.per.ip.overrides``, by plain address; see
+            :func:`resolve_overrides`.
         connections_per_second_max: ``max.connection.creation.rate``; 0 or more.
 
     Raises:
