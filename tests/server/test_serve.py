@@ -244,23 +244,19 @@ async def test_what_is_no_exception_ends_the_server_and_leaves_it_as_it_is(
     async def pull_the_plug(request: Request) -> None:
         raise Emergency
 
-    raised: list[BaseException] = []
-
-    async def serve(*, task_status: trio.TaskStatus[trionet.server.Served]) -> None:
-        try:
-            await trionet.serve(pull_the_plug, [ANYWHERE], task_status=task_status)
-        except BaseException as error:  # boundary: the test's own, raised by its handler
-            raised.append(error)
-
+    raised: tuple[BaseException, ...] = ()
     before = open_sockets()
-    with trio.fail_after(5):
-        async with trio.open_nursery() as nursery:
-            served = await nursery.start(serve)
-            with await Peer.connect(served[0].port) as peer:
-                await peer.send_frames(b"a")
-                assert b"" == await peer.receive_to_end()
+    try:
+        with trio.fail_after(5):
+            async with trio.open_nursery() as nursery:
+                served = await nursery.start(trionet.serve, pull_the_plug, [ANYWHERE])
+                with await Peer.connect(served[0].port) as peer:
+                    await peer.send_frames(b"a")
+                    await peer.receive_to_end()
+    except* Emergency as group:  # that of the nursery here, with nothing in between
+        raised = group.exceptions
 
-    assert [Emergency] == list(map(type, raised))
+    assert [Emergency] == [type(error) for error in raised]
     assert before == open_sockets()
 
 
@@ -441,13 +437,14 @@ async def test_stop_lets_answers_leave_and_then_serve_returns(kind: ReadinessKin
         await peer.send_frames(b"a", b"never read")
         await stopping(rig, nursery)
         assert not listens_on(rig.served[0].port)
-        assert not rig.returned.is_set()
+        assert rig.is_serving()
 
         may_go_on.set()
 
         assert frame(b"answer") == await peer.receive_to_end()
         assert b"" == await idle.receive_to_end()
-        await rig.returned.wait()
+        await wait_all_tasks_blocked()
+        assert not rig.is_serving()
         assert {CloseReason.SERVER_SHUTDOWN: 2} == rig.reasons()
 
 
@@ -462,8 +459,9 @@ async def test_a_stop_goes_on_when_the_wait_for_it_is_cancelled(kind: ReadinessK
 
         may_go_on.set()
 
-        await rig.returned.wait()
         assert frame(b"answer") == await peer.receive_to_end()
+        await wait_all_tasks_blocked()
+        assert not rig.is_serving()
 
 
 async def test_a_stopped_server_can_be_asked_what_it_did(kind: ReadinessKind) -> None:

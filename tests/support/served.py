@@ -27,13 +27,16 @@ class Rig:
 
     Attributes:
         served: what `serve` reported.
-        returned: set when `serve` has returned.
     """
 
-    def __init__(self, opened: ExitStack) -> None:
-        self.served: Served
-        self.returned = trio.Event()
+    def __init__(self, served: Served, nursery: trio.Nursery, opened: ExitStack) -> None:
+        self.served = served
+        self._nursery = nursery
         self._opened = opened
+
+    def is_serving(self) -> bool:
+        """Whether `serve` has not returned."""
+        return bool(self._nursery.child_tasks)
 
     async def connect(self, number: int = 0) -> Peer:
         """A new connection to the listener of this number."""
@@ -80,15 +83,9 @@ async def serving_with(
         trionet.serve, handler, endpoints, dialect=dialect, config=config, security=security
     )
     with trio.fail_after(10), ExitStack() as opened:
-        rig = Rig(opened)
-
-        async def run(*, task_status: trio.TaskStatus[Served]) -> None:
-            await serve(task_status=task_status)
-            rig.returned.set()
-
         async with trio.open_nursery() as nursery:
-            rig.served = await nursery.start(run)
-            yield rig
+            served: Served = await nursery.start(serve)
+            yield Rig(served, nursery, opened)
             nursery.cancel_scope.cancel()
     assert before == open_sockets()
 
