@@ -95,6 +95,40 @@ def test_the_example_of_the_standard() -> None:
     assert answer.endswith(",s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096")
 
 
+def final_with_nonce(client: ScramClient, first: bytes, repeated: str) -> bytes:
+    """What a client says last if it has put this before the nonce, and proves that."""
+    client.set_server_first(first.decode())
+    client.nonce = type(client.nonce)(repeated + str(client.nonce))
+    final: str = client.get_client_final()
+    return final.encode()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_client_that_repeats_its_part_of_the_nonce_is_let_in(mechanism: str) -> None:
+    """librdkafka before 2.6.1."""
+    server = server_for(mechanism, {"alice": salted(mechanism, "secret")})
+    client = ScramClient([mechanism], "alice", "secret")
+    first = server.respond(client.get_client_first().encode(), 0)
+
+    final = server.respond(final_with_nonce(client, first, str(client.c_nonce)), 0)
+
+    client.set_server_final(final.decode())
+    assert server.is_complete
+
+
+@pytest.mark.parametrize("repeated", ["x", "{own}{own}", "{own}x", ""])
+def test_no_other_nonce_is_taken(repeated: str) -> None:
+    server = server_for("SCRAM-SHA-256", {"alice": salted("SCRAM-SHA-256", "secret")})
+    client = ScramClient(["SCRAM-SHA-256"], "alice", "secret")
+    first = server.respond(client.get_client_first().encode(), 0)
+    final = final_with_nonce(client, first, repeated.format(own=client.c_nonce))
+    if not repeated:
+        final = final.replace(str(client.c_nonce).encode(), b"")  # the server's part alone
+
+    with pytest.raises(CredentialsError):
+        server.respond(final, 0)
+
+
 def test_what_a_client_salted_itself_is_the_same_credential() -> None:
     """KIP-554: only the salted password travels."""
     credential = salted("SCRAM-SHA-512", "secret", iterations=5000)
