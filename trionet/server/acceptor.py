@@ -23,8 +23,8 @@ from .connection_counts import ConnectionGuard
 from .connection_quotas import ConnectionQuotas
 from .processor import Accepted, Processor
 
-# Accepts per wake-up, before the other tasks run.
-ACCEPTS_PER_WAKEUP_MAX = 64
+# Accepts per wake-up, before the other tasks run: about half a millisecond.
+ACCEPTS_PER_WAKEUP_MAX = 16
 # How long accepting rests when the process or the system has no descriptor or memory left.
 RESOURCE_PAUSE_SECONDS = 0.1
 

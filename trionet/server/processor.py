@@ -9,6 +9,7 @@ leaves the loop.
 
 from __future__ import annotations
 
+import errno
 import logging
 import socket
 from collections import Counter, deque
@@ -43,6 +44,8 @@ _INDEX_MAX = 2**31 - 1
 # A look-up in an enum's class costs as much as three in a module.
 _NOT_MUTED = MuteState.NOT_MUTED
 _RESPONSE_PENDING = MuteState.MUTED_AND_RESPONSE_PENDING
+# What asking a socket for its peer's address raises when that has gone (macOS: EINVAL).
+_GONE = (errno.ENOTCONN, errno.EINVAL)
 # What queueing a connection raises when the processor has ended.
 _ENDED = (trio.ClosedResourceError, trio.BrokenResourceError)
 
@@ -282,7 +285,10 @@ class Processor:
             channel = self._builder.build(str(id), sock, id.remote_host)
             self._selector.register(channel)
         except Exception as error:  # boundary: one channel's step
-            self._log.warning("could not set up an accepted connection: %s", error)
+            # Peers that have gone are no news: a storm of them must not fill the disk with lines.
+            has_gone = isinstance(error, OSError) and error.errno in _GONE
+            level = logging.DEBUG if has_gone else logging.WARNING
+            self._log.log(level, "could not set up an accepted connection: %s", error)
             self.closed[CloseReason.REGISTER_FAILED] += 1
             _drop((sock, guard))
             return
