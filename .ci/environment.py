@@ -199,9 +199,13 @@ class Progress:
             variables: what its environment has besides this one's.
         """
         output = []
+        environment = {**os.environ, **(variables or {})}
+        # What lies in front of the environment on the path is not part of it: pip would take the
+        # compiled package there for what is to be replaced, and remove it.
+        environment.pop("PYTHONPATH", None)
         with subprocess.Popen(
             command,
-            env={**os.environ, **(variables or {})},
+            env=environment,
             close_fds=False,  # the tool holds the lock too, also when this process is killed
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -172,6 +172,19 @@ def test_the_compiled_package_is_in_front_of_the_sources(compiled_package: Modul
     assert "1" == os.environ["PYTHONSAFEPATH"]
 
 
+def test_no_tool_sees_what_lies_in_front_of_the_environment(
+    environment: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "mine")
+    monkeypatch.setenv("HOME", "also mine")
+    program = (
+        "import os; assert ('also mine', None) == tuple(map(os.getenv, ('HOME', 'PYTHONPATH')))"
+    )
+
+    with environment.Progress("setting up", io.StringIO()) as progress:
+        progress.run([sys.executable, "-c", program])
+
+
 def test_a_tool_that_fails_says_everything_and_one_that_works_nothing(
     environment: ModuleType,
 ) -> None:
