@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.ranges import RangedFile
 from support.selecting import Link, Selecting, selecting
@@ -460,3 +460,35 @@ async def test_one_failing_close_keeps_no_other_channel_open(
         assert b"" == await stubborn_peer.receive_to_end()
         assert b"" == await peer.receive_to_end()
         assert "no space left" in caplog.text
+
+
+async def test_a_poll_may_be_told_how_long_to_wait(
+    kind: ReadinessKind, mock_clock: MockClock
+) -> None:
+    """X7: not at all, a while, and never less than nothing."""
+    async with selecting(kind) as rig:
+        channel, peer = rig.connect()
+        with pytest.raises(ValueError, match="seconds_max = -1"):
+            await rig.selector.poll(seconds_max=-1)
+        for _ in range(10):
+            assert (await rig.selector.poll(seconds_max=0)).is_empty
+        assert 0 == rig.readiness.parks
+
+        async with trio.open_nursery() as nursery:
+            ended_at = []
+
+            async def poll() -> None:
+                while not rig.readiness.parks:
+                    await rig.selector.poll(seconds_max=5)
+                ended_at.append(trio.current_time())
+
+            nursery.start_soon(poll)
+            await wait_all_tasks_blocked()
+            mock_clock.jump(4.9)
+            await wait_all_tasks_blocked()
+            assert not ended_at
+            mock_clock.jump(0.1)
+        assert 1 == len(ended_at)
+
+        await peer.send_frames(b"a")
+        assert b"a" == await rig.receive(channel)

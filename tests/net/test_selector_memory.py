@@ -60,7 +60,7 @@ async def test_a_frame_waits_until_there_is_memory_for_it(link: Link) -> None:
         assert waiting is channel
         assert {bytes(first), bytes(second)} == {bytes(SIZE), b"\1" * SIZE}
         assert [] == out_of_memory(rig)
-        assert not rig.selector._starved
+        assert not rig.selector._waits_for_memory
 
 
 async def test_all_get_their_turn(link: Link) -> None:
@@ -121,7 +121,7 @@ async def test_a_channel_that_ends_gives_its_memory_back(link: Link) -> None:
             ended += (await rig.poll()).disconnected
         assert {half, waiting} == set(ended)
         assert 0 == pool.used
-        assert not rig.selector._starved
+        assert not rig.selector._waits_for_memory
         nursery.cancel_scope.cancel()
 
 

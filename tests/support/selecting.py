@@ -179,7 +179,11 @@ class Selecting:
 
 @asynccontextmanager
 async def selecting(
-    link: Link, *, idle_seconds_max: float = math.inf, pool: MemoryPool | None = None
+    link: Link,
+    *,
+    idle_seconds_max: float = math.inf,
+    authentication_seconds_max: float = math.inf,
+    pool: MemoryPool | None = None,
 ) -> AsyncIterator[Selecting]:
     """A selector that must hold nothing when the block ends and everything is closed."""
     kind, _, tls = link.partition(" ")
@@ -189,7 +193,12 @@ async def selecting(
             trio.open_nursery() as nursery,
         ):
             readiness = CountingReadiness(backend)
-            selector = Selector(readiness, idle_seconds_max=idle_seconds_max, pool=pool)
+            selector = Selector(
+                readiness,
+                idle_seconds_max=idle_seconds_max,
+                authentication_seconds_max=authentication_seconds_max,
+                pool=pool,
+            )
             nursery.start_soon(selector.alarm.run)
             try:
                 yield Selecting(selector, readiness, opened, bool(tls), pool)

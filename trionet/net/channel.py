@@ -51,7 +51,8 @@ class Channel:
         principal: who the peer is; anonymous until it is known.
         authenticator: see above.
         tls: the transport, if it is one under TLS.
-        is_shaking_hands: the TLS handshake is not done.
+        is_connecting: it is an outgoing connection that is not made yet.
+        is_shaking_hands: that, or the TLS handshake, is not done.
         failure: how its authentication failed, while its end is held back.
         is_sending_step: the Send in progress is a part of the authentication, no answer.
         last_used_at: when bytes were last read or written, in seconds of the loop's clock.
@@ -85,6 +86,7 @@ class Channel:
         "has_staged",
         "id",
         "interest",
+        "is_connecting",
         "is_muted",
         "is_out_of_memory",
         "is_ready",
@@ -132,6 +134,7 @@ class Channel:
         self.after_handshake = after_handshake
         self.authenticator: Authenticator | None = None
         self.principal = ANONYMOUS
+        self.is_connecting = False
         self.is_shaking_hands = self.tls is not None
         self.is_ready = authenticator is None and self.tls is None
         self.is_sending_step = False

@@ -8,6 +8,7 @@ from enum import Enum
 class CloseReason(Enum):
     """The cause of a channel's end (Kafka spreads this over ChannelState and log lines)."""
 
+    NOT_CONNECTED = "the connection could not be made"
     PEER_CLOSED = "the peer closed the connection"
     PEER_CLOSED_IN_FRAME = "the peer closed the connection in the middle of a frame"
     PEER_RESET = "the peer reset the connection"

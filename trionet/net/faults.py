@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+
 from ..errors import AuthenticationError, InvalidReceiveError
 from .channel import Channel
 from .close_reason import CloseReason
 from .tls import TlsError
+
+logger = logging.getLogger("trionet.net.selector")
+
+
+def log_unexpected(channel: Channel, error: Exception) -> None:
+    """Tell of what only a bug can have raised, where nobody else does."""
+    logger.warning("unexpected error on %s; closing it", channel.id, exc_info=error)
 
 
 def fault_of(channel: Channel, error: Exception) -> tuple[CloseReason, str]:
@@ -19,6 +28,8 @@ def fault_of(channel: Channel, error: Exception) -> tuple[CloseReason, str]:
             return error.close_reason, str(error)
         case InvalidReceiveError():
             return CloseReason.INVALID_RECEIVE, str(error)
+        case OSError() if channel.is_connecting:
+            return CloseReason.NOT_CONNECTED, str(error)
         case OSError() if channel.send is not None:
             return CloseReason.SEND_FAILED, str(error)
         case OSError():

@@ -7,12 +7,14 @@ works on a few handshakes only, since one costs as much as a hundred requests.
 
 from __future__ import annotations
 
+import socket
 import time
 from typing import Protocol
 
 from .authenticator import Gate, Progress, Step
 from .channel import Channel
 from .close_reason import CloseReason
+from .connecting import finish_connect
 from .delayed_closes import DelayedCloses
 from .framing import Frame
 from .readiness import READ, WRITE
@@ -35,6 +37,8 @@ class Stepper(Protocol):
 
     def continue_at_once(self, channel: Channel) -> None: ...
 
+    def connected(self, channel: Channel) -> None: ...
+
     def plan_check(self, at: float) -> None: ...
 
     def send(self, channel: Channel, send: Send) -> bool: ...
@@ -52,13 +56,22 @@ class Preparing:
         seconds_max: how long that may take.
     """
 
-    __slots__ = ("_failed", "_handshakes", "_in_progress", "_seconds_max", "_selector", "_turn")
+    __slots__ = (
+        "_connecting",
+        "_failed",
+        "_handshakes",
+        "_in_progress",
+        "_seconds_max",
+        "_selector",
+        "_turn",
+    )
 
     def __init__(self, selector: Stepper, seconds_max: float) -> None:
         self._selector = selector
         self._seconds_max = seconds_max
         self._in_progress: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
         self._failed: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
+        self._connecting: dict[Channel, socket.socket] = {}
         self._turn = -1
         self._handshakes = 0
 
@@ -70,17 +83,42 @@ class Preparing:
 
     def forget(self, channel: Channel) -> None:
         """A channel was closed."""
+        self._connecting.pop(channel, None)
         self._in_progress.discard(channel)
         self._failed.discard(channel)
+
+    # Outgoing connections.
+
+    def expect_connection(self, channel: Channel, sock: socket.socket) -> None:
+        """Take a channel whose socket is on its way."""
+        self._connecting[channel] = sock
+        channel.is_connecting = channel.is_shaking_hands = True
+        channel.is_ready = False
+
+    def _finish_connect(self, channel: Channel) -> None:
+        if not finish_connect(self._connecting[channel]):
+            return  # what the backend told was not true
+        del self._connecting[channel]
+        channel.is_connecting = False
+        channel.is_shaking_hands = channel.tls is not None
+        self._selector.connected(channel)
+        self._selector.watch(channel, READ)
+        if channel.tls is not None:
+            self._selector.continue_at_once(channel)
+        elif channel.authenticator is None:
+            self._become_ready(channel)
 
     # TLS.
 
     def shake_hands(self, channel: Channel) -> None:
-        """Make one step of a handshake, unless this poll made enough of them.
+        """Make one step of a connect, or of a handshake unless this poll made enough of them.
 
         Raises:
-            AuthenticationError, EOFError, OSError: the handshake failed.
+            AuthenticationError, EOFError, OSError: it failed.
         """
+        if channel.is_connecting:
+            self._finish_connect(channel)
+            return
         tls = channel.tls
         assert tls is not None
         if not self._may_work():
@@ -225,6 +263,9 @@ class Preparing:
     def check(self, now: float) -> None:
         """End what took too long, and what was held back for long enough."""
         for channel in self._in_progress.pop_due(now):
+            if channel.is_connecting:
+                self._close(channel, CloseReason.NOT_CONNECTED, "connecting took too long")
+                continue
             what = "TLS handshake" if channel.is_shaking_hands else "authentication"
             self._close(channel, CloseReason.AUTHENTICATION_TIMEOUT, f"{what} took too long")
         for channel in self._failed.pop_due(now):

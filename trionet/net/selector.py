@@ -18,9 +18,9 @@ its wake-up per request.
 
 from __future__ import annotations
 
-import logging
 import math
 import random
+import socket
 from collections.abc import Callable, Iterable
 from time import perf_counter_ns
 
@@ -30,7 +30,8 @@ from ..errors import InvalidReceiveError, LocalProtocolError
 from .alarm import Alarm
 from .channel import Channel
 from .close_reason import CloseReason
-from .faults import fault_of
+from .connecting import Address, begin_connect
+from .faults import fault_of, log_unexpected
 from .framing import Frame
 from .idle_expiry import IdleExpiry
 from .memory_pool import MemoryPool
@@ -38,9 +39,8 @@ from .poll_result import PollResult
 from .preparing import Preparing
 from .readiness import EVENTS_MAX, HANGUP, READ, WRITE, Readiness
 from .selector_counters import SelectorCounters
+from .starved import Starved
 from .transmission import Send
-
-logger = logging.getLogger("trionet.net.selector")
 
 EMPTY_POLLS_BEFORE_PARK = 2
 
@@ -72,10 +72,11 @@ class Selector:
         pool: MemoryPool | None = None,
     ) -> None:
         self._readiness = readiness
-        self._on_error = on_error or _log_unexpected
+        self._on_error = on_error or log_unexpected
         self._idle: IdleExpiry[Channel] = IdleExpiry(idle_seconds_max)
         self._pool = pool
-        self._starved: dict[Channel, None] = {}
+        self._starved = Starved(self, pool)
+        self._waits_for_memory = self._starved.channels
         self._preparing = Preparing(self, authentication_seconds_max)
         self._next_check_at = math.inf
         self._now = 0.0
@@ -118,11 +119,32 @@ class Selector:
             LocalProtocolError: its id is in use (Kafka: KAFKA-7453).
             OSError: its socket cannot be watched.
         """
+        self._register(channel, READ)
+
+    def connect(self, channel: Channel, sock: socket.socket, address: Address) -> None:
+        """Begin to connect the socket of a channel (see :mod:`.connecting`).
+
+        A later poll reports the channel as connected, or as disconnected.
+
+        Raises:
+            LocalProtocolError: its id is in use.
+            OSError: it failed at once; the socket is closed, nothing is kept (KAFKA-7712).
+        """
+        try:
+            begin_connect(sock, address)
+            self._preparing.expect_connection(channel, sock)
+            self._register(channel, WRITE)
+        except BaseException:
+            self._preparing.forget(channel)
+            sock.close()
+            raise
+
+    def _register(self, channel: Channel, interest: int) -> None:
         if channel.id in self._by_id:
             raise LocalProtocolError(f"a channel with id {channel.id} is registered already")
         self._now = channel.last_used_at = trio.current_time()
-        self._readiness.register(channel.fd, READ)
-        channel.interest = READ
+        self._readiness.register(channel.fd, interest)
+        channel.interest = interest
         self._by_fd[channel.fd] = channel
         self._by_id[channel.id] = channel
         self._idle.add(channel)
@@ -220,34 +242,41 @@ class Selector:
         self._is_woken = True
         self._readiness.wakeup()
 
-    async def poll(self, events_max: int = EVENTS_MAX) -> PollResult:
+    async def poll(self, events_max: int = EVENTS_MAX, seconds_max: float = math.inf) -> PollResult:
         """One turn: hand out, read and write what can be, or wait until something can.
 
         Args:
             events_max: how many channels are read or written; others have their turn in the next
                 poll. Who has room for few receives reads no more than those into memory.
+            seconds_max: how long it waits at most; the alarm must run for it.
+
+        Raises:
+            ValueError: ``seconds_max`` is negative.
 
         Cancellation loses nothing: frames that were read stay staged, results not yet returned
         are returned by the next poll.
         """
+        if seconds_max < 0:
+            raise ValueError(f"seconds_max = {seconds_max}; allowed: 0 or more")
         await trio.lowlevel.checkpoint()
         readiness = self._readiness
         events = readiness.poll(events_max)
-        if events or not self._must_wait():
+        if events or not seconds_max or not self._must_wait():
             self._empty_polls = 0
         elif self._empty_polls < EMPTY_POLLS_BEFORE_PARK:
             self._empty_polls += 1
         else:
             self._empty_polls = 0
-            self.alarm.set(self._next_check_at)
+            ends_at = math.inf if seconds_max == math.inf else trio.current_time() + seconds_max
+            self.alarm.set(min(self._next_check_at, ends_at))
             await readiness.park()
             events = readiness.poll(events_max)
         began_ns = perf_counter_ns()
         self._is_woken = False
         self._now = trio.current_time()
         staged: dict[Channel, None] = {}
-        if self._starved:
-            self._feed_starved()
+        if self._waits_for_memory:
+            self._starved.feed()
         if self._with_staged and not self._is_paused:
             staged, self._with_staged = self._with_staged, {}
         if self._pool is not None and self._pool.is_low:
@@ -299,7 +328,7 @@ class Selector:
             else:
                 self._complete(channel, frame)
         elif channel.is_out_of_memory:
-            self._starve(channel)
+            self._starved.add(channel)
             return
         if channel.has_staged or (channel.tls is not None and channel.tls.has_buffered):
             self._with_staged[channel] = None
@@ -309,7 +338,7 @@ class Selector:
         if channel.authenticator is None or self._preparing.is_request(channel, frame, self._now):
             self._result.completed_receives.append((channel, frame))
         else:
-            self._release_lease(channel)
+            self._starved.release(channel, self._now)
 
     def _take_staged(self, channel: Channel) -> None:
         """Take one frame of those that came with an earlier one, or that wait under TLS."""
@@ -373,34 +402,6 @@ class Selector:
         else:
             self._result.completed_sends.append(channel)
 
-    # Memory.
-
-    def _starve(self, channel: Channel) -> None:
-        """There is no memory for a frame: read the channel again when there is (KIP-72)."""
-        assert self._pool is not None
-        self._starved[channel] = None
-        self._pool.wake_when_available(self.wakeup)
-        self._watch(channel, channel.interest & ~READ)
-
-    def _release_lease(self, channel: Channel) -> None:
-        lease = channel.take_lease()
-        if lease is not None and self._pool is not None:
-            self._pool.release(lease, self._now)
-
-    def _feed_starved(self) -> None:
-        assert self._pool is not None
-        if self._pool.is_depleted:
-            self._pool.wake_when_available(self.wakeup)
-            return
-        starved = list(self._starved)
-        random.shuffle(starved)  # there may not be enough for all, and not always for the same
-        self._starved.clear()
-        for channel in starved:
-            channel.is_out_of_memory = False
-            self._watch(channel, channel.interest | READ)
-            if channel.has_buffered:
-                self._with_staged[channel] = None
-
     # What time brings.
 
     def plan_check(self, at: float) -> None:
@@ -463,7 +464,14 @@ class Selector:
         channel.interest = interest
         self._readiness.modify(channel.fd, interest)
 
+    def connected(self, channel: Channel) -> None:
+        """An outgoing connection was made."""
+        self.counters.connected += 1
+        self._result.connected.append(channel)
+
     def _disconnect(self, channel: Channel, reason: CloseReason, detail: str = "") -> None:
+        if channel in self._result.connected:  # both in one poll (KAFKA-5417)
+            self._result.connected.remove(channel)
         self._result.disconnected.append(channel)
         try:
             self._remove(channel, reason, detail)
@@ -478,17 +486,13 @@ class Selector:
         self._bytes_sent_by_closed += channel.bytes_sent
         self._with_staged.pop(channel, None)
         self._paused_reads.pop(channel, None)
-        self._starved.pop(channel, None)
+        self._waits_for_memory.pop(channel, None)
         self._idle.remove(channel)
         self._preparing.forget(channel)
-        self._release_lease(channel)
+        self._starved.release(channel, self._now)
         del self._by_id[channel.id]
         del self._by_fd[channel.fd]
         try:
             self._readiness.unregister(channel.fd)
         finally:
             channel.transport.close()
-
-
-def _log_unexpected(channel: Channel, error: Exception) -> None:
-    logger.warning("unexpected error on %s; closing it", channel.id, exc_info=error)

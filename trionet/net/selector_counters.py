@@ -17,6 +17,7 @@ class SelectorCounters:
         network_io: reads and writes of sockets that moved something.
         io_ns: time of the steps between two polls and inside them, in nanoseconds; not the time in
             which the loop waited or others ran.
+        connected: outgoing connections that were made.
         largest_send: size of the largest frame that was sent whole, of late.
         authenticated: connections that proved who they are.
         authenticated_for_good: those of them whose client cannot authenticate again (KIP-368).
@@ -31,6 +32,7 @@ class SelectorCounters:
         "authenticated",
         "authenticated_for_good",
         "authentication_failures",
+        "connected",
         "io_ns",
         "largest_send",
         "longest_reauthentication_ms",
@@ -45,6 +47,7 @@ class SelectorCounters:
         self.polls = 0
         self.network_io = 0
         self.io_ns = 0
+        self.connected = 0
         self.largest_send = RollingMaximum()
         self.authenticated = 0
         self.authenticated_for_good = 0
