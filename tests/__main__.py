@@ -15,6 +15,7 @@ from environment import ROOT, run_inside
 PROGRAMS = {
     "generate": ("write the generated codecs again, or only --check them", "protocol.generator"),
     "bench": ("measure; names of benchmarks as arguments", "bench"),
+    "faults": ("disturb a server in every way at once, for five minutes", "faults"),
     "conformance": ("which lines of Kafka's network layer have tests", "conformance"),
 }
 #: Jobs that are a selection of tests: what for, and pytest's arguments.
@@ -69,7 +70,7 @@ def main(arguments: list[str]) -> None:
         # Imported from `tests`, as pytest imports `support`.
         path = [str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
         os.environ["PYTHONPATH"] = os.pathsep.join(path)
-        also = compile_to_measure if first == "bench" else None
+        also = compile_to_measure if first in {"bench", "faults"} else None
         run_inside("test", "-m", PROGRAMS[first][1], *arguments[1:], also=also)
     if first in SELECTIONS:
         run_inside("test", "-m", "pytest", *SELECTIONS[first][1], *arguments[1:])
@@ -92,7 +93,7 @@ def compile_to_test() -> None:
 
 
 def compile_to_measure() -> None:
-    """Let a benchmark import what pip installs here, which is the compiled package if it can be."""
+    """Let a program import what pip installs here, which is the compiled package if it can be."""
     reason = obstacle()
     if reason:
         print(f"trionet: measuring pure Python: {reason}", file=sys.stderr)

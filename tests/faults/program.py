@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from support.processes import SAME_TRIONET, first_line, running
+from support.processes import SAME_TRIONET, first_line, memory_bytes, running
 
 _TESTS = Path(__file__).parents[1]
 
@@ -63,6 +63,35 @@ def program(
             process.stdin.close()
             status = process.wait(timeout=30)
             assert status == 0, f"{name} ended with {status}"
+
+
+def observed(server: Program, word: str) -> dict[str, Any]:
+    """What a server reports, and what can be seen of its process from outside (Linux).
+
+    It could not look itself while it has no descriptor left.
+    """
+    report: dict[str, Any] = server.ask(word)
+    report["memory"] = memory_bytes(server.pid)
+    report["peak"] = _peak_bytes(server.pid)
+    report["descriptors"] = sorted(_descriptors(server.pid))
+    return report
+
+
+def _descriptors(pid: int) -> Iterator[str]:
+    """What is open: of each its kind, since its number says nothing."""
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            yield str(link.readlink()).partition(":[")[0]
+        except FileNotFoundError:
+            continue  # closed meanwhile
+
+
+def _peak_bytes(pid: int) -> int:
+    """The most memory that a process ever had."""
+    for line in Path(f"/proc/{pid}/status").read_text("ascii").splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError("the system does not tell the peak of a process's memory")
 
 
 def told() -> Any:

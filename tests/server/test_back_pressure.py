@@ -13,7 +13,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from faults.program import Program, program
+from faults.program import Program, observed, program
 from faults.words import HOLD, KEEP
 from support.serving import answer, serving
 from support.wire import Peer, frame
@@ -93,9 +93,9 @@ async def send_megabytes(server: Program, word: bytes) -> int:
 def measured(word: bytes, **config: int) -> tuple[int, int]:
     """Requests that were taken in unanswered, and the memory that all of it took, in bytes."""
     with program("server", {"config": config}) as server:
-        before = server.ask("settle")
+        before = observed(server, "settle")
         requests = trio.run(send_megabytes, server, word)
-        after = server.ask("empty")
+        after = observed(server, "empty")
         assert not any(after["held"].values()), after["held"]
         assert after["requests"] == CLIENTS
         assert {"PEER_CLOSED": CLIENTS} == after["closed"]
