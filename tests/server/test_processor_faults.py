@@ -21,6 +21,7 @@ from trionet.net.readiness import ReadinessKind
 from trionet.net.selector import EMPTY_POLLS_BEFORE_PARK, Selector
 from trionet.net.transmission import FileRange, Send
 from trionet.server import NO_OP, CloseConnection, Request, Response
+from trionet.server.closed_connections import ClosedConnection
 from trionet.server.processor import Processor
 
 MEGABYTE = 1024 * 1024
@@ -78,7 +79,7 @@ async def test_request_of_exactly_the_largest_size_is_served(kind: ReadinessKind
 
 
 async def test_each_reason_is_reached_by_its_own_fault(kind: ReadinessKind, tmp_path: Path) -> None:
-    """All faults at once, on eight connections of one processor."""
+    """P60: all faults at once, on eight connections of one processor."""
     short_file = RangedFile.holding(tmp_path, b"short")
     async with serving(kind) as rig, undisturbed(rig):
         reset(socket.create_connection((LOOPBACK, rig.server.endpoints[0].port)))
@@ -285,7 +286,7 @@ async def test_first_of_two_completed_sends_belongs_to_nobody(kind: ReadinessKin
         stranger, known = [request.channel for _, request in pairs]
         for channel in (stranger, known):
             assert not selector.send(channel, Send([frame(bytes(20 * MEGABYTE))]))
-        stranger.attachment = None
+        stranger.attachment.request = None
         processor.in_flight -= 1
 
         async with trio.open_nursery() as nursery:
@@ -430,7 +431,7 @@ async def test_connections_that_end_while_their_requests_wait_for_room_are_forgo
 async def test_ends_of_connections_are_logged_with_their_reason(
     kind: ReadinessKind, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What P59 is for, in the log: which connection ended, and why."""
+    """P59: in the log, too."""
     caplog.set_level(logging.DEBUG, "trionet.server")
     async with serving(kind) as rig:
         peer, request = await requested(rig)
@@ -443,3 +444,30 @@ async def test_ends_of_connections_are_logged_with_their_reason(
         assert f"{prefix}processor 0 created connection {id}" in caplog.messages
         reason = CloseReason.INVALID_REQUEST.value
         assert f"{prefix}connection {id} disconnected: {reason} (bad header)" in caplog.messages
+
+
+async def test_who_listens_is_told_of_each_connection_that_ended(
+    kind: ReadinessKind, caplog: pytest.LogCaptureFixture
+) -> None:
+    """P59: with the id that its requests have; a listener that fails disturbs nobody."""
+    told = []
+
+    def fail(_: ClosedConnection) -> None:
+        raise ZeroDivisionError("bug")
+
+    async with serving(kind) as rig, undisturbed(rig):
+        closed = rig.server.closed_connections
+        closed.listeners += [fail, lambda each: told.append((each.id, each.reason))]
+        peer, request = await requested(rig)
+        other, other_request = await requested(rig)
+        peer.close()
+        other_request.respond(CloseConnection())
+        await other.receive_to_end()
+        request.respond(NO_OP)
+        await wait_all_tasks_blocked()
+
+        assert [
+            (request.connection_id, CloseReason.PEER_CLOSED),
+            (other_request.connection_id, CloseReason.CLOSE_RESPONSE),
+        ] == sorted(told)
+        assert f"a listener failed for {request.connection_id}, which closed" in caplog.text

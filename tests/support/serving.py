@@ -166,7 +166,7 @@ async def undisturbed(rig: Serving) -> AsyncIterator[None]:
         with await rig.connect() as new:
             await rig.exchange(new, b"new")
             statistics = rig.server.statistics()
-            assert 2 == statistics.connections
+            assert 2 == statistics.connections == rig.server.quotas.total
             assert 0 == statistics.request_queue_size
             assert 0 == statistics.response_queue_size
             assert 0 == sum(processor.in_flight for processor in rig.processors)

@@ -5,8 +5,9 @@ An operator who asks why a client was dropped finds it here, with nothing but th
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from types import MappingProxyType
 from typing import Final
@@ -14,6 +15,8 @@ from typing import Final
 import attrs
 
 from ..net.close_reason import CloseReason
+
+logger = logging.getLogger("trionet.server")
 
 # How many are remembered.
 CLOSED_CONNECTIONS_MAX: Final = 1000
@@ -71,9 +74,11 @@ class ClosedConnections:
 
     Attributes:
         total: how many closed since the server began.
+        listeners: called with each connection that closed, for who keeps something for it; what
+            one of them raises is logged, and disturbs nobody (Kafka: ConnectionDisconnectListener).
     """
 
-    __slots__ = ("_by_reason", "_connections", "total")
+    __slots__ = ("_by_reason", "_connections", "listeners", "total")
 
     def __init__(self, count_max: int = CLOSED_CONNECTIONS_MAX) -> None:
         if count_max < 1:
@@ -81,6 +86,7 @@ class ClosedConnections:
         self._connections: deque[ClosedConnection] = deque(maxlen=count_max)
         self._by_reason: Counter[CloseReason] = Counter()
         self.total = 0
+        self.listeners: list[Callable[[ClosedConnection], None]] = []
 
     def __len__(self) -> int:
         return len(self._connections)
@@ -90,6 +96,11 @@ class ClosedConnections:
         self._connections.append(connection)
         self._by_reason[connection.reason] += 1
         self.total += 1
+        for listener in self.listeners:
+            try:
+                listener(connection)
+            except Exception:  # boundary: one listener
+                logger.exception("a listener failed for %s, which closed", connection.id)
 
     @property
     def by_reason(self) -> Mapping[CloseReason, int]:
