@@ -42,21 +42,21 @@ def show(outcome: Outcome, console: Console) -> None:
     """The figures of a run."""
     phases = (QUIET, FAULTS, STORM)
     table = Table(title="healthy clients, in microseconds", title_justify="left")
-    table.add_column("kind", no_wrap=True)
-    for phase in phases:
-        for heading in ("answers", "p50", "p99", "max"):
-            table.add_column(f"{phase}\n{heading}", justify="right")
-    for phase in phases[1:]:
-        table.add_column(f"{phase}\np99 ÷ quiet", justify="right")
+    for heading in ("kind", "phase"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("answers", "p50", "p99", "max", "p99 ÷ quiet"):
+        table.add_column(heading, justify="right")
     for kind, quiet in outcome.figures[QUIET].items():
-        measured = [outcome.figures[phase][kind] for phase in phases]
-        keys = ("requests", "p50_us", "p99_us", "max_us")
-        ratios = [each["p99_us"] / max(1, quiet["p99_us"]) for each in measured[1:]]
-        table.add_row(
-            kind,
-            *(f"{each[key]:,.0f}" for each in measured for key in keys),
-            *(f"[{'green' if ratio <= AIM else 'red'}]{ratio:.1f}" for ratio in ratios),
-        )
+        for phase in phases:
+            figures = outcome.figures[phase][kind]
+            ratio = figures["p99_us"] / max(1, quiet["p99_us"])
+            table.add_row(
+                kind if phase == QUIET else "",
+                phase,
+                *(f"{figures[key]:,.0f}" for key in ("requests", "p50_us", "p99_us", "max_us")),
+                f"[{'green' if ratio <= AIM else 'red'}]{ratio:.1f}",
+                end_section=phase == STORM,
+            )
     console.print(table)
     for phase in phases:
         report = outcome.reports[phase]
@@ -73,7 +73,7 @@ def show(outcome: Outcome, console: Console) -> None:
         f" {storm['seconds']:.0f} s, {storm['connected'] / storm['attempts']:.0%} of them connected",
         f"faults: {sum(outcome.happened.values()):,}: {outcome.happened}",
         f"half-open peers {'vanish' if outcome.can_vanish else 'only fall silent: no right to'}",
-        f"refused: {outcome.after['quotas']}, and no descriptor {outcome.descriptors_missed} times",
+        f"refused: {outcome.after['quotas']}, without descriptor: {outcome.descriptors_missed}",
         f"closed: {outcome.after['closed']}",
         f"after: {outcome.after['held']}, {outcome.after['tasks']} tasks,"
         f" {len(outcome.after['descriptors'])} descriptors,"
