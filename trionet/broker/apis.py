@@ -6,6 +6,7 @@ its connection with the reason; ApiVersions alone is answered in any version (KI
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
@@ -22,6 +23,8 @@ from ..server.connection import Connection
 from ..server.request_channel import CloseConnection, NoOp, Request, Response
 from .call import Call
 from .request_counts import RequestCounts, RouteCounts
+from .request_log import log_request
+from .request_log import logger as _request_log
 
 Handle = Callable[[Any, Call], Awaitable[Any]]
 """``async (request message, call) -> answer``: a message to encode; a Response to give as it is
@@ -105,6 +108,8 @@ class Apis:
             connection: Connection = request.channel.attachment
             counts.note_deprecated(connection.client_software)
         call = Call(route.codec, correlation_id, client_id, request, counts)
+        if _request_log.isEnabledFor(logging.DEBUG):
+            log_request(call, message)
         answer = await route.handle(message, call)
         if answer is None or isinstance(answer, _RESPONSES):
             return answer
