@@ -60,6 +60,7 @@ def unserved() -> Iterator[tuple[int, int]]:
 
 @pytest.mark.parametrize(("key", "version"), sorted(set(unserved())))
 async def test_what_is_not_served_closes_the_connection(key: int, version: int) -> None:
+    """P7: an API that is not served at all, as well as a version."""
     async with open_broker() as broker:
         reason = await closed_after(broker, header(key, version) + b"whatever follows")
 

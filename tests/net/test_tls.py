@@ -340,6 +340,7 @@ def test_whatever_a_peer_sends_as_records_is_an_end_or_one_error(
 
 
 def test_close_says_goodbye_and_closes_the_socket(pair: tuple[TlsTransport, TlsClient]) -> None:
+    """T23: the engine is told, not only the socket."""
     transport, client = pair
 
     transport.close()

@@ -108,7 +108,8 @@ def test_a_handshake_goes_on_however_its_bytes_are_cut() -> None:
 
 
 def test_what_came_with_the_last_flight_is_buffered() -> None:
-    """A request right behind the handshake is not stuck (KAFKA-2801)."""
+    """T23: the handshake ends without a further byte, and a request right behind it is not stuck
+    (KAFKA-2801)."""
     near, far = tcp_pair()
     with near, far:
         transport, client = TlsTransport(near, server_context()), TlsClient(far)

@@ -66,7 +66,7 @@ async def test_tasks_have_names_as_kafka_threads_have(kind: ReadinessKind) -> No
 
 
 async def test_listener_that_cannot_be_bound_fails_the_start(kind: ReadinessKind) -> None:
-    """Also the second of two; the first is closed again, and nothing runs."""
+    """P57: also the second of two; the first is closed again, and nothing runs."""
     with bound_elsewhere() as taken:
         before = open_sockets()
         endpoints = [listener(), listener(taken.getsockname()[1], name="OTHER")]
@@ -90,6 +90,36 @@ async def test_stop_after_a_failed_start_returns(kind: ReadinessKind) -> None:
             await server.run()
 
         await server.stop()
+
+
+async def test_port_is_open_from_the_start_to_the_stop(kind: ReadinessKind) -> None:
+    """P58: neither before nor after; each listener from its own start on."""
+    with bound_elsewhere() as reserved:
+        port = reserved.getsockname()[1]
+    server = SocketServer(echo, [listener(port)], ServerConfig(readiness=kind))
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery:
+            assert not listens_on(port)
+            await nursery.start(server.run)
+            assert listens_on(port)
+            await server.stop()
+    assert not listens_on(port)
+
+
+async def test_listeners_need_not_start_together(kind: ReadinessKind) -> None:
+    """P5: one serves while another is not open yet; then both do."""
+    with bound_elsewhere() as reserved:
+        later = listener(reserved.getsockname()[1], name="LATER")
+    async with serving(kind) as rig:
+        peer = await rig.connect()
+        await rig.exchange(peer, b"early")
+        with pytest.raises(ConnectionRefusedError):
+            await Peer.connect(later.port)
+
+        assert later == await rig.server.add_listener(later)
+
+        await rig.exchange(await rig.connect(1), b"late")
+        await rig.exchange(peer, b"still")
 
 
 async def test_stop_before_the_start_ends_the_server_as_soon_as_it_starts(

@@ -46,6 +46,31 @@ async def test_a_request_and_its_answer(kind: ReadinessKind) -> None:
         assert {} == rig.reasons()
 
 
+async def test_the_context_is_what_its_owner_makes(kind: ReadinessKind) -> None:
+    """T22: for each connection; one that cannot be made ends that connection only."""
+    own = server_context()
+    own.maximum_version = ssl.TLSVersion.TLSv1_2
+    made: list[ssl.SSLContext] = []
+
+    def make() -> ssl.SSLContext:
+        made.append(own)
+        if len(made) == 1:
+            raise ssl.SSLError("no engine today")
+        return own
+
+    async with serving(kind, security=ListenerSecurity(tls_context=make)) as rig:
+        unlucky = await rig.connect(raw=True)
+        assert b"" == await unlucky.receive_to_end()
+
+        peer = await rig.connect()
+        await rig.exchange(peer, b"next")
+
+        assert isinstance(peer, TlsPeer)
+        assert "TLSv1.2" == peer.cipher[1]
+        assert {CloseReason.REGISTER_FAILED: 1} == rig.reasons()
+        assert 1 == rig.server.quotas.total
+
+
 async def test_requests_in_one_record_are_delivered_one_by_one(kind: ReadinessKind) -> None:
     """P47, P56, S40: without a further byte from the socket, each after the answer before it; and
     what waits inside TLS makes no loop spin."""
