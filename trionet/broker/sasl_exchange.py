@@ -55,12 +55,15 @@ class SaslSettings:
         frame_bytes_max: largest frame before the end (``sasl.server.max.receive.size``).
         failure_delay_seconds: how long the answer to a failure is held back
             (``connection.failed.authentication.delay.ms``).
+        failure_linger_seconds: how long the connection stays open behind that answer, unless the
+            client leaves before.
     """
 
     mechanisms: Mapping[str, Mechanism]
     session_ms: Mapping[str, int]
     frame_bytes_max: int = 524_288
     failure_delay_seconds: float = 0.1
+    failure_linger_seconds: float = 0.0
 
 
 class _State(Enum):
@@ -351,7 +354,13 @@ class SaslExchange:
 
     def _failed(self, reason: CloseReason, detail: str, send: Send | None = None) -> Step:
         delay = self._settings.failure_delay_seconds
-        return Step.failed(reason, detail, send=send, delay_seconds=delay)
+        return Step.failed(
+            reason,
+            detail,
+            send=send,
+            delay_seconds=delay,
+            linger_seconds=self._settings.failure_linger_seconds,
+        )
 
 
 def _detail(error: AuthenticationError) -> str:

@@ -31,6 +31,8 @@ logger = logging.getLogger("trionet.broker")
 
 # How often the files of certificates are looked at.
 RELOAD_CHECK_SECONDS = 10.0
+# How long a client has to read why it was not let in. Those that do leave at once.
+FAILURE_LINGER_SECONDS = 0.5
 
 TLS_PROTOCOLS = frozenset((SecurityProtocol.SSL, SecurityProtocol.SASL_SSL))
 SASL_PROTOCOLS = frozenset((SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL))
@@ -217,6 +219,7 @@ def _sasl(
         {name: settings.integer("connections.max.reauth.ms", name) for name in names},
         settings.integer("sasl.server.max.receive.size"),
         delay_ms / 1000,
+        FAILURE_LINGER_SECONDS,
     )
     return sasl, jwks
 

@@ -41,16 +41,21 @@ class Step:
         delay_seconds: how long to hold the answer and the close back (KIP-306: an instant answer
             would invite the next attempt). Nothing that comes meanwhile is looked at; a peer that
             leaves is let go at once.
+        linger_seconds: how long the connection stays open behind the answer to a failure, for the
+            peer to read it and to leave first. An end of the stream right behind it makes some
+            clients forget the answer (kafka-python 3), and unread bytes make a reset of it, which
+            any client may hear of first.
         close_reason: why to close the connection, after a failure.
         detail: what failed, for the log; not for the peer.
     """
 
-    __slots__ = ("close_reason", "delay_seconds", "detail", "progress", "send")
+    __slots__ = ("close_reason", "delay_seconds", "detail", "linger_seconds", "progress", "send")
 
     def __init__(self, progress: Progress = Progress.GOES_ON, send: Send | None = None) -> None:
         self.progress = progress
         self.send = send
         self.delay_seconds = 0.0
+        self.linger_seconds = 0.0
         self.close_reason: CloseReason | None = None
         self.detail = ""
 
@@ -62,12 +67,14 @@ class Step:
         *,
         send: Send | None = None,
         delay_seconds: float = 0.0,
+        linger_seconds: float = 0.0,
     ) -> Step:
         """The end of an authentication, and of its connection."""
         step = cls(Progress.FAILED, send)
         step.close_reason = reason
         step.detail = detail
         step.delay_seconds = delay_seconds
+        step.linger_seconds = linger_seconds
         return step
 
     def __repr__(self) -> str:

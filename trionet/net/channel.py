@@ -283,6 +283,15 @@ class Channel:
         self.has_staged = bool(staged) or error is not None
         return frame
 
+    def end(self, reason: CloseReason, detail: str) -> None:
+        """Note why it is closed: for a failed authentication, whoever closes it then."""
+        failure = self.failure
+        if failure is not None and failure.close_reason is not None:
+            reason, detail = failure.close_reason, failure.detail
+        self.close_reason = reason
+        self.close_detail = detail
+        self.staged.clear()
+
     @property
     def end_of_stream_reason(self) -> CloseReason:
         """What an end of the stream means at this point of it."""

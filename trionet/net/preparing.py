@@ -61,6 +61,7 @@ class Preparing:
         "_failed",
         "_handshakes",
         "_in_progress",
+        "_lingering",
         "_seconds_max",
         "_selector",
         "_turn",
@@ -71,6 +72,7 @@ class Preparing:
         self._seconds_max = seconds_max
         self._in_progress: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
         self._failed: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
+        self._lingering: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
         self._connecting: dict[Channel, socket.socket] = {}
         self._turn = -1
         self._handshakes = 0
@@ -86,6 +88,7 @@ class Preparing:
         self._connecting.pop(channel, None)
         self._in_progress.discard(channel)
         self._failed.discard(channel)
+        self._lingering.discard(channel)
 
     # Outgoing connections.
 
@@ -190,11 +193,13 @@ class Preparing:
         """What :meth:`_send` began has left."""
         channel.is_sending_step = False
         failure = channel.failure
-        if failure is not None:
+        if failure is None:
+            self._selector.watch(channel, READ)
+            self._go_on(channel)
+        elif failure.linger_seconds:
+            self._selector.watch(channel, READ)  # to hear of it when the peer leaves
+        else:
             self._close_failed(channel, failure)
-            return
-        self._selector.watch(channel, READ)
-        self._go_on(channel)
 
     def _go_on(self, channel: Channel) -> None:
         authenticator = channel.authenticator
@@ -243,8 +248,18 @@ class Preparing:
         assert failure is not None
         if failure.send is None:
             self._close_failed(channel, failure)
-        else:
-            self._send(channel, failure.send)
+            return
+        self._send(channel, failure.send)
+        if channel.is_open and failure.linger_seconds:
+            ends_at = channel.last_used_at + failure.linger_seconds
+            displaced = self._lingering.add(channel, ends_at)
+            self._selector.plan_check(self.next_check_at)
+            if displaced is not None:
+                self._close_lingering(displaced)
+
+    def _close_lingering(self, channel: Channel) -> None:
+        assert channel.failure is not None
+        self._close_failed(channel, channel.failure)
 
     def _close_failed(self, channel: Channel, failure: Step) -> None:
         reason = failure.close_reason or CloseReason.AUTHENTICATION_FAILED
@@ -258,7 +273,11 @@ class Preparing:
     @property
     def next_check_at(self) -> float:
         """When :meth:`check` has something to do, in seconds of the loop's clock."""
-        return min(self._in_progress.next_check_at, self._failed.next_check_at)
+        return min(
+            self._in_progress.next_check_at,
+            self._failed.next_check_at,
+            self._lingering.next_check_at,
+        )
 
     def check(self, now: float) -> None:
         """End what took too long, and what was held back for long enough."""
@@ -270,3 +289,5 @@ class Preparing:
             self._close(channel, CloseReason.AUTHENTICATION_TIMEOUT, f"{what} took too long")
         for channel in self._failed.pop_due(now):
             self._end(channel)
+        for channel in self._lingering.pop_due(now):
+            self._close_lingering(channel)

@@ -479,9 +479,7 @@ class Selector:
             self._on_error(channel, error)
 
     def _remove(self, channel: Channel, reason: CloseReason, detail: str) -> None:
-        channel.close_reason = reason
-        channel.close_detail = detail
-        channel.staged.clear()
+        channel.end(reason, detail)
         self._bytes_received_by_closed += channel.bytes_received
         self._bytes_sent_by_closed += channel.bytes_sent
         self._with_staged.pop(channel, None)
