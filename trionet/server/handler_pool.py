@@ -84,25 +84,30 @@ class HandlerPool:
         self._handler = handler
         self._name = name
         self._nursery = nursery
-        self._running = 0
+        self._running: set[int] = set()
         self._wanted = 0
 
     def __len__(self) -> int:
         return self._wanted
 
     def resize(self, count: int) -> None:
-        """Have ``count`` tasks; one that is to end finishes the request it is at."""
+        """Have ``count`` tasks.
+
+        Those that are too many end when they are idle, whichever are first.
+        """
         self._wanted = count
-        while self._running < count:
-            index = self._running
-            self._running += 1
-            self._nursery.start_soon(self._run, index, name=f"{self._name}-{index}")
-        if self._running > count:
+        for index in range(count):
+            if len(self._running) >= count:
+                break
+            if index not in self._running:
+                self._running.add(index)
+                self._nursery.start_soon(self._run, index, name=f"{self._name}-{index}")
+        if len(self._running) > count:
             self._request_channel.wake_all_handlers()
 
-    async def _run(self, index: int) -> None:
-        def is_wanted() -> bool:
-            return index < self._wanted
+    def _is_wanted(self) -> bool:
+        return len(self._running) <= self._wanted
 
-        await handle_requests(self._request_channel, self._handler, is_wanted)
-        self._running -= 1
+    async def _run(self, index: int) -> None:
+        await handle_requests(self._request_channel, self._handler, self._is_wanted)
+        self._running.remove(index)

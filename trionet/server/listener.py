@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import trio
 
+from ..errors import LocalProtocolError
 from ..net.endpoint import Endpoint
 from .acceptor import Acceptor
 from .processor import Processor
@@ -43,27 +44,35 @@ class Listener:
         self._acceptor = acceptor
         self._new_processor = new_processor
         self._node_id = node_id
-        self._nursery = nursery
+        self._nursery: trio.Nursery | None = nursery
         self._accepting = trio.CancelScope()
-        self._scopes: dict[Processor, trio.CancelScope] = {}
         self._ended = trio.Event()
 
     async def resize(self, count: int) -> list[Processor]:
         """Have ``count`` processors.
 
         Fewer: the last ones end, and their connections with them; requests of those that are out
-        are answered to nobody. Connections are handed to new ones when they are ready.
+        are answered to nobody. Connections are handed to new ones when they are ready. Cancelled,
+        it has fewer new ones than wanted.
 
         Returns:
             Those that have ended.
+
+        Raises:
+            LocalProtocolError: the server ends, so that there are no new ones.
         """
-        removed = self.processors[count:]
-        del self.processors[count:]
-        for processor in removed:
-            self._scopes.pop(processor).cancel(reason="fewer processors are wanted")
+        await trio.lowlevel.checkpoint()
+        removed = self.end_processors(count)
         while len(self.processors) < count:
             self.processors.append(await self._start_processor())
-        await trio.lowlevel.checkpoint()
+        return removed
+
+    def end_processors(self, count_left: int) -> list[Processor]:
+        """End all but the first ones, and return them; none at all only after the acceptor."""
+        removed = self.processors[count_left:]
+        del self.processors[count_left:]
+        for processor in removed:
+            processor.end()
         return removed
 
     async def _start_processor(self) -> Processor:
@@ -72,17 +81,30 @@ class Listener:
             f"network-thread-{self._node_id}-{self.endpoint.listener_name}-"
             f"{self.endpoint.security_protocol}-{processor.id}"
         )
-        scope = self._scopes[processor] = trio.CancelScope()
-        await self._nursery.start(_run, scope, processor, name=name)
+        await self._running.start(processor.run, name=name)
         return processor
 
+    @property
+    def _running(self) -> trio.Nursery:
+        if self._nursery is None:
+            raise LocalProtocolError("the server does not run")
+        return self._nursery
+
+    def refuse_tasks(self) -> None:
+        """The server begins to end: its nursery may be closed whenever somebody looks again."""
+        self._nursery = None
+
     def start_accepting(self) -> None:
-        """Accept connections; there must be a processor by now (KAFKA-6893)."""
+        """Accept connections; there must be a processor by now (KAFKA-6893).
+
+        Raises:
+            LocalProtocolError: the server ends.
+        """
         endpoint = self.endpoint
         name = (
             f"socket-acceptor-{endpoint.listener_name}-{endpoint.security_protocol}-{endpoint.port}"
         )
-        self._nursery.start_soon(self._accept, name=name)
+        self._running.start_soon(self._accept, name=name)
 
     async def _accept(self) -> None:
         try:
@@ -102,20 +124,13 @@ class Listener:
                 nursery.start_soon(processor.drain)
 
     async def stop(self) -> list[Processor]:
-        """Accept nothing more and close its connections.
+        """Accept nothing more and close its connections; cancelled, it does so all the same.
 
         Returns:
             The processors that have ended.
         """
         self.stop_accepting()
-        await self._ended.wait()
-        return await self.resize(0)
-
-
-async def _run(
-    scope: trio.CancelScope,
-    processor: Processor,
-    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-) -> None:
-    with scope:
-        await processor.run(task_status=task_status)
+        # For one pass of the scheduler: an acceptor that is cancelled waits for nothing.
+        with trio.CancelScope(shield=True):
+            await self._ended.wait()
+        return self.end_processors(0)

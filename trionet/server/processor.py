@@ -76,6 +76,7 @@ class Processor:
         self._selector: Selector | None = None
         self._next_index = 0
         self._all_answered: trio.Event | None = None
+        self._scope: trio.CancelScope | None = None
         self._responses: deque[Request] = deque()
         self._held: deque[Request] = deque()
         self._finished: list[TimedRequest] = []
@@ -150,6 +151,11 @@ class Processor:
             self._request_channel.has_responses(self)
             self.wakeup()
 
+    def end(self) -> None:
+        """End :meth:`run`, which has started."""
+        assert self._scope is not None
+        self._scope.cancel(reason="fewer processors are wanted")
+
     async def drain(self) -> None:
         """Read nothing more, and wait until every request received has had its answer written."""
         assert self._selector is not None
@@ -160,7 +166,7 @@ class Processor:
         await self._all_answered.wait()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve until cancelled; then every channel is closed.
+        """Serve until :meth:`end` or cancellation; then every channel is closed.
 
         Reports ``started`` when connections can be handed over.
         """
@@ -175,6 +181,7 @@ class Processor:
             )
             self.counters = selector.counters
             self._largest_send = self.counters.largest_send
+            self._scope = own.cancel_scope
             own.start_soon(selector.alarm.run, name=f"alarm of processor {self.id}")
             task_status.started()
             try:

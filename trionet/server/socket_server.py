@@ -139,6 +139,7 @@ class SocketServer:
         self._next_processor_id = 0
         self._handlers: HandlerPool | None = None
         self._nursery: trio.Nursery | None = None
+        self._change = trio.Lock()  # changes while it runs happen one after the other
         self._stop_requested = trio.Event()
         self._stopped = trio.Event()
 
@@ -159,15 +160,17 @@ class SocketServer:
             self._bind(listening)
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
-                await self._start(nursery, listening)
-                task_status.started(self.endpoints)
-                await self._stop_requested.wait()
+                try:
+                    await self._start(nursery, listening)
+                    task_status.started(self.endpoints)
+                    await self._stop_requested.wait()
+                finally:
+                    self._refuse_changes()
                 for listener in self._listeners.values():
                     listener.stop_accepting()
                 await self._drain()
                 nursery.cancel_scope.cancel(reason="the server is stopping")
         finally:
-            self._nursery = None
             for name, listener in self._listeners.items():
                 self._ended += listener.processors
                 self.quotas.remove_listener(name)
@@ -229,17 +232,20 @@ class SocketServer:
             LocalProtocolError: there is no such listener, or the server does not run.
         """
         own = self.config.listener_network_threads
-        listeners = [
-            each
-            for name, each in self._listeners.items()
-            if (name not in own if listener_name is None else name == listener_name)
-        ]
-        if listener_name is not None and not listeners:
-            raise LocalProtocolError(f"there is no listener {listener_name}")
-        for listener in listeners:
-            _check_resize("num.network.threads", len(listener.processors), count)
-        for listener in listeners:
-            self._ended += await listener.resize(count)
+        async with self._change:
+            if self._nursery is None:
+                raise LocalProtocolError("the server does not run")
+            listeners = [
+                each
+                for name, each in self._listeners.items()
+                if (name not in own if listener_name is None else name == listener_name)
+            ]
+            if listener_name is not None and not listeners:
+                raise LocalProtocolError(f"there is no listener {listener_name}")
+            for listener in listeners:
+                _check_resize("num.network.threads", len(listener.processors), count)
+            for listener in listeners:
+                self._ended += await listener.resize(count)
 
     def resize_handlers(self, count: int) -> None:
         """Have ``count`` handler tasks (``num.io.threads``); within half and twice, as in Kafka.
@@ -248,7 +254,7 @@ class SocketServer:
             ConfigError: the number is not allowed.
             LocalProtocolError: the server does not run.
         """
-        if self._handlers is None:
+        if self._handlers is None or self._nursery is None:
             raise LocalProtocolError("the server does not run")
         _check_resize("num.io.threads", len(self._handlers), count)
         self._handlers.resize(count)
@@ -258,6 +264,8 @@ class SocketServer:
     ) -> Endpoint:
         """Listen on another endpoint.
 
+        Cancelled, it does not.
+
         Returns:
             The endpoint with the bound port.
 
@@ -266,31 +274,43 @@ class SocketServer:
             LocalProtocolError: there is a listener of that name, or the server does not run.
             OSError: it cannot be bound.
         """
-        if self._nursery is None:
-            raise LocalProtocolError("the server does not run")
-        security.check(endpoint)
-        if endpoint.listener_name in self._listeners:
-            raise LocalProtocolError(f"there is a listener {endpoint.listener_name} already")
-        sock = self._bind_one(endpoint)
-        bound = endpoint.with_port(sock.getsockname()[1])
-        self._security[endpoint.listener_name] = security
-        self.endpoints.append(bound)
-        listener = await self._start_listener(self._nursery, bound, sock)
-        listener.start_accepting()
-        return bound
+        name = endpoint.listener_name
+        async with self._change:
+            if self._nursery is None:
+                raise LocalProtocolError("the server does not run")
+            security.check(endpoint)
+            if name in self._listeners:
+                raise LocalProtocolError(f"there is a listener {name} already")
+            sock = self._bind_one(endpoint)
+            bound = endpoint.with_port(sock.getsockname()[1])
+            self._security[name] = security
+            try:
+                listener = await self._start_listener(self._nursery, bound, sock)
+                listener.start_accepting()
+            except BaseException:  # cancelled, or the server ends: it was never asked for
+                sock.close()
+                if name in self._listeners:
+                    self._ended += self._listeners.pop(name).end_processors(0)
+                    self.quotas.remove_listener(name)
+                raise
+            self.endpoints.append(bound)
+            return bound
 
     async def remove_listener(self, listener_name: str) -> None:
         """Close a listener and its connections; the others are not disturbed.
 
+        Cancelled, it does so all the same.
+
         Raises:
             LocalProtocolError: there is none of that name.
         """
-        listener = self._listeners.pop(listener_name, None)
-        if listener is None:
-            raise LocalProtocolError(f"there is no listener {listener_name}")
-        self.endpoints = [each for each in self.endpoints if each.listener_name != listener_name]
-        self._ended += await listener.stop()
-        self.quotas.remove_listener(listener_name)
+        async with self._change:
+            listener = self._listeners.pop(listener_name, None)
+            if listener is None:
+                raise LocalProtocolError(f"there is no listener {listener_name}")
+            self.endpoints = [each for each in self.endpoints if each != listener.endpoint]
+            self._ended += await listener.stop()
+            self.quotas.remove_listener(listener_name)
 
     # Parts of the start and the stop.
 
@@ -355,6 +375,11 @@ class SocketServer:
         count = config.listener_network_threads.get(name, config.num_network_threads)
         await listener.resize(count)
         return listener
+
+    def _refuse_changes(self) -> None:
+        self._nursery = None
+        for listener in self._listeners.values():
+            listener.refuse_tasks()
 
     async def _drain(self) -> None:
         """Wait until every request that was received has had its answer written."""
