@@ -50,7 +50,7 @@ def table_of(title: str, lines: list[Line], tests: Tests) -> Table:
     table = Table(title=title, title_justify="left", expand=True)
     for heading in ("line", "", "about"):
         table.add_column(heading, no_wrap=heading != "about")
-    table.add_column("shown by", ratio=1)
+    table.add_column("shown by", ratio=1, overflow="fold")
     for line in lines:
         table.add_row(line.number, line.weight.value, line.about, _shown_by(line, tests))
     return table

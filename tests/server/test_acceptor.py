@@ -362,6 +362,7 @@ async def test_flood_of_connections_is_registered_a_queue_at_a_time(kind: Readin
             steps = [after - before for before, after in pairwise(seen)]
             assert max(steps) <= CONNECTION_QUEUE_SIZE + 1
             assert len([step for step in steps if step]) >= 4
+            assert 0 < rig.server.quotas.listener("L0").blocked_seconds
             await rig.exchange(old, b"still")
 
 
@@ -436,3 +437,23 @@ async def test_full_queue_does_not_keep_the_answer_of_a_connection(kind: Readine
 
         for number, peer in enumerate(peers):
             assert b"%d" % number == await peer.receive_frame()
+
+
+async def test_listeners_and_accepted_connections_are_logged(
+    kind: ReadinessKind, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the processor, and the sizes of the buffers: the actual ones and those asked for."""
+    caplog.set_level(logging.DEBUG, "trionet.server")
+    async with serving(
+        kind, socket_send_buffer_bytes=30_000, socket_receive_buffer_bytes=40_000
+    ) as rig:
+        await rig.exchange(await rig.connect(), b"a")
+        endpoint = rig.server.endpoints[0]
+
+    prefix = "[SocketServer broker 0] "
+    assert f"{prefix}started listener {endpoint}" in caplog.messages
+    assert (
+        f"{prefix}accepted a connection from 127.0.0.1 on {endpoint} for processor 0, "
+        "sendBufferSize [actual|requested]: [60000|30000] "
+        "recvBufferSize [actual|requested]: [80000|40000]"
+    ) in caplog.messages

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import socket
 from collections import deque
 from pathlib import Path
@@ -21,7 +20,6 @@ from trionet.net.readiness import ReadinessKind
 from trionet.net.selector import EMPTY_POLLS_BEFORE_PARK, Selector
 from trionet.net.transmission import FileRange, Send
 from trionet.server import NO_OP, CloseConnection, Request, Response
-from trionet.server.closed_connections import ClosedConnection
 from trionet.server.processor import Processor
 
 MEGABYTE = 1024 * 1024
@@ -426,49 +424,3 @@ async def test_connections_that_end_while_their_requests_wait_for_room_are_forgo
         [processor] = rig.processors
         assert 0 == processor.in_flight
         assert 1 == processor.connection_count
-
-
-async def test_ends_of_connections_are_logged_with_their_reason(
-    kind: ReadinessKind, caplog: pytest.LogCaptureFixture
-) -> None:
-    """P59: in the log, too."""
-    caplog.set_level(logging.DEBUG, "trionet.server")
-    async with serving(kind) as rig:
-        peer, request = await requested(rig)
-        request.respond(CloseConnection(CloseReason.INVALID_REQUEST, "bad header"))
-        await peer.receive_to_end()
-        await wait_all_tasks_blocked()
-
-        prefix = "[SocketServer broker 0] "
-        id = request.channel.id
-        assert f"{prefix}processor 0 created connection {id}" in caplog.messages
-        reason = CloseReason.INVALID_REQUEST.value
-        assert f"{prefix}connection {id} disconnected: {reason} (bad header)" in caplog.messages
-
-
-async def test_who_listens_is_told_of_each_connection_that_ended(
-    kind: ReadinessKind, caplog: pytest.LogCaptureFixture
-) -> None:
-    """P59: with the id that its requests have; a listener that fails disturbs nobody."""
-    told = []
-
-    def fail(_: ClosedConnection) -> None:
-        raise ZeroDivisionError("bug")
-
-    async with serving(kind) as rig, undisturbed(rig):
-        closed = rig.server.closed_connections
-        closed.listeners += [fail, lambda each: told.append((each.id, each.reason))]
-        peer, request = await requested(rig)
-        other, other_request = await requested(rig)
-        peer.close()
-        other_request.respond(CloseConnection())
-        await other.receive_to_end()
-        request.respond(NO_OP)
-        await wait_all_tasks_blocked()
-
-        assert 2 == len(told)
-        assert {
-            request.connection_id: CloseReason.PEER_CLOSED,
-            other_request.connection_id: CloseReason.CLOSE_RESPONSE,
-        } == dict(told)
-        assert f"a listener failed for {request.connection_id}, which closed" in caplog.text
