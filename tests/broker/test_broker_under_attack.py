@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import cast
 
 import pytest
 import trio
@@ -25,6 +26,7 @@ from support.leaks import nothing_left_behind
 from support.wire import Peer
 from trionet import Broker, open_broker
 from trionet.net.close_reason import CloseReason
+from trionet.net.framing import FrameDecoder
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 
 FOREVER_MS = 2**31 - 1
@@ -187,7 +189,7 @@ async def test_announcing_large_frames_costs_the_broker_little() -> None:
         await settled(broker)
 
         held = sum(
-            len(channel._decoder._payload or b"")
+            len(cast(FrameDecoder, channel._decoder)._payload or b"")
             for processor in broker._server.processors
             for channel in processor.channels
         )

@@ -23,8 +23,8 @@ LIMIT = "the limit that socket.request.max.bytes sets"
 
 
 def play(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "demo"), "netstrings", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "demo.netstrings", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
 @pytest.mark.slow

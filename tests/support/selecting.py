@@ -199,7 +199,7 @@ async def selecting(
                 authentication_seconds_max=authentication_seconds_max,
                 pool=pool,
             )
-            nursery.start_soon(selector.alarm.run)
+            nursery.start_soon(selector.alarm.keep_time)
             try:
                 yield Selecting(selector, readiness, opened, bool(tls), pool)
             finally:

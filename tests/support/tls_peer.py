@@ -6,6 +6,8 @@ import contextlib
 import ssl
 from typing import Self
 
+import trio
+
 from support.tls import TlsClient, client_context
 from support.wire import Peer
 
@@ -81,6 +83,7 @@ class TlsPeer(Peer):
 
     async def _receive_some(self, count: int) -> bytes:
         while True:
+            await trio.lowlevel.checkpoint()
             try:
                 return self._client.tls.read(count)
             except ssl.SSLWantReadError:

@@ -237,6 +237,7 @@ async def _open_security(
     state: BrokerState, principal_builder: PrincipalBuilder | None
 ) -> dict[str, ListenerSecurity]:
     """What the connections of listeners with TLS or SASL go through, by listener name."""
+    await trio.lowlevel.checkpoint()
     secured = [
         endpoint
         for endpoint in state.config.listeners

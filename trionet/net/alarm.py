@@ -33,7 +33,7 @@ class Alarm:
             if self._scope is not None:
                 self._scope.deadline = at
 
-    async def run(self) -> None:
+    async def keep_time(self) -> None:
         """Keep the time until cancelled."""
         while True:
             with trio.CancelScope(deadline=self._at) as self._scope:

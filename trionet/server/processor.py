@@ -182,7 +182,7 @@ class Processor:
             self.counters = selector.counters
             self._largest_send = self.counters.largest_send
             self._scope = own.cancel_scope
-            own.start_soon(selector.alarm.run, name=f"alarm of processor {self.id}")
+            own.start_soon(selector.alarm.keep_time, name=f"alarm of processor {self.id}")
             task_status.started()
             try:
                 while True:
