@@ -11,8 +11,15 @@ from environment import run_inside
 
 STORIES = ("flights", "netstrings")
 
+
+def chosen(arguments: list[str]) -> tuple[str, list[str]]:
+    """The story to play, the first one if none is named, and the arguments for it."""
+    if arguments and arguments[0] in STORIES:
+        return arguments[0], arguments[1:]
+    return STORIES[0], arguments
+
+
 if __name__ == "__main__":
-    arguments = sys.argv[1:]
-    story = arguments.pop(0) if arguments and arguments[0] in STORIES else STORIES[0]
+    story, rest = chosen(sys.argv[1:])
     # -P: a folder called "demo" where the user happens to be must not win.
-    run_inside("demo", "-P", "-m", "demo." + story, *arguments)
+    run_inside("demo", "-P", "-m", "demo." + story, *rest)
