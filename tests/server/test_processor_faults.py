@@ -191,6 +191,22 @@ async def test_dropped_answer_is_a_warning(
         assert f"dropping a response: {request.channel.id} is closed" in caplog.text
 
 
+async def test_nothing_is_said_where_nothing_was_to_be_sent(
+    kind: ReadinessKind, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A no-op to a connection that is gone (acks=0) is no lost answer."""
+    async with serving(kind) as rig, undisturbed(rig):
+        peer, request = await requested(rig)
+        _, selector = only_processor(rig)
+        selector.disconnect(request.channel, CloseReason.LOCAL_CLOSE)
+        assert b"" == await peer.receive_to_end()
+
+        request.respond(NO_OP)
+        await wait_all_tasks_blocked()
+
+        assert not caplog.records
+
+
 async def test_a_thousand_resets_of_waiting_peers_leave_the_loop_idle() -> None:
     """Counted in polls; with the poller, since the socket backend does not see them."""
     async with serving("poller") as rig, undisturbed(rig):

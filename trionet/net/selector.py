@@ -373,7 +373,7 @@ class Selector:
                 channel.last_used_at = self._now
                 self._write(channel)
             if bits & (READ | HANGUP) and channel.is_open:
-                if channel.is_muted or self._is_paused:
+                if channel.is_muted or self._is_paused or channel.is_out_of_memory:
                     self._on_unwanted_read(channel, bits)
                 else:
                     self._receive(channel)

@@ -310,7 +310,8 @@ class Processor:
         channel = request.channel
         response: Response | None = request.response
         if channel.close_reason is not None:
-            self._log.warning("dropping a response: %s is closed", channel.id)
+            if not isinstance(response, NoOp):
+                self._log.warning("dropping a response: %s is closed", channel.id)
         elif isinstance(response, Send):
             self._largest_send.current = max(self._largest_send.current, response.size)
             if selector.send(channel, response):
