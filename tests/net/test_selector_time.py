@@ -206,3 +206,26 @@ async def test_the_alarm_ends_the_wait_when_a_channel_expires(
 
         assert LIMIT < trio.current_time() - began < 1.01 * LIMIT
         assert rig.readiness.parks <= 2
+
+
+async def test_nothing_expires_while_nothing_is_read(link: Link, mock_clock: MockClock) -> None:
+    """S23: whose frames wait because the request channel is full is not idle; who sent none is."""
+    async with selecting(link, idle_seconds_max=LIMIT) as rig:
+        (silent, _), (channel, peer) = rig.connect(), rig.connect()
+        await peer.send_frames(b"1", b"2")
+        assert b"1" == await rig.receive(channel)
+        rig.selector.pause_reading()
+        await peer.send_frames(b"3")
+        mock_clock.jump(5 * LIMIT)
+        assert [] == await ended(rig)
+        assert await rig.is_quiet()
+
+        rig.selector.resume_reading()
+
+        payloads: list[bytes] = []
+        gone: list[Channel] = []
+        while len(payloads) < 2 or not gone:
+            result = await rig.poll()
+            payloads += [bytes(payload) for _, payload in result.completed_receives]
+            gone += result.disconnected
+        assert ([b"2", b"3"], [silent]) == (payloads, gone)

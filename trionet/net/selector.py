@@ -205,6 +205,7 @@ class Selector:
 
     def resume_reading(self) -> None:
         self._is_paused = False
+        self._plan_checks()
         paused, self._paused_reads = self._paused_reads, {}
         for channel in paused:
             if not channel.is_muted:
@@ -409,15 +410,16 @@ class Selector:
         self._next_check_at = min(self._next_check_at, at)
 
     def _plan_checks(self) -> None:
-        self._next_check_at = min(self._idle.next_check_at, self._preparing.next_check_at)
+        idle_at = math.inf if self._is_paused else self._idle.next_check_at
+        self._next_check_at = min(idle_at, self._preparing.next_check_at)
 
     def _check_times(self) -> None:
         """Close one idle channel, and those whose authentication ends now.
 
-        After the delivery of what was received, so that nothing that arrived in time is lost to
-        it (KAFKA-5587).
+        After the delivery of what was received, and not while nothing is read, so that nothing
+        that arrived in time is lost to it (KAFKA-5587).
         """
-        idle = self._idle.poll(self._now)
+        idle = None if self._is_paused else self._idle.poll(self._now)
         if idle is not None and not self._has_news(idle):
             self._disconnect(idle, CloseReason.IDLE)
         self._preparing.check(self._now)
