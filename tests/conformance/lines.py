@@ -113,7 +113,7 @@ TLS = [
         "T14",
         BEYOND,
         "the loop's time is told by connection",
-        "time is told by processor (io-time-ns) and by request (seven phases); nothing is limited by it",
+        "told by processor (io-time-ns) and by request (seven phases); it limits nothing",
     ),
     Line("T15", BEYOND, "a connection that breaks in its handshake is no failed authentication"),
     Line("T16", BEYOND, "neither is a peer that leaves during it"),

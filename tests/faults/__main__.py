@@ -70,7 +70,8 @@ def show(outcome: Outcome, console: Console) -> None:
     storm = outcome.storm
     console.print(
         f"storm: {storm['attempts'] / storm['seconds']:,.0f} attempts/s for"
-        f" {storm['seconds']:.0f} s, {storm['connected'] / storm['attempts']:.0%} of them connected",
+        f" {storm['seconds']:.0f} s,"
+        f" {storm['connected'] / storm['attempts']:.0%} of them connected",
         f"faults: {sum(outcome.happened.values()):,}: {outcome.happened}",
         f"half-open peers {'vanish' if outcome.can_vanish else 'only fall silent: no right to'}",
         f"refused: {outcome.after['quotas']}, without descriptor: {outcome.descriptors_missed}",
