@@ -181,6 +181,19 @@ def test_after_what_is_no_http_the_connection_closes() -> None:
     assert exchange.must_close
 
 
+def test_what_is_no_http_behind_a_head_is_answered_with_a_body() -> None:
+    exchange = HttpExchange(RULES)
+    exchange.receive(get(method="HEAD") + b"hello\r\n\r\n")
+    assert exchange.next_request() is not None
+    exchange.answer(HttpAnswer(b"page"))
+    with pytest.raises(Refused) as refused:
+        exchange.next_request()
+
+    response, body = read(exchange.answer(refused.value.answer))
+
+    assert (400, b"this is no HTTP request\n") == (response.status_code, body)
+
+
 def test_after_another_refusal_the_next_request_is_heard() -> None:
     exchange = HttpExchange(RULES)
     exchange.receive(get(method="POST") + get())

@@ -31,6 +31,8 @@ def find(request: HttpRequest) -> Page:
         return Page("text/plain", ("x" * 1024 * 1024 for _ in range(16)))
     if request.path == "/broken":
         raise KeyError("a bug of ours")
+    if request.path == "/unsendable":
+        return Page("text/plain\r\n", iter([]))
     raise Refused(HTTPStatus.NOT_FOUND, "there is no such page")
 
 
@@ -111,6 +113,19 @@ async def test_a_bug_in_a_page_is_told_and_the_listener_goes_on(
         assert 200 == (await get(peer))[0]
 
     assert "a bug of ours" in caplog.text
+
+
+async def test_a_bug_behind_the_page_ends_its_connection_only(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with serving() as rig:
+        peer, other = await rig.connect(), await rig.connect()
+        await peer.send(GET.replace(b"/numbers", b"/unsendable"))
+
+        assert b"" == await peer.receive_to_end()
+        assert 200 == (await get(other))[0]
+
+    assert "unexpected error on a connection for metrics" in caplog.text
 
 
 async def test_requests_may_come_together_and_in_pieces() -> None:

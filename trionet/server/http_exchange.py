@@ -118,6 +118,7 @@ class HttpExchange:
             EOFError: the peer has closed.
         """
         connection = self._connection
+        self._is_head = False  # as long as nobody knows, and for what is no request at all
         try:
             event = connection.next_event()
             if event is h11.NEED_DATA:

@@ -168,6 +168,8 @@ class MetricsListener:
                     await self._linger(stream)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the peer went away, or does not speak TLS
+        except Exception:  # boundary: one connection
+            logger.exception("unexpected error on a connection for metrics; closing it")
         finally:
             self._connections.pop(connection, None)
 
