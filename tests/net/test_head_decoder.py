@@ -104,12 +104,12 @@ def test_any_split_gives_the_same_frames_when_buffers_have_to_grow(
 
 
 @every_form
-@given(payload_lists, st.integers(1, 60))
+@given(payload_lists, st.integers(1, 60), cuts)
 def test_a_stream_that_ends_in_a_frame_is_known_to(
-    form: str, payloads: list[bytes], missing: int
+    form: str, payloads: list[bytes], missing: int, positions: list[int]
 ) -> None:
-    whole = stream_of(form, [bytes(60)])
-    decoder = decoder_with(form, stream_of(form, payloads) + whole[:-missing])
+    stream = stream_of(form, payloads) + stream_of(form, [bytes(60)])[:-missing]
+    decoder = decoder_with(form, *split(stream, positions))
 
     assert payloads == list(decoder.frames)
     assert decoder.is_inside_frame

@@ -121,7 +121,7 @@ class HeadDecoder:
             self._finish(data[start:end])
             position = end
         self._rest = b"" if self.error is not None else data[position:]
-        self.is_inside_frame = bool(self._rest)
+        self.is_inside_frame = bool(self._rest) or self._body is not None
 
     def _parse_head(self, data: bytes) -> tuple[int, int] | None:
         """The head's and the payload's size; None if it is not whole, or not allowed: an error."""
