@@ -21,6 +21,8 @@ from support.clients.exchange import Exchange
 from support.durable import OTHER, Durable, durable_broker
 from support.kafka_node import kafka_node
 from support.kfake import kfake
+from support.secured.broker import SecuredBroker, secured_broker
+from support.secured.client import SecuredClient
 from trionet.testing import broker as trionet_broker
 
 # Module and class of each client: a client whose package is missing is skipped, not an error.
@@ -31,6 +33,16 @@ CLIENTS = {
     "aiokafka": ("support.clients.aio", "Aiokafka"),
     "java": ("support.clients.java", "Java"),
 }
+# The same, for those that talk to secured listeners.
+SECURED_CLIENTS = {
+    "kcat": ("support.secured.kcat", "Kcat"),
+    "confluent-kafka": ("support.secured.confluent", "Confluent"),
+    "kafka-python": ("support.secured.kafka_python", "KafkaPython"),
+    "aiokafka": ("support.secured.aio", "Aiokafka"),
+    "java": ("support.secured.java", "Java"),
+}
+# Too long for every change: only where foreign clients are asked for.
+MATRICES = ("test_security.py", "test_security_matrix.py")
 # What kfake does otherwise than Kafka, by a part of the test's name.
 KFAKE_LACKS = {
     "log_append_time": "kfake keeps the writer's timestamps",
@@ -40,8 +52,13 @@ KFAKE_LACKS = {
 }
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Everything here is `interop`, and may have to wait for a download the first time."""
+    if "interop" not in config.getoption("markexpr"):
+        dropped = [item for item in items if item.path.name in MATRICES]
+        if dropped:
+            config.hook.pytest_deselected(items=dropped)
+            items[:] = [item for item in items if item not in dropped]
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.interop)
@@ -129,3 +146,42 @@ def durable_for_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dur
     """The same, shared by the tests of one file."""
     with _skipping(), durable_broker(tmp_path_factory.mktemp("durable")) as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    """A broker with every kind of secured listener."""
+    if OTHER:
+        pytest.skip("the listeners are set up for trionet")
+    with secured_broker(tmp_path_factory.mktemp("secured")) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def secured_client(secured: SecuredBroker) -> Iterator[Callable[[str], SecuredClient]]:
+    """As `clients`. The first exchange of each is done: what it has to load is loaded then."""
+    made: dict[str, SecuredClient] = {}
+
+    def client(name: str) -> SecuredClient:
+        if name not in made:
+            module, class_name = SECURED_CLIENTS[name]
+            try:
+                with _skipping():
+                    make = getattr(importlib.import_module(module), class_name)
+                    found = make(*secured.token_files) if name == "java" else make()
+            except ImportError as error:
+                pytest.skip(f"{name} is not installed: {error}")
+            made[name] = found
+            found.exchange(secured.ssl(), f"first-of-{name}", b"first")
+        return made[name]
+
+    yield client
+    for each in made.values():
+        each.close()
+
+
+@pytest.fixture(scope="session")
+def new_name() -> Callable[[], str]:
+    """Gives names that no topic has yet."""
+    numbers = itertools.count()
+    return lambda: f"secured-{next(numbers)}"
