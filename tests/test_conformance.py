@@ -94,12 +94,26 @@ def test_of_the_lines_beyond_nearly_all_need_a_test_whatever_the_reason(
     assert count == len(complaints({"all": lines}, tests))
 
 
+def test_every_core_line_and_nearly_every_one_beyond_is_shown_by_a_test() -> None:
+    """A number that gets lost with its test is missed here."""
+    found = complaints(PARTS, names_by_number())
+
+    assert [] == found
+
+
 def test_the_report_names_every_line_and_tells_by_its_exit_code_what_it_found(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(SystemExit) as caught:
         main([])
-
     report = capsys.readouterr().out
+    assert 0 == caught.value.code
     assert [] == [number for number in KNOWN if not re.search(rf"\b{number} ", report)]
-    assert bool(complaints(PARTS, names_by_number())) == caught.value.code
+
+    monkeypatch.setitem(PARTS, "More", [Line("Y1", CORE, "has nothing")])
+    with pytest.raises(SystemExit) as caught:
+        main(["--missing"])
+    report = capsys.readouterr().out
+    assert 1 == caught.value.code
+    assert "Y1 is core, and has neither a test nor a reason" in report
+    assert "S1 " not in report

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,6 +42,7 @@ def numbers_of(docstring: str) -> list[str]:
     return re.findall(rf"\b{_NUMBER}\b", match[1]) if match is not None else []
 
 
+@cache
 def bearers() -> list[Bearer]:
     """Every test with something that looks like a number."""
     return [found for path in sorted(TESTS.rglob("test_*.py")) for found in _in_file(path)]
