@@ -14,6 +14,7 @@ from trionet.errors import LocalProtocolError
 from trionet.net.memory_pool import MemoryLease
 from trionet.net.readiness import ReadinessKind
 from trionet.server import Request, RequestChannel, Response
+from trionet.server.request_channel import ResponseQueue
 
 
 async def test_requests_are_taken_in_the_order_in_which_they_came(kind: ReadinessKind) -> None:
@@ -198,9 +199,8 @@ class Source:
     def __init__(self) -> None:
         self.id = 0
         self.endpoint = listener()
+        self.responses = ResponseQueue(RequestChannel(1), self)
         self.wakeups = 0
-
-    def enqueue_response(self, request: Request) -> None: ...
 
     def start_throttling(self, request: Request) -> None: ...
 

@@ -17,9 +17,13 @@ inside.
 
 from __future__ import annotations
 
+from time import perf_counter_ns
 from typing import Final
 
 from .histogram import bucket_of, upper_of
+
+# The clock of all stamps. Under its own name it would be looked up in the module at every call.
+now_ns: Final = perf_counter_ns
 
 # Durations are counted in steps of 2 to the 10 ns, which is as good as a microsecond.
 STEP_SHIFT: Final = 10
@@ -112,7 +116,20 @@ class RequestTimes:
         bytes: the sum of their sizes.
     """
 
-    __slots__ = ("_sums_ns", "buckets", "bytes", "names", "requests", "sizes")
+    __slots__ = (
+        "_local_ns",
+        "_remote_ns",
+        "_request_queue_ns",
+        "_response_queue_ns",
+        "_response_send_ns",
+        "_throttle_ns",
+        "_total_ns",
+        "buckets",
+        "bytes",
+        "names",
+        "requests",
+        "sizes",
+    )
 
     def __init__(self, *names: str) -> None:
         self.names = names
@@ -120,18 +137,32 @@ class RequestTimes:
         self.bytes = 0
         self.sizes: list[int] = [0] * BUCKETS
         self.buckets: list[list[int]] = [[0] * BUCKETS for _ in PHASES]
-        self._sums_ns: list[int] = [0] * len(PHASES)
+        self._request_queue_ns = 0
+        self._local_ns = 0
+        self._remote_ns = 0
+        self._throttle_ns = 0
+        self._response_queue_ns = 0
+        self._response_send_ns = 0
+        self._total_ns = 0
 
     def throttled(self, duration_ns: int) -> None:
         """Count that a request was throttled; no part of its total, since it is answered first.
 
         (KIP-219, KAFKA-9652.)
         """
-        self._add(THROTTLE, duration_ns)
+        self._throttle_ns += self._add(THROTTLE, duration_ns)
 
     def sum_ns(self, phase: int) -> int:
         """The phase of all requests together."""
-        return self._sums_ns[phase]
+        return (
+            self._request_queue_ns,
+            self._local_ns,
+            self._remote_ns,
+            self._throttle_ns,
+            self._response_queue_ns,
+            self._response_send_ns,
+            self._total_ns,
+        )[phase]
 
     def count(self, phase: int) -> int:
         """How many durations of the phase were counted, those of 0 included."""
@@ -145,11 +176,11 @@ class RequestTimes:
             counts[0] += max(0, self.requests - sum(counts))
         return counts
 
-    def _add(self, phase: int, duration_ns: int) -> None:
-        """Count one duration, of any length; a negative one is 0, as in Kafka."""
+    def _add(self, phase: int, duration_ns: int) -> int:
+        """Count one duration, of any length, and return it; a negative one is 0, as in Kafka."""
         duration_ns = max(0, duration_ns)
         self.buckets[phase][_bucket_of(duration_ns >> STEP_SHIFT)] += 1
-        self._sums_ns[phase] += duration_ns
+        return duration_ns
 
     def count_slowly(self, request: TimedRequest) -> None:
         """Count a request that waited somewhere, for an event or for longer than the table has."""
@@ -157,13 +188,14 @@ class RequestTimes:
         handled_ns = request.handled_ns
         if not handled_ns or handled_ns > answered_ns:
             handled_ns = answered_ns  # it was answered before the handler came back
-        self._add(REQUEST_QUEUE, request.taken_ns - request.received_ns)
-        self._add(LOCAL, handled_ns - request.taken_ns)
+        picked_up_ns, sent_ns = request.picked_up_ns, request.sent_ns
+        self._request_queue_ns += self._add(REQUEST_QUEUE, request.taken_ns - request.received_ns)
+        self._local_ns += self._add(LOCAL, handled_ns - request.taken_ns)
         if answered_ns > handled_ns:
-            self._add(REMOTE, answered_ns - handled_ns)
-        self._add(RESPONSE_QUEUE, request.picked_up_ns - answered_ns)
-        self._add(RESPONSE_SEND, request.sent_ns - request.picked_up_ns)
-        self._add(TOTAL, request.sent_ns - request.received_ns)
+            self._remote_ns += self._add(REMOTE, answered_ns - handled_ns)
+        self._response_queue_ns += self._add(RESPONSE_QUEUE, picked_up_ns - answered_ns)
+        self._response_send_ns += self._add(RESPONSE_SEND, sent_ns - picked_up_ns)
+        self._total_ns += self._add(TOTAL, sent_ns - request.received_ns)
         self.sizes[_bucket_of(request.request_bytes)] += 1
         self.bytes += request.request_bytes
         self.requests += 1
@@ -181,12 +213,11 @@ class RequestTimes:
         """Add the sums of the sizes and stamps of ``count`` requests that did not wait."""
         self.requests += count
         self.bytes += size
-        sums = self._sums_ns
-        sums[REQUEST_QUEUE] += taken_ns - received_ns
-        sums[LOCAL] += handled_ns - taken_ns
-        sums[RESPONSE_QUEUE] += picked_up_ns - handled_ns
-        sums[RESPONSE_SEND] += sent_ns - picked_up_ns
-        sums[TOTAL] += sent_ns - received_ns
+        self._request_queue_ns += taken_ns - received_ns
+        self._local_ns += handled_ns - taken_ns
+        self._response_queue_ns += picked_up_ns - handled_ns
+        self._response_send_ns += sent_ns - picked_up_ns
+        self._total_ns += sent_ns - received_ns
 
 
 def _bucket_of(value: int) -> int:
@@ -219,12 +250,19 @@ def count_finished(finished: list[TimedRequest]) -> None:
         if handled != request.answered_ns or total >= _TABLE_NS or size >= _TABLE_SIZE:
             times.count_slowly(request)
             continue
-        totals[table[total >> STEP_SHIFT]] += 1
-        request_queue[table[(taken - received) >> STEP_SHIFT]] += 1
-        local[table[(handled - taken) >> STEP_SHIFT]] += 1
-        response_queue[table[(picked_up - handled) >> STEP_SHIFT]] += 1
-        response_send[table[(sent - picked_up) >> STEP_SHIFT]] += 1
-        sizes[table[size]] += 1
+        # Not `totals[...] += 1`, which mypyc compiles to the slow addition of any two objects.
+        bucket = table[total >> STEP_SHIFT]
+        totals[bucket] = totals[bucket] + 1
+        bucket = table[(taken - received) >> STEP_SHIFT]
+        request_queue[bucket] = request_queue[bucket] + 1
+        bucket = table[(handled - taken) >> STEP_SHIFT]
+        local[bucket] = local[bucket] + 1
+        bucket = table[(picked_up - handled) >> STEP_SHIFT]
+        response_queue[bucket] = response_queue[bucket] + 1
+        bucket = table[(sent - picked_up) >> STEP_SHIFT]
+        response_send[bucket] = response_send[bucket] + 1
+        bucket = table[size]
+        sizes[bucket] = sizes[bucket] + 1
         count += 1
         size_sum += size
         received_sum += received

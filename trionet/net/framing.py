@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
-from typing import Protocol
+from typing import Final, Protocol
 
 from ..errors import InvalidReceiveError, LocalProtocolError
 
-SIZE_BYTES = 4
-_unpack_size = Struct(">i").unpack_from
+SIZE_BYTES: Final = 4
+_unpack_size: Final = Struct(">i").unpack_from
 
 Frame = bytes | bytearray
 

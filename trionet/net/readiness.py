@@ -14,16 +14,16 @@ import select
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import trio
 
-READ = 1
-WRITE = 4
+READ: Final = 1
+WRITE: Final = 4
 # The connection has failed or is closed on both sides. Reported even with an empty interest.
-HANGUP = 8 | 16
+HANGUP: Final = 8 | 16
 # How many sockets one poll tells of.
-EVENTS_MAX = 1024
+EVENTS_MAX: Final = 1024
 
 ReadinessKind = Literal["poller", "socket"]
 

@@ -22,11 +22,12 @@ import math
 import random
 import socket
 from collections.abc import Callable, Iterable
-from time import perf_counter_ns
 
 import trio
+from trio.lowlevel import checkpoint
 
 from ..errors import InvalidReceiveError, LocalProtocolError
+from ..metrics.request_times import now_ns
 from .alarm import Alarm
 from .channel import Channel
 from .close_reason import CloseReason
@@ -72,6 +73,7 @@ class Selector:
         pool: MemoryPool | None = None,
     ) -> None:
         self._readiness = readiness
+        self._clock = trio.lowlevel.current_clock().current_time
         self._on_error = on_error or log_unexpected
         self._idle: IdleExpiry[Channel] = IdleExpiry(idle_seconds_max)
         self._pool = pool
@@ -183,7 +185,7 @@ class Selector:
 
     def look_at_clock(self) -> None:
         """Take the time of the Sends that follow; they may come long after the last poll."""
-        self._now = trio.current_time()
+        self._now = self._clock()
 
     def mute(self, channel: Channel) -> None:
         """Stop reading from a channel. The poller is told only if data arrives meanwhile."""
@@ -259,7 +261,7 @@ class Selector:
         """
         if seconds_max < 0:
             raise ValueError(f"seconds_max = {seconds_max}; allowed: 0 or more")
-        await trio.lowlevel.checkpoint()
+        await checkpoint()
         readiness = self._readiness
         events = readiness.poll(events_max)
         if events or not seconds_max or not self._must_wait():
@@ -272,9 +274,9 @@ class Selector:
             self.alarm.set(min(self._next_check_at, ends_at))
             await readiness.park()
             events = readiness.poll(events_max)
-        began_ns = perf_counter_ns()
+        began_ns = now_ns()
         self._is_woken = False
-        self._now = trio.current_time()
+        self._now = self._clock()
         staged: dict[Channel, None] = {}
         if self._waits_for_memory:
             self._starved.feed()
@@ -292,7 +294,7 @@ class Selector:
         counters = self.counters
         counters.polls += 1
         counters.network_io += len(events)
-        counters.io_ns += perf_counter_ns() - began_ns
+        counters.io_ns += now_ns() - began_ns
         return result
 
     def _handle(self, events: list[tuple[int, int]], staged: dict[Channel, None]) -> None:

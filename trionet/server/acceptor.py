@@ -231,6 +231,8 @@ class Acceptor:
         if not self._log.isEnabledFor(logging.DEBUG):
             return
         sock, guard = accepted
+        if sock.fileno() == -1:
+            return  # the processor has ended, and closed it
         self._log.debug(
             "accepted a connection from %s on %s for processor %d, sendBufferSize "
             "[actual|requested]: [%d|%d] recvBufferSize [actual|requested]: [%d|%d]",

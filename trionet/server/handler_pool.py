@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from time import perf_counter_ns
 
 import trio
 
+from ..metrics.request_times import now_ns
 from ..net.close_reason import CloseReason
 from .request_channel import CloseConnection, Request, RequestChannel, Response
 
@@ -36,19 +36,19 @@ async def handle_requests(
         if not is_wanted():
             request_channel.wake_handler()  # the one that is woken for requests must be another
             return
-        now_ns = perf_counter_ns()
+        at_ns = now_ns()
         for _ in range(REQUESTS_PER_WAKEUP_MAX):
             request = take()
             if request is None:
                 break
-            request.taken_ns = now_ns
+            request.taken_ns = at_ns
             try:
                 response = await handler(request)
-                now_ns = request.handled_ns = perf_counter_ns()
+                at_ns = request.handled_ns = now_ns()
                 if response is not None:
-                    request.answer(response, now_ns)
+                    request.answer(response, at_ns)
             except Exception as error:  # boundary: one request
-                now_ns = request.handled_ns = perf_counter_ns()
+                at_ns = request.handled_ns = now_ns()
                 _close_after(request, error)
         request_channel.send_responses()
 

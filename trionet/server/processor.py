@@ -13,12 +13,12 @@ import errno
 import logging
 import socket
 from collections import Counter, deque
-from time import perf_counter_ns
+from typing import Final
 
 import trio
 
 from ..errors import LocalProtocolError
-from ..metrics.request_times import TimedRequest, count_finished
+from ..metrics.request_times import TimedRequest, count_finished, now_ns
 from ..net.channel import Channel
 from ..net.close_reason import CloseReason
 from ..net.endpoint import ConnectionId, Endpoint
@@ -34,7 +34,7 @@ from .channel_builder import ChannelBuilder
 from .closed_connections import ClosedConnection
 from .connection import Connection
 from .connection_counts import ConnectionGuard
-from .request_channel import CloseConnection, NoOp, Request, Response
+from .request_channel import CloseConnection, NoOp, Request, Response, ResponseQueue
 from .shared import Shared
 
 # Accepted connections that may wait for a processor; when all are full the acceptor waits
@@ -42,8 +42,8 @@ from .shared import Shared
 CONNECTION_QUEUE_SIZE = 20
 _INDEX_MAX = 2**31 - 1
 # A look-up in an enum's class costs as much as three in a module.
-_NOT_MUTED = MuteState.NOT_MUTED
-_RESPONSE_PENDING = MuteState.MUTED_AND_RESPONSE_PENDING
+_NOT_MUTED: Final = MuteState.NOT_MUTED
+_RESPONSE_PENDING: Final = MuteState.MUTED_AND_RESPONSE_PENDING
 # What asking a socket for its peer's address raises when that has gone (macOS: EINVAL).
 _GONE = (errno.ENOTCONN, errno.EINVAL)
 # What queueing a connection raises when the processor has ended.
@@ -77,7 +77,7 @@ class Processor:
         self._next_index = 0
         self._all_answered: trio.Event | None = None
         self._scope: trio.CancelScope | None = None
-        self._responses: deque[Request] = deque()
+        self.responses = ResponseQueue(shared.request_channel, self)
         self._held: deque[Request] = deque()
         self._finished: list[TimedRequest] = []
         self._polled_ns = 0
@@ -85,7 +85,6 @@ class Processor:
             CONNECTION_QUEUE_SIZE
         )
         self.closed: Counter[CloseReason] = Counter()
-        self._is_closed = False
         self._handed_over = 0
         self.in_flight = 0
         self.request_queue_full = 0
@@ -109,7 +108,7 @@ class Processor:
 
     @property
     def response_queue_size(self) -> int:
-        return len(self._responses)
+        return len(self.responses.requests)
 
     @property
     def channels(self) -> list[Channel]:
@@ -141,15 +140,6 @@ class Processor:
     def wakeup(self) -> None:
         if self._selector is not None:
             self._selector.wakeup()
-
-    def enqueue_response(self, request: Request) -> None:
-        """Take an answered request; its answer is sent in the loop's next turn at the latest."""
-        if self._is_closed:
-            return  # the server is stopping, and has closed the connection
-        self._responses.append(request)
-        if len(self._responses) == 1:  # for those behind it, all of this is done already
-            self._request_channel.has_responses(self)
-            self.wakeup()
 
     def end(self) -> None:
         """End :meth:`run`, which has started."""
@@ -209,22 +199,22 @@ class Processor:
 
     def process_new_responses(self) -> None:
         """Begin the Sends of the answers that came since the last turn."""
-        responses = self._responses
-        if responses:
-            now_ns = perf_counter_ns()
+        responses = self.responses
+        if responses.requests:
             assert self._selector is not None
             self._selector.look_at_clock()
+            answered, responses.requests = responses.requests, []
             finished = self._finished
-            while responses:
-                request = responses.popleft()
-                request.picked_up_ns = now_ns
+            at_ns = now_ns()
+            for request in answered:
+                request.picked_up_ns = at_ns
                 try:
                     self._respond(request)
                 except Exception as error:  # boundary: one channel's step (KAFKA-5790)
                     self._fail(request.channel, error)
-                now_ns = perf_counter_ns()
+                at_ns = now_ns()
                 if request.channel.send is None:
-                    request.sent_ns = now_ns
+                    request.sent_ns = at_ns
                     finished.append(request)
         if self._held:
             self._hand_over_held()
@@ -247,7 +237,7 @@ class Processor:
     def process_completed_receives(self, receives: list[tuple[Channel, Frame]]) -> None:
         """Hand each receive to the handlers and mute its channel until it is answered."""
         if receives:
-            self._polled_ns = perf_counter_ns()
+            self._polled_ns = now_ns()
         for channel, frame in receives:
             try:
                 self._hand_over(channel, frame)
@@ -345,7 +335,7 @@ class Processor:
         connection: Connection = channel.attachment
         request: Request | None = connection.request
         if request is not None:
-            request.sent_ns = perf_counter_ns()
+            request.sent_ns = now_ns()
             self._finished.append(request)
 
     def _finish(self, channel: Channel) -> None:
@@ -384,7 +374,7 @@ class Processor:
         if connection.request is not request:
             raise LocalProtocolError(f"{request!r} is answered already; nothing to be throttled")
         connection.mute_state = after(connection.mute_state, MuteEvent.THROTTLE_STARTED)
-        connection.throttled_ns = perf_counter_ns()
+        connection.throttled_ns = now_ns()
 
     def end_throttling(self, request: Request) -> None:
         """Undo :meth:`start_throttling`; read the channel if its answer has left."""
@@ -394,7 +384,7 @@ class Processor:
             return
         connection: Connection = channel.attachment
         connection.mute_state = after(connection.mute_state, MuteEvent.THROTTLE_ENDED)
-        request.times.throttled(perf_counter_ns() - connection.throttled_ns)
+        request.times.throttled(now_ns() - connection.throttled_ns)
         if connection.mute_state is MuteState.MUTED:
             connection.mute_state = MuteState.NOT_MUTED
             self._selector.unmute(channel)
@@ -471,8 +461,7 @@ class Processor:
         assert self._selector is not None
         for channel in self._selector.close_all(CloseReason.SERVER_SHUTDOWN):
             self._forget(channel)
-        self._is_closed = True
-        self._responses.clear()
+        self.responses.close()
         self._new_connections.close()
         while True:
             try:
