@@ -334,9 +334,13 @@ async def test_lack_of_descriptors_makes_the_acceptor_wait(
         old.close()
 
 
-async def test_flood_of_connections_is_registered_a_queue_at_a_time(kind: ReadinessKind) -> None:
+async def test_flood_of_connections_is_registered_a_queue_at_a_time(
+    kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """P53, KIP-402: the loop polls between, so that old connections are served meanwhile."""
     count = 5 * CONNECTION_QUEUE_SIZE
+    # More than a queue holds, so that the acceptor has to wait, whoever runs first.
+    monkeypatch.setattr("trionet.server.acceptor.ACCEPTS_PER_WAKEUP_MAX", count)
     async with serving(kind) as rig:
         old = await rig.connect()
         await rig.exchange(old, b"old")
@@ -396,8 +400,12 @@ async def test_connection_that_waited_for_room_is_registered_without_another_eve
             assert CONNECTION_QUEUE_SIZE + 1 == rig.server.statistics().connections
 
 
-async def test_socket_for_a_processor_that_has_ended_is_closed(kind: ReadinessKind) -> None:
-    """KAFKA-2353: no connection is lost without being closed, on no path."""
+async def test_socket_for_a_processor_that_has_ended_is_closed(
+    kind: ReadinessKind, caplog: pytest.LogCaptureFixture
+) -> None:
+    """KAFKA-2353: no connection is lost without being closed, on no path; and the acceptor goes
+    on, also where each connection is logged with the options of its socket (KAFKA-2351)."""
+    caplog.set_level(logging.DEBUG, "trionet.server")
     shared = SocketServer(echo, [listener()], ServerConfig(readiness=kind))._shared
     shared.quotas.add_listener("PLAINTEXT")
     builder = ChannelBuilder(listener(), PLAINTEXT, 100, None)
@@ -417,12 +425,12 @@ async def test_socket_for_a_processor_that_has_ended_is_closed(kind: ReadinessKi
             -1,
             shared.log,
         )
-        with await Peer.connect(listening.getsockname()[1]) as peer:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(acceptor.run)
-
-                assert b"" == await peer.receive_to_end()
-                nursery.cancel_scope.cancel()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(acceptor.run)
+            for _ in range(2):
+                with await Peer.connect(listening.getsockname()[1]) as peer:
+                    assert b"" == await peer.receive_to_end()
+            nursery.cancel_scope.cancel()
         assert 0 == shared.quotas.total
 
 
