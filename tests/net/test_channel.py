@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import socket
@@ -299,6 +300,60 @@ def test_next_send_is_welcome_when_the_first_is_complete(
     assert far.recv(8, socket.MSG_WAITALL) == b"abcdefgh"
     assert channel.send is None
     assert 8 == channel.bytes_sent
+
+
+def test_a_frame_in_one_piece_is_sent_as_it_is(pair: tuple[Channel, socket.socket]) -> None:
+    channel, far = pair
+
+    assert channel.begin_send(b"abcd")
+
+    assert far.recv(4, socket.MSG_WAITALL) == b"abcd"
+    assert channel.send is None
+    assert 4 == channel.bytes_sent
+
+
+def test_what_the_socket_did_not_take_of_a_frame_in_one_piece_is_the_send_in_progress(
+    pair: tuple[Channel, socket.socket],
+) -> None:
+    """F4."""
+    channel, far = pair
+    content = bytes(range(256)) * 40_000
+
+    assert not channel.begin_send(content)
+    assert channel.send is not None
+    assert len(content) == channel.bytes_sent + channel.send.remaining
+    with pytest.raises(LocalProtocolError, match="one at a time"):
+        channel.begin_send(b"efgh")
+
+    received = far.recv(1_000_000)
+    while not channel.write():
+        received += far.recv(1_000_000)
+    while len(received) < len(content):
+        received += far.recv(1_000_000)
+    assert content == received
+    assert len(content) == channel.bytes_sent
+
+
+def test_a_full_socket_takes_nothing_of_a_frame_in_one_piece(
+    pair: tuple[Channel, socket.socket],
+) -> None:
+    channel, _ = pair
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            channel.transport.write(bytes(100_000))
+
+    assert not channel.begin_send(b"abcd")
+
+    assert channel.send is not None
+    assert 4 == channel.send.remaining
+    assert 0 == channel.bytes_sent
+
+
+def test_frame_of_no_bytes_is_refused(pair: tuple[Channel, socket.socket]) -> None:
+    channel, _ = pair
+
+    with pytest.raises(LocalProtocolError, match="no bytes"):
+        channel.begin_send(b"")
 
 
 def test_send_that_was_written_already_is_refused(pair: tuple[Channel, socket.socket]) -> None:

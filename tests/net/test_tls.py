@@ -227,7 +227,6 @@ def test_a_send_of_any_size_arrives(pair: tuple[TlsTransport, TlsClient], size: 
     transport, client = pair
     content = (LETTERS * (size // 26 + 1))[:size]
     send = Send([content])
-    send.write_at_once(transport.write)
 
     assert content == write_all(transport, client, send)
 

@@ -17,6 +17,7 @@ from trionet.net.transmission import (
     Chunk,
     FileRange,
     Send,
+    outgoing,
 )
 
 
@@ -238,35 +239,16 @@ def test_any_partial_writes_write_the_same_bytes(
     assert len(expected) == written
 
 
-@pytest.mark.parametrize(
-    ("budget", "written", "remaining"), [(10, 6, 0), (6, 6, 0), (2, 2, 4), (0, 0, 6)]
-)
-def test_single_buffer_is_written_at_once_as_far_as_it_goes(
-    budget: int, written: int, remaining: int
-) -> None:
-    transport = LimitedTransport(budget)
-    send = Send([b"abcdef"])
-
-    assert written == send.write_at_once(transport.write)
-    assert remaining == send.remaining
-    if remaining:
-        assert remaining == send.write_to(LimitedTransport(remaining))
+def test_a_frame_in_one_piece_needs_no_send() -> None:
+    assert b"abcd" == outgoing([b"abcd"])
 
 
 @pytest.mark.parametrize("chunks", [[b"a", b"b"], [bytearray(b"ab")], [memoryview(b"ab")]])
-def test_other_sends_are_left_for_later(chunks: list[Chunk]) -> None:
-    send = Send(chunks)
+def test_other_frames_are_sends(chunks: list[Chunk]) -> None:
+    send = outgoing(chunks)
 
-    assert 0 == send.write_at_once(LimitedTransport(9).write)
+    assert isinstance(send, Send)
     assert 2 == send.remaining
-
-
-def test_complete_send_cannot_be_written_at_once() -> None:
-    send = Send([b"ab"])
-    send.write_to(LimitedTransport(2))
-
-    with pytest.raises(LocalProtocolError, match="complete"):
-        send.write_at_once(LimitedTransport(2).write)
 
 
 def test_failure_of_the_connection_is_passed_on() -> None:

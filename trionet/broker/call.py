@@ -6,7 +6,7 @@ import logging
 from typing import Any, cast
 
 from ..net.close_reason import CloseReason
-from ..net.transmission import Chunk, Send
+from ..net.transmission import Chunk, Outgoing, outgoing
 from ..protocol.codec import ApiVersionCodec
 from ..protocol.header import encode_response_header, frame
 from ..server.request_channel import CloseConnection, Request
@@ -53,7 +53,7 @@ class Call:
         """The listener the client came through; answers name that listener's address."""
         return self.request.processor.endpoint.listener_name
 
-    def encode(self, message: Any) -> Send:
+    def encode(self, message: Any) -> Outgoing:
         """The answer as one frame."""
         counts = self.counts
         counts.answers += 1
@@ -62,7 +62,7 @@ class Call:
         codec = self.codec
         chunks: list[Any] = [encode_response_header(codec, self.correlation_id)]
         codec.encode_response(message, chunks)
-        return Send(cast("list[Chunk]", frame(chunks)))
+        return outgoing(cast("list[Chunk]", frame(chunks)))
 
     def respond(self, message: Any) -> None:
         """Answer a call that was kept waiting; nothing happens if its connection is gone."""

@@ -18,7 +18,7 @@ from .framing import SIZE_BYTES, Decoder, Frame, FrameDecoder
 from .memory_pool import MemoryLease, MemoryPool
 from .principal import ANONYMOUS
 from .tls import TlsTransport
-from .transmission import Send
+from .transmission import Outgoing, Send
 from .transport import TransportLayer
 
 # The first read of a frame. Small, because a fresh 4 KB buffer costs 0.8 µs less than one of
@@ -175,7 +175,7 @@ class Channel:
         lease, self.lease = self.lease, None
         return lease
 
-    def begin_send(self, send: Send) -> bool:
+    def begin_send(self, send: Outgoing) -> bool:
         """Make ``send`` the Send in progress and write what the socket takes now.
 
         Returns:
@@ -183,18 +183,29 @@ class Channel:
 
         Raises:
             LocalProtocolError: another one is in progress (Kafka: KafkaChannel.setSend), or this
-                one is complete.
+                one is complete, or empty.
             OSError: the connection failed.
         """
         if self.send is not None:
             raise LocalProtocolError(
                 f"channel {self.id} already has a Send in progress; one at a time"
             )
-        self.bytes_sent += send.write_at_once(self._write)
-        if not send.remaining:
+        if not isinstance(send, bytes):
+            if send.is_complete:
+                raise LocalProtocolError("this Send is complete; it cannot be written again")
+            self.send = send
+            return self.write()
+        try:
+            count = self._write(send)
+        except BlockingIOError:
+            count = 0
+        self.bytes_sent += count
+        if count == len(send):
+            if not count:
+                raise LocalProtocolError("a frame of no bytes cannot be sent")
             return True
-        self.send = send
-        return self.write()
+        self.send = Send([memoryview(send)[count:]])
+        return False
 
     def write(self) -> bool:
         """Write what the socket takes; True when the Send in progress is complete."""
@@ -215,7 +226,11 @@ class Channel:
             BlockingIOError, OSError: nothing is there; the connection failed.
         """
         frame_decoder = self._frame_decoder
-        if (self._decoder if frame_decoder is None else frame_decoder).is_inside_frame:
+        if frame_decoder is None:
+            is_inside_frame = self._decoder.is_inside_frame
+        else:
+            is_inside_frame = frame_decoder.is_inside_frame
+        if is_inside_frame:
             self._receive_more()
             return self.take_staged()
         data = self._read(READ_BYTES)

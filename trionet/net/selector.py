@@ -41,7 +41,7 @@ from .preparing import Preparing
 from .readiness import EVENTS_MAX, HANGUP, READ, WRITE, Readiness
 from .selector_counters import SelectorCounters
 from .starved import Starved
-from .transmission import Send
+from .transmission import Outgoing
 
 EMPTY_POLLS_BEFORE_PARK = 2
 
@@ -154,8 +154,8 @@ class Selector:
             self._preparing.begin(channel, self._now)
         self._plan_checks()
 
-    def send(self, channel: Channel, send: Send) -> bool:
-        """Begin to send; what the socket takes at once is written at once.
+    def send(self, channel: Channel, send: Outgoing) -> bool:
+        """Begin to send one frame; what the socket takes at once is written at once.
 
         Returns:
             Whether the Send is complete already. If not, a later poll tells when it is, or that

@@ -20,7 +20,7 @@ from typing import cast
 from ..errors import AuthenticationError
 from .close_reason import CloseReason
 from .readiness import READ, WRITE
-from .transmission import Buffer, FileRange
+from .transmission import GATHER_BUFFERS_MAX, Buffer, FileRange
 
 # How much plaintext is encrypted before it is sent: what a peer that reads slowly can make each of
 # its connections keep in memory, once encrypted.
@@ -28,12 +28,16 @@ WRITE_BYTES_PER_SEND = 256 * 1024
 # How much ciphertext is read at once: little for small requests, more when that was not enough.
 READ_BYTES_FIRST = 8 * 1024
 READ_BYTES_MAX = 256 * 1024
+# How much passes through one of the engine's buffers at a time. Such a buffer grows to the most
+# that it ever held and never shrinks: an idle connection keeps it (KAFKA-7454).
+ENGINE_BYTES_MAX = 64 * 1024
 # A flight of the handshake is a few kilobytes. Who sends more waits for another turn of the loop.
 HANDSHAKE_READS_PER_STEP = 4
 # What is thrown away before a close, so that the alert before it is not overtaken by a reset.
 DRAIN_BYTES_MAX = 256 * 1024
 
 _HAS_PREAD = hasattr(os, "pread")
+_HAS_SENDMSG = hasattr(socket.socket, "sendmsg")
 _ENDS = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
 
 
@@ -63,6 +67,7 @@ class TlsTransport:
         "_read_bytes",
         "_socket",
         "_tls",
+        "_unfed",
         "_unsent",
         "fileno",
     )
@@ -76,13 +81,14 @@ class TlsTransport:
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._has_shaken_hands = False
         self._read_bytes = READ_BYTES_FIRST
-        self._unsent: bytes | memoryview = b""  # ciphertext that the socket has not taken yet
+        self._unfed: bytes | memoryview = b""  # ciphertext that the engine has not asked for yet
+        self._unsent: list[bytes | memoryview] = []  # and that the socket has not taken yet
         self._accepted = 0  # plaintext inside _unsent, counted as written when that has left
 
     @property
     def has_buffered(self) -> bool:
         """Whether a read makes progress without another byte from the socket."""
-        return self._incoming.pending > 0 or self._tls.pending() > 0
+        return self._incoming.pending > 0 or self._tls.pending() > 0 or len(self._unfed) > 0
 
     @property
     def peer_certificate(self) -> bytes | None:
@@ -210,7 +216,7 @@ class TlsTransport:
         count less than was offered, the next call must offer what comes next again, as for a
         plain socket; some of it may be under way already.
         """
-        if self._unsent or self._accepted or len(data) > WRITE_BYTES_PER_SEND:
+        if self._unsent or self._accepted or len(data) > ENGINE_BYTES_MAX:
             return self.write_gathered([data])
         # Nearly every response: one record, one send.
         count = self._encrypt(data) if len(data) else 0
@@ -300,23 +306,36 @@ class TlsTransport:
         self._feed()
 
     def _feed(self) -> None:
-        """Take ciphertext from the socket, or the end of the stream."""
-        data = self._socket.recv(self._read_bytes)
+        """Take the next ciphertext, of the last read or from the socket, or the stream's end."""
+        data = self._unfed
         if not data:
-            self._incoming.write_eof()
-            return
-        if len(data) == self._read_bytes and self._has_shaken_hands:
-            self._read_bytes = min(4 * self._read_bytes, READ_BYTES_MAX)
+            data = self._socket.recv(self._read_bytes)
+            if not data:
+                self._incoming.write_eof()
+                return
+            if len(data) == self._read_bytes and self._has_shaken_hands:
+                self._read_bytes = min(4 * self._read_bytes, READ_BYTES_MAX)
+            else:
+                self._read_bytes = READ_BYTES_FIRST
+        if len(data) <= ENGINE_BYTES_MAX:
+            self._incoming.write(data)
+            self._unfed = b""
         else:
-            self._read_bytes = READ_BYTES_FIRST
-        self._incoming.write(data)
+            view = memoryview(data)
+            self._incoming.write(view[:ENGINE_BYTES_MAX])
+            self._unfed = view[ENGINE_BYTES_MAX:]
 
     def _encrypt(self, data: Buffer) -> int:
+        """Encrypt the first part of some data; its size."""
+        if len(data) > ENGINE_BYTES_MAX:
+            data = memoryview(data)[:ENGINE_BYTES_MAX]
         try:
             count = self._tls.write(data)
         except ssl.SSLError as error:
             raise self._broken(error) from error
         self._accepted += count
+        if self._outgoing.pending >= ENGINE_BYTES_MAX:
+            self._unsent.append(self._outgoing.read())
         return count
 
     def _send_encrypted(self) -> int:
@@ -344,15 +363,21 @@ class TlsTransport:
         Raises:
             BlockingIOError: the socket has not taken all of it.
         """
-        while self._unsent:
-            self._unsent = memoryview(self._unsent)[self._socket.send(self._unsent) :]
-        self._unsent = b""
+        unsent = self._unsent
+        while unsent:
+            if _HAS_SENDMSG and len(unsent) > 1:
+                sent = self._socket.sendmsg(unsent[:GATHER_BUFFERS_MAX])
+            else:
+                sent = self._socket.send(unsent[0])
+            while unsent and sent >= len(unsent[0]):
+                sent -= len(unsent.pop(0))
+            if sent:
+                unsent[0] = memoryview(unsent[0])[sent:]
 
     def _flush_protocol(self) -> None:
         """Send what the engine has to send; what the socket does not take is left behind."""
         if self._outgoing.pending:
-            data = self._outgoing.read()
-            self._unsent = b"".join((self._unsent, data)) if self._unsent else data
+            self._unsent.append(self._outgoing.read())
         try:
             self._flush()
         except BlockingIOError:

@@ -6,7 +6,6 @@ RecordsSend). A Send keeps its own progress, so that a partial write continues w
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 from ..errors import LocalProtocolError
@@ -79,35 +78,6 @@ class Send:
     def is_complete(self) -> bool:
         return self.remaining == 0
 
-    def write_at_once(self, write: Callable[[Buffer], int]) -> int:
-        """Write what the socket takes of a Send that is one small buffer; others are left.
-
-        Nearly every response is one, and this is a third of the work of :meth:`write_to`, which
-        goes on where this stopped.
-
-        Returns:
-            The number of bytes written.
-
-        Raises:
-            LocalProtocolError: the Send was already complete.
-            OSError: the connection failed.
-        """
-        chunks = self._chunks
-        if len(chunks) != 1 or chunks[0].__class__ is not bytes:
-            if not self.remaining:
-                raise LocalProtocolError("this Send is complete; it cannot be written again")
-            return 0
-        try:
-            count = write(chunks[0])
-        except BlockingIOError:
-            return 0
-        if count == self.remaining:
-            self.remaining = 0
-            chunks.clear()
-        else:
-            self._advance(count)
-        return count
-
     def write_to(self, transport: WritableTransport) -> int:
         """Write as much as the transport takes now.
 
@@ -175,3 +145,16 @@ class Send:
 
     def __repr__(self) -> str:
         return f"Send({self.size - self.remaining}/{self.size} bytes written)"
+
+
+Outgoing = Send | bytes
+"""One whole frame to be sent; what is one piece, as nearly every response, needs no Send."""
+
+
+def outgoing(chunks: list[Chunk]) -> Outgoing:
+    """The frame that some chunks make."""
+    if len(chunks) == 1:
+        chunk = chunks[0]
+        if isinstance(chunk, bytes):
+            return chunk
+    return Send(chunks)

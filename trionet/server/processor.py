@@ -72,6 +72,7 @@ class Processor:
         self._builder = builder
         self._shared = shared
         self._request_channel = shared.request_channel
+        self._times = shared.times
         self._log = shared.log
         self._selector: Selector | None = None
         self._next_index = 0
@@ -302,8 +303,9 @@ class Processor:
         if channel.close_reason is not None:
             if not isinstance(response, NoOp):
                 self._log.warning("dropping a response: %s is closed", channel.id)
-        elif isinstance(response, Send):
-            self._largest_send.current = max(self._largest_send.current, response.size)
+        elif isinstance(response, (bytes, Send)):
+            size = len(response) if isinstance(response, bytes) else response.size
+            self._largest_send.current = max(self._largest_send.current, size)
             if selector.send(channel, response):
                 # Unmuted before the poll, not after it: the peer's next request is often there
                 # already, and a muted channel with data costs two calls to the poller.
@@ -319,7 +321,7 @@ class Processor:
     def _hand_over(self, channel: Channel, frame: Frame) -> None:
         assert self._selector is not None
         connection: Connection = channel.attachment
-        request = Request(self, channel, frame, self._shared.times, self._polled_ns)
+        request = Request(self.responses, channel, frame, self._times, self._polled_ns)
         if channel.lease is not None:
             request.lease = channel.take_lease()
         connection.request = request

@@ -28,7 +28,7 @@ from ..net.endpoint import Endpoint
 from ..net.framing import Frame
 from ..net.memory_pool import MemoryLease
 from ..net.principal import Principal
-from ..net.transmission import Send
+from ..net.transmission import Outgoing, Send
 from .connection import Connection
 
 
@@ -37,7 +37,6 @@ class RequestSource(Protocol):
 
     id: int
     endpoint: Endpoint
-    responses: ResponseQueue
 
     def start_throttling(self, request: Request) -> None: ...
 
@@ -66,8 +65,8 @@ class CloseConnection:
         self.detail = detail
 
 
-Response = Send | NoOp | CloseConnection
-"""What a request is answered with; a Send is one whole frame, its size prefix included."""
+Response = Outgoing | NoOp | CloseConnection
+"""What a request is answered with; a Send, or bytes, is one whole frame, its size included."""
 
 NO_OP = NoOp()
 
@@ -76,24 +75,24 @@ class Request(TimedRequest):
     """One received frame, who sent it, and where its answer goes.
 
     Attributes:
-        processor: the processor it came from.
+        responses: where its answer goes: the response queue of its processor.
         channel: the connection it came on; muted until the answer has left.
         payload: the frame without its size prefix.
         response: the answer, once there is one.
         lease: its share of ``queued.max.request.bytes``, until it is given back.
     """
 
-    __slots__ = ("channel", "lease", "payload", "processor", "response")
+    __slots__ = ("channel", "lease", "payload", "response", "responses")
 
     def __init__(
         self,
-        processor: RequestSource,
+        responses: ResponseQueue,
         channel: Channel,
         payload: Frame,
         times: RequestTimes,
         received_ns: int,
     ) -> None:
-        self.processor = processor
+        self.responses = responses
         self.channel = channel
         self.payload = payload
         self.response: Response | None = None
@@ -106,6 +105,11 @@ class Request(TimedRequest):
         self.answered_ns = 0
         self.picked_up_ns = 0
         self.sent_ns = 0
+
+    @property
+    def processor(self) -> RequestSource:
+        """The processor it came from."""
+        return self.responses.processor
 
     @property
     def connection_id(self) -> str:
@@ -152,13 +156,13 @@ class Request(TimedRequest):
 
     def answer(self, response: Response, at_ns: int) -> None:
         """As :meth:`respond`, for who knows what time it is, by ``perf_counter_ns``."""
-        if not isinstance(response, (Send, NoOp, CloseConnection)):
+        if not isinstance(response, (bytes, Send, NoOp, CloseConnection)):
             raise TypeError(f"{response!r} is not a response")
         if self.response is not None:
             raise LocalProtocolError(f"a request of {self.channel.id} was answered twice")
         self.response = response
         self.answered_ns = at_ns
-        self.processor.responses.put(self)
+        self.responses.put(self)
 
     def release(self) -> None:
         """Let go of the payload before the answer is given: of its memory, and of its lease."""
@@ -196,15 +200,19 @@ class ResponseQueue:
 
     (Kafka: the responseQueue of a Processor.)
 
+    Args:
+        request_channel: told when it is not empty any more.
+        processor: whose it is.
+
     Attributes:
         requests: in the order in which they were answered; the processor takes them all at once.
     """
 
-    __slots__ = ("_is_closed", "_processor", "_request_channel", "requests")
+    __slots__ = ("_is_closed", "_request_channel", "processor", "requests")
 
     def __init__(self, request_channel: RequestChannel, processor: RequestSource) -> None:
         self._request_channel = request_channel
-        self._processor = processor
+        self.processor = processor
         self._is_closed = False
         self.requests: list[Request] = []
 
@@ -214,8 +222,8 @@ class ResponseQueue:
             return  # the server is stopping, and has closed the connection
         self.requests.append(request)
         if len(self.requests) == 1:  # for those behind it, all of this is done already
-            self._request_channel.has_responses(self._processor)
-            self._processor.wakeup()
+            self._request_channel.has_responses(self.processor)
+            self.processor.wakeup()
 
     def close(self) -> None:
         """Drop what is in it, and what will be put into it."""

@@ -9,7 +9,7 @@ import trio
 from .._util import raise_single_error
 from ..net.endpoint import Endpoint, SecurityProtocol
 from ..net.framing import Frame
-from ..net.transmission import Send
+from ..net.transmission import Send, outgoing
 from .channel_builder import ListenerSecurity
 from .dialect import SIZE_PREFIXED, Dialect
 from .request_channel import NO_OP, CloseConnection, Request, Response
@@ -95,7 +95,7 @@ async def serve(
         if result is None:
             return NO_OP
         if isinstance(result, (bytes, bytearray)):
-            return Send(dialect.frame(result))
+            return outgoing(dialect.frame(result))
         if isinstance(result, (Send, CloseConnection)):
             return result
         raise TypeError(

@@ -7,13 +7,12 @@ import sys
 import trio
 
 from trionet.net.endpoint import Endpoint
-from trionet.net.transmission import Send
 from trionet.server import Request, ServerConfig, SocketServer
 
 
-async def _echo(request: Request) -> Send:
+async def _echo(request: Request) -> bytes:
     payload = request.payload
-    return Send([len(payload).to_bytes(4, "big") + payload])
+    return len(payload).to_bytes(4, "big") + payload
 
 
 async def _main(processors: int) -> None:
