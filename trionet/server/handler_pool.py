@@ -30,7 +30,6 @@ async def handle_requests(
     request_channel: RequestChannel, handler: Handler, is_wanted: Callable[[], bool]
 ) -> None:
     """Run one handler task until it is cancelled, or not wanted: then it ends between requests."""
-    take = request_channel.take
     while True:
         await request_channel.wait()
         if not is_wanted():
@@ -38,7 +37,7 @@ async def handle_requests(
             return
         at_ns = now_ns()
         for _ in range(REQUESTS_PER_WAKEUP_MAX):
-            request = take()
+            request = request_channel.take()
             if request is None:
                 break
             request.taken_ns = at_ns

@@ -303,7 +303,7 @@ class Processor:
         if channel.close_reason is not None:
             if not isinstance(response, NoOp):
                 self._log.warning("dropping a response: %s is closed", channel.id)
-        elif isinstance(response, (bytes, Send)):
+        elif isinstance(response, bytes) or isinstance(response, Send):  # noqa: SIM101 # no tuple
             size = len(response) if isinstance(response, bytes) else response.size
             self._largest_send.current = max(self._largest_send.current, size)
             if selector.send(channel, response):
