@@ -16,6 +16,7 @@ from bench.options import Options, add_options
 BENCHMARKS = (
     "echo",
     "processors",
+    "tls",
     "idle",
     "apis",
     "throughput",

@@ -39,7 +39,7 @@ FRAME = Frame(PAYLOAD_BYTES.to_bytes(4, "big") + bytes(PAYLOAD_BYTES))
 
 # asyncio and uvloop read into fresh buffers of 256 KB; with glibc's defaults each of them may be
 # taken from the system and given back, at 20 µs a request. Peers are measured at their best.
-_MALLOC = {"MALLOC_MMAP_THRESHOLD_": "4194304", "MALLOC_TRIM_THRESHOLD_": "16777216"}
+PEERS_AT_THEIR_BEST = {"MALLOC_MMAP_THRESHOLD_": "4194304", "MALLOC_TRIM_THRESHOLD_": "16777216"}
 
 
 @contextlib.contextmanager
@@ -49,7 +49,7 @@ def echo_server(command_line: tuple[str, ...]) -> Iterator[tuple[int, int]]:
     if "uvloop" in arguments and importlib.util.find_spec("uvloop") is None:
         raise Unavailable("uvloop is not installed")
     command = [sys.executable, str(Path(__file__).parent / "servers" / file), *arguments]
-    environment = {**SAME_TRIONET, **_MALLOC}
+    environment = {**SAME_TRIONET, **PEERS_AT_THEIR_BEST}
     with running(command, core=SERVER_CORE, env=environment) as process:
         yield int(first_line(process)), process.pid
 
