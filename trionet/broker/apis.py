@@ -50,7 +50,7 @@ class Api:
     advertised_min: int = attrs.Factory(lambda self: self.min_version, takes_self=True)
 
 
-_RESPONSES = (Send, NoOp, CloseConnection)
+_RESPONSES = (bytes, Send, NoOp, CloseConnection)
 
 
 class _Route:
