@@ -200,7 +200,7 @@ async def test_each_listener_has_processors_of_its_own(kind: ReadinessKind) -> N
             peer = await rig.connect(number)
             await peer.send_frames(b"a")
             request = await rig.receive(b"a")
-            seen.append((request.processor.endpoint.listener_name, processor_of(request)))
+            seen.append((request.listener_name, processor_of(request)))
 
     assert [("L0", 0), ("L1", 2), ("L0", 1), ("L1", 3), ("L0", 0), ("L1", 2)] == seen
 

@@ -51,7 +51,7 @@ class Call:
     @property
     def listener_name(self) -> str:
         """The listener the client came through; answers name that listener's address."""
-        return self.request.processor.endpoint.listener_name
+        return self.request.listener_name
 
     def encode(self, message: Any) -> Outgoing:
         """The answer as one frame."""

@@ -107,27 +107,22 @@ class Request(TimedRequest):
         self.sent_ns = 0
 
     @property
-    def processor(self) -> RequestSource:
-        """The processor it came from."""
-        return self.responses.processor
-
-    @property
     def connection_id(self) -> str:
         """Names the connection, uniquely as long as the server knows it."""
         return self.channel.id
 
     @property
     def listener_name(self) -> str:
-        return self.processor.endpoint.listener_name
+        return self.responses.processor.endpoint.listener_name
 
     @property
     def security_protocol(self) -> str:
         """``PLAINTEXT``, ``SSL``, ``SASL_PLAINTEXT`` or ``SASL_SSL``."""
-        return self.processor.endpoint.security_protocol
+        return self.responses.processor.endpoint.security_protocol
 
     @property
     def processor_id(self) -> int:
-        return self.processor.id
+        return self.responses.processor.id
 
     @property
     def principal(self) -> Principal:
@@ -172,7 +167,7 @@ class Request(TimedRequest):
         self.payload = b""
         lease, self.lease = self.lease, None
         if lease is not None:
-            self.processor.release_memory(lease)
+            self.responses.processor.release_memory(lease)
 
     def start_throttling(self) -> None:
         """Keep the channel muted beyond the answer, until :meth:`end_throttling` (KIP-219).
@@ -182,7 +177,7 @@ class Request(TimedRequest):
         Raises:
             LocalProtocolError: the answer was sent already, or the channel is throttled.
         """
-        self.processor.start_throttling(self)
+        self.responses.processor.start_throttling(self)
 
     def end_throttling(self) -> None:
         """The throttle is over; the channel is read again when the answer has been sent, too.
@@ -192,7 +187,7 @@ class Request(TimedRequest):
         Raises:
             LocalProtocolError: the channel is not throttled.
         """
-        self.processor.end_throttling(self)
+        self.responses.processor.end_throttling(self)
 
     def __repr__(self) -> str:
         return f"<Request of {self.channel.id}, {len(self.payload)} bytes>"
