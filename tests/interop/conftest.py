@@ -42,7 +42,7 @@ SECURED_CLIENTS = {
     "java": ("support.secured.java", "Java"),
 }
 # Too long for every change: only where foreign clients are asked for.
-MATRICES = ("test_security.py", "test_security_matrix.py")
+MATRICES = ("test_security_matrix.py",)
 # What kfake does otherwise than Kafka, by a part of the test's name.
 KFAKE_LACKS = {
     "log_append_time": "kfake keeps the writer's timestamps",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Generator
 from typing import Any, ClassVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -62,13 +63,11 @@ class Aiokafka(SecuredClient):
             found: bytes = (await consumer.getone()).value
         return found
 
-    def refusal(self, access: Access) -> Refusal:
+    def refusals(self, access: Access) -> Generator[Refusal]:
         with errors_logged_by("aiokafka") as errors:
             asyncio.run(self._try(access))
         collect_leftovers()
-        if not errors:
-            raise RuntimeError("aiokafka was not told why")
-        return errors[0]
+        yield from errors
 
     async def _try(self, access: Access) -> None:
         producer = AIOKafkaProducer(**self._settings(access))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Generator
 from typing import Any, ClassVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from support.secured.access import OAUTHBEARER, Access, Failure, Refusal
 from support.secured.client import PATIENCE_SECONDS, Errors, SecuredClient
@@ -18,7 +19,8 @@ class Confluent(SecuredClient):
     errors: ClassVar[Errors] = {
         Failure.WRONG_PASSWORD: ("_AUTHENTICATION", r"Authentication failed"),
         Failure.BAD_TOKEN: ("_AUTHENTICATION", r'"status":"invalid_token"'),
-        # The second is what it calls an error of the very first step.
+        # The second is what it calls an error of the very first step of a handshake. It is in that
+        # step if the broker's answer comes before it looks, which it does on a busy machine.
         Failure.EXPIRED_SERVER: ("_SSL|_TRANSPORT", r"certificate verify failed"),
         Failure.OTHER_HOST: ("_SSL|_TRANSPORT", r"certificate verify failed"),
         # Under TLS 1.3 a client learns of it after the handshake, from its first read.
@@ -66,17 +68,15 @@ class Confluent(SecuredClient):
             raise RuntimeError(f"the record was not read: {messages}")
         return messages[0].value() or b""
 
-    def refusal(self, access: Access) -> Refusal:
-        errors: list[KafkaError] = []
-        settings = self._settings(access)
-        settings["error_cb"] = errors.append
+    def refusals(self, access: Access) -> Generator[Refusal]:
         begin = time.perf_counter()
-        producer = Producer(settings)
-        try:
-            while not errors and time.perf_counter() - begin < PATIENCE_SECONDS:
-                producer.poll(0.1)
-        except KafkaException as error:
-            errors.append(error.args[0])
-        if not errors:
-            raise RuntimeError("confluent-kafka was not refused")
-        return Refusal(errors[0].name(), errors[0].str(), time.perf_counter() - begin)
+        told: list[Refusal] = []
+
+        def tell(error: KafkaError) -> None:
+            told.append(Refusal(error.name(), error.str(), time.perf_counter() - begin))
+
+        producer = Producer({**self._settings(access), "error_cb": tell})
+        while time.perf_counter() - begin < PATIENCE_SECONDS:
+            producer.poll(0.1)
+            yield from told
+            told.clear()

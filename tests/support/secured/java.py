@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 from typing import ClassVar
 
@@ -52,9 +53,9 @@ class Java(SecuredClient):
     def exchange(self, access: Access, topic: str, value: bytes) -> bytes:
         return self._ask("exchange", access, topic, value.decode()).encode()
 
-    def refusal(self, access: Access) -> Refusal:
+    def refusals(self, access: Access) -> Generator[Refusal]:
         kind, nanoseconds, text = self._ask("refusal", access).split("\t")
-        return Refusal(kind, text, int(nanoseconds) / 1e9)
+        yield Refusal(kind, text, int(nanoseconds) / 1e9)
 
     def _ask(self, word: str, access: Access, *arguments: str) -> str:
         file = self._folder / "properties"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Generator
 from typing import Any, ClassVar
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -10,11 +11,14 @@ from kafka.errors import KafkaTimeoutError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from support.secured.access import OAUTHBEARER, Access, Failure, Refusal
-from support.secured.client import PATIENCE_SECONDS, Errors, SecuredClient, collect_leftovers
+from support.secured.client import (
+    PATIENCE_SECONDS,
+    REFUSAL_SECONDS_MAX,
+    Errors,
+    SecuredClient,
+    collect_leftovers,
+)
 from support.secured.logged import errors_logged_by
-
-# It tries again and again, and tells its caller only that the time is over.
-_TRY_SECONDS = 0.5
 
 
 class KafkaPython(SecuredClient):
@@ -64,13 +68,11 @@ class KafkaPython(SecuredClient):
         found: bytes = polled[at][0].value
         return found
 
-    def refusal(self, access: Access) -> Refusal:
+    def refusals(self, access: Access) -> Generator[Refusal]:
         with errors_logged_by("kafka.net.connection") as errors:
             self._try(access)
         collect_leftovers()
-        if not errors:
-            raise RuntimeError("kafka-python was not told why")
-        return errors[0]
+        yield from errors
 
     def _try(self, access: Access) -> None:
         made = []
@@ -79,9 +81,9 @@ class KafkaPython(SecuredClient):
             made.append(KafkaProducer.DEFAULT_CONFIG["kafka_client"](**settings))
             return made[0]
 
-        settings = self._settings(
-            access, kafka_client=client, bootstrap_timeout_ms=int(_TRY_SECONDS * 1000)
-        )
+        # It tries again and again, and tells its caller only that the time is over.
+        milliseconds = int(REFUSAL_SECONDS_MAX * 1000)
+        settings = self._settings(access, kafka_client=client, bootstrap_timeout_ms=milliseconds)
         try:
             KafkaProducer(**settings).close()
         except KafkaTimeoutError:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import subprocess
+import threading
 import time
+from collections.abc import Generator
 from typing import ClassVar
 
 from support.cache import require_program
@@ -53,7 +55,7 @@ class Kcat(SecuredClient):
         _run(write, value + b"\n")
         return _run(read).removesuffix(b"\n")
 
-    def refusal(self, access: Access) -> Refusal:
+    def refusals(self, access: Access) -> Generator[Refusal]:
         begin = time.perf_counter()
         process = subprocess.Popen(
             self._command(access, "-P", "-t", "refused"),
@@ -61,15 +63,17 @@ class Kcat(SecuredClient):
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
+        end = threading.Timer(PATIENCE_SECONDS, process.kill)  # it would go on trying
+        end.start()
         with process:
             assert process.stderr is not None
             try:
                 for line in process.stderr:
                     if found := _ERROR.match(line.decode(errors="replace")):
-                        return Refusal(found["kind"], found["text"], time.perf_counter() - begin)
+                        yield Refusal(found["kind"], found["text"], time.perf_counter() - begin)
             finally:
-                process.kill()  # it would go on trying
-        raise RuntimeError("kcat got in")
+                end.cancel()
+                process.kill()
 
 
 def _run(command: list[str], stdin: bytes = b"") -> bytes:
