@@ -203,10 +203,12 @@ def test_gathered_write_sends_the_buffers_in_order(pair: tuple[TlsTransport, Tls
     assert b"abcdef" == client.receive(6)
 
 
+@pytest.mark.parametrize("has_sendmsg", [True, False])
 def test_a_write_that_the_socket_does_not_take_is_taken_up_where_it_stopped(
-    pair: tuple[TlsTransport, TlsClient],
+    pair: tuple[TlsTransport, TlsClient], monkeypatch: pytest.MonkeyPatch, has_sendmsg: bool
 ) -> None:
     """S33, T13: bytes count as written when their records have left; none is sent twice."""
+    monkeypatch.setattr("trionet.net.tls._HAS_SENDMSG", has_sendmsg)
     transport, client = pair
     content = LETTERS * 400_000
     send = Send([content[:10], content[10:5_000_000], bytearray(content[5_000_000:])])
@@ -247,7 +249,7 @@ def test_a_slow_reader_makes_us_keep_one_bounded_piece_of_ciphertext(
     transport, _ = pair
     write_for_ever(transport, 64 * 1024 * 1024)
 
-    assert 0 < len(transport._unsent) < WRITE_BYTES_PER_SEND * 1.01
+    assert 0 < sum(map(len, transport._unsent)) < WRITE_BYTES_PER_SEND * 1.01
 
 
 def test_file_range_is_sent_from_its_offset(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import ssl
+import weakref
 from itertools import pairwise
 
 import pytest
@@ -299,3 +301,23 @@ async def test_answers_leave_before_the_server_stops(kind: ReadinessKind) -> Non
             request.respond(answer(bytes(MEGABYTE)))
 
             assert frame(bytes(MEGABYTE)) == await peer.receive_to_end()
+
+
+async def test_a_connection_that_ended_leaves_nothing_of_its_engine(kind: ReadinessKind) -> None:
+    """KAFKA-16471: it goes with its last reference; no garbage collector has to look for it."""
+    async with serving(kind, security=tls()) as rig:
+        peer = await rig.connect()
+        await rig.exchange(peer, b"a")
+        [channel] = rig.processors[0].channels
+        assert channel.tls is not None
+        engine = weakref.ref(channel.tls._tls)
+        del channel
+        gc.disable()
+        try:
+            peer.close()
+            await wait_all_tasks_blocked()
+            await rig.exchange(await rig.connect(), b"next")
+
+            assert engine() is None
+        finally:
+            gc.enable()
