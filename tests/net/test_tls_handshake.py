@@ -31,6 +31,9 @@ from trionet.net.readiness import READ, WRITE
 from trionet.net.tls import HANDSHAKE_READS_PER_STEP, READ_BYTES_FIRST, TlsTransport
 
 VERSIONS = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
+# Alerts as they are before anything is encrypted: a warning, and a fatal one.
+CLOSE_NOTIFY = b"\x15\x03\x03\0\x02\x01\x00"
+UNKNOWN_CA = b"\x15\x03\x03\0\x02\x02\x30"
 
 
 def handshake(
@@ -67,6 +70,16 @@ def client_error(client: TlsClient) -> ssl.SSLError:
 def with_version(context: ssl.SSLContext, version: ssl.TLSVersion) -> ssl.SSLContext:
     context.minimum_version = context.maximum_version = version
     return context
+
+
+def fill(sock: socket.socket) -> int:
+    """Send until the socket takes nothing more; how much that was."""
+    sent = 0
+    while True:
+        try:
+            sent += sock.send(bytes(4096))
+        except BlockingIOError:
+            return sent
 
 
 def test_the_steps_say_what_they_wait_for() -> None:
@@ -128,12 +141,7 @@ def test_a_handshake_that_the_socket_does_not_take_waits_for_it_to_become_writab
     near, far = socket.socketpair()  # full is full, where the buffers of TCP grow
     with near, far:
         transport, client = TlsTransport(near, server_context()), TlsClient(far)
-        filler = 0
-        while True:
-            try:
-                filler += near.send(bytes(4096))
-            except BlockingIOError:
-                break
+        filler = fill(near)
         client.handshake_step()
 
         assert WRITE == steps(transport)
@@ -246,6 +254,25 @@ def test_a_client_that_is_slow_to_read_still_learns_why_it_was_refused() -> None
         assert "certificate required" in str(client_error(client)).lower().replace("_", " ")
 
 
+def test_a_client_that_is_refused_meets_no_reset_behind_the_alert() -> None:
+    """KAFKA-13539: what it has sent meanwhile is read and thrown away before the close."""
+    near, far = tcp_pair()
+    with near, far:
+        transport = TlsTransport(near, context_for(client_auth="required"))
+        client = TlsClient(far, client_context())
+        client.handshake_step()
+        transport.handshake_step()
+        client.feed()
+        client.handshake_step()
+        client.send(bytes(50_000))
+        with pytest.raises(AuthenticationError):
+            steps(transport)
+        transport.close()
+
+        assert "alert" in str(client_error(client)).lower()
+        assert not client.feed()
+
+
 def test_an_expired_certificate_is_refused() -> None:
     past = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=2)
     leaf = authority().issue_cert("c", not_before=past, not_after=past + datetime.timedelta(days=1))
@@ -270,6 +297,23 @@ def test_a_client_that_does_not_trust_us_says_so() -> None:
 
         with pytest.raises(AuthenticationError, match="unknown ca"):
             steps(transport)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_alert_is_read_although_our_own_flight_cannot_be_sent(version: ssl.TLSVersion) -> None:
+    """KAFKA-7505: a broken pipe alone would look like a peer that has just gone."""
+    near, far = socket.socketpair()
+    with near, far:
+        transport = TlsTransport(near, server_context())
+        client = TlsClient(far, with_version(client_context(), version))
+        fill(near)
+        client.handshake_step()
+        assert WRITE == steps(transport)
+        far.sendall(UNKNOWN_CA)
+        far.close()
+
+        with pytest.raises(AuthenticationError, match="unknown ca"):
+            transport.handshake_step()
 
 
 @pytest.mark.parametrize(
@@ -323,6 +367,23 @@ def test_a_peer_that_leaves_during_the_handshake_is_no_authentication_failure(
         select.select([near], [], [], 5)
 
         with pytest.raises((EOFError, ConnectionError)):
+            steps(transport)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_goodbye_during_the_handshake_is_no_authentication_failure(
+    version: ssl.TLSVersion,
+) -> None:
+    """KAFKA-7168: that of a client which is being restarted, say, and will come again."""
+    near, far = tcp_pair()
+    with near, far:
+        transport = TlsTransport(near, server_context())
+        client = TlsClient(far, with_version(client_context(), version))
+        client.handshake_step()
+        transport.handshake_step()
+        far.sendall(CLOSE_NOTIFY)
+
+        with pytest.raises(EOFError):
             steps(transport)
 
 

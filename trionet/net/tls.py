@@ -161,7 +161,7 @@ class TlsTransport:
         except _ENDS:
             raise EOFError from None
         except ssl.SSLError as error:
-            self._flush_protocol()
+            self._flush_alert()
             raise AuthenticationError(f"TLS handshake failed: {describe(error)}") from error
         return False
 
@@ -387,11 +387,14 @@ class TlsTransport:
         """Whether the stream has ended; one without a close_notify ends as well (as in Kafka)."""
         return isinstance(error, _ENDS) or self._incoming.eof
 
-    def _broken(self, error: ssl.SSLError) -> TlsError:
+    def _flush_alert(self) -> None:
         try:
             self._flush_protocol()
         except OSError:
             pass  # who broke the rules has gone, and needs no alert
+
+    def _broken(self, error: ssl.SSLError) -> TlsError:
+        self._flush_alert()
         return TlsError(f"TLS: {describe(error)}")
 
     @staticmethod
