@@ -239,6 +239,24 @@ async def test_an_address_in_use_is_an_error_and_the_folder_is_let_go_clean(
         assert broker._state.folder.was_clean
 
 
+async def test_no_port_is_open_before_the_logs_are(tmp_path: Path) -> None:
+    """KAFKA-14658: of a log that cannot be opened and an address in use, the log is met first."""
+    async with (
+        open_broker(log_dirs=str(tmp_path)) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        await create_topic(client, "t")
+    [segment] = (tmp_path / "t-0").glob("*.log")
+    segment.unlink()
+    segment.mkdir()
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listener = f"PLAINTEXT://127.0.0.1:{taken.getsockname()[1]}"
+        with nothing_left_behind(), pytest.raises(IsADirectoryError):
+            async with open_broker(listeners=listener, log_dirs=str(tmp_path)):
+                pass
+
+
 # Errors.
 
 

@@ -15,7 +15,7 @@ from trionet.errors import LocalProtocolError
 from trionet.net.channel import Channel
 from trionet.net.close_reason import CloseReason
 from trionet.net.connecting import Address, open_socket, resolve
-from trionet.net.readiness import READ, ReadinessKind
+from trionet.net.readiness import READ, WRITE, ReadinessKind
 from trionet.net.transmission import Send
 from trionet.net.transport import PlaintextTransport
 
@@ -224,6 +224,25 @@ async def test_a_connection_that_is_never_made_is_given_up(
             assert waiting == ended
             assert CloseReason.NOT_CONNECTED is ended[0].close_reason
             assert "took too long" in ended[0].close_detail
+
+
+async def test_a_socket_that_is_called_writable_too_early_is_not_taken_for_connected(
+    kind: ReadinessKind,
+) -> None:
+    """KAFKA-3378: whether the connection is made is asked of the socket itself."""
+    with listening(backlog=0) as (_, address):
+        async with selecting(kind) as rig:
+            channels = [begin(rig, address, f"c{number}") for number in range(3)]
+            for _ in range(20):
+                await rig.selector.poll(seconds_max=0)
+            waiting = [channel for channel in channels if not channel.is_ready]
+            assert waiting
+            rig.readiness.spurious = [(channel.fd, WRITE) for channel in waiting]
+
+            assert (await rig.selector.poll(seconds_max=0)).is_empty
+
+            assert not any(channel.is_ready for channel in waiting)
+            assert all(channel.is_open for channel in waiting)
 
 
 async def test_closing_all_includes_what_is_on_its_way(kind: ReadinessKind) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import ssl
@@ -272,6 +273,27 @@ def test_large_file_range_arrives_whole_between_buffers(
     send = Send([b"head", FileRange(file, 0, len(content)), b"tail"])
 
     assert b"head" + content + b"tail" == write_all(transport, client, send)
+
+
+def test_large_file_range_is_read_in_large_pieces(
+    pair: tuple[TlsTransport, TlsClient], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KAFKA-9110: with no sendfile, each of them is read, encrypted and sent; none is read twice."""
+    transport, client = pair
+    content = LETTERS * 40_000
+    send = Send([FileRange(RangedFile.holding(tmp_path, content), 0, len(content))])
+    counts = []
+    pread = os.pread
+
+    def read(fd: int, count: int, offset: int) -> bytes:
+        counts.append(count)
+        return pread(fd, count, offset)
+
+    monkeypatch.setattr(os, "pread", read)
+    assert content == write_all(transport, client, send)
+
+    assert len(content) == sum(counts)
+    assert 32 * 1024 <= min(counts[:-1]) <= max(counts) <= WRITE_BYTES_PER_SEND
 
 
 def test_file_range_beyond_the_end_of_its_file_is_an_error(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 from collections.abc import Iterator
@@ -133,6 +134,25 @@ def test_file_range_is_sent_from_its_offset(
     assert 3 == transport.send_file(FileRange(file, 2, 3))
     assert 1 == transport.send_file(FileRange(file, 25, 1))
     assert far.recv(4, socket.MSG_WAITALL) == b"cdez"
+
+
+def test_file_range_is_sent_without_being_read_into_python(
+    pair: tuple[PlaintextTransport, socket.socket], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KAFKA-2517: from the page cache to the socket, whatever TLS needs beside it."""
+    transport, far = pair
+    file = RangedFile.holding(tmp_path, LETTERS)
+
+    def refuse(*_: object) -> bytes:
+        raise AssertionError("the file was read")
+
+    for name in ("read", "readv", "pread", "preadv"):
+        monkeypatch.setattr(os, name, refuse)
+    sent = transport.send_file(FileRange(file, 0, 26))
+    monkeypatch.undo()
+
+    assert 26 == sent
+    assert far.recv(100) == LETTERS
 
 
 def test_large_file_range_goes_out_in_more_than_one_part(

@@ -15,7 +15,14 @@ from trionet.errors import ConfigError, LocalProtocolError
 from trionet.net.close_reason import CloseReason
 from trionet.net.endpoint import Endpoint
 from trionet.net.readiness import ReadinessKind
-from trionet.server import NO_OP, Request, Response, ServerConfig, SocketServer
+from trionet.server import (
+    NO_OP,
+    ListenerLimits,
+    Request,
+    Response,
+    ServerConfig,
+    SocketServer,
+)
 
 
 @asynccontextmanager
@@ -256,6 +263,23 @@ async def test_a_removed_listener_closes_its_connections_and_counts_on(
                 statistics.requests,
             )
             assert 1 == server.quotas.total
+
+
+async def test_a_removed_listener_is_not_changed_with_the_others(kind: ReadinessKind) -> None:
+    """KAFKA-14774: nor by its name, and what it is added with again is what counts then."""
+    async with serving(kind, "A", "B") as server:
+        await server.remove_listener("B")
+
+        await server.resize_processors(4)
+
+        assert {"A": 4} == processors_of(server)
+        with pytest.raises(LocalProtocolError, match="there is no listener B"):
+            await server.resize_processors(3, "B")
+        with pytest.raises(LocalProtocolError, match="the listener B has no quotas"):
+            server.quotas.set_listener_limits("B", ListenerLimits(connections_max=1))
+        assert await works(await server.add_listener(listener(name="B")))
+        assert {"A": 4, "B": 2} == processors_of(server)
+        assert ListenerLimits() == server.quotas.listener("B").limits
 
 
 async def test_a_port_that_is_taken_adds_no_listener(kind: ReadinessKind) -> None:

@@ -37,6 +37,24 @@ async def test_started_means_that_connections_are_served(kind: ReadinessKind) ->
             nursery.cancel_scope.cancel()
 
 
+async def test_who_connects_as_soon_as_the_port_is_open_is_served(kind: ReadinessKind) -> None:
+    """KAFKA-6893: the many processors are there before the acceptor looks for one."""
+    with bound_elsewhere() as reserved:
+        port = reserved.getsockname()[1]
+    config = ServerConfig(num_network_threads=50, readiness=kind)
+    server = SocketServer(echo, [listener(port)], config)
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(server.run)
+            while not listens_on(port):
+                await trio.lowlevel.checkpoint()
+
+            with await Peer.connect(port) as peer:
+                await peer.send_frames(b"a")
+                assert b"a" == await peer.receive_frame()
+            nursery.cancel_scope.cancel()
+
+
 async def test_tasks_have_names_as_kafka_threads_have(kind: ReadinessKind) -> None:
     names: set[str] = set()
 

@@ -293,6 +293,30 @@ async def test_old_segments_are_read_from_their_first_to_their_last_record(
         assert expected == read
 
 
+async def test_records_go_from_the_file_to_the_socket_in_the_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KAFKA-2517: all of them, if they are not few; the rest of the answer is made in Python."""
+    counts = []
+    sendfile = os.sendfile
+
+    def count(out: int, file: int, offset: int, count: int) -> int:
+        counts.append(sendfile(out, file, offset, count))
+        return counts[-1]
+
+    monkeypatch.setattr(os, "sendfile", count)
+    async with (
+        open_broker(log_dirs=str(tmp_path)) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        await create_topic(client, "t")
+        await append(client, os.urandom(1000), os.urandom(50_000))
+
+        data = await fetch(client, "t")
+
+        assert 51_000 < size_of(data) == sum(counts)
+
+
 async def test_what_is_not_in_the_page_cache_is_read_in_a_thread(tmp_path: Path) -> None:
     async with (
         open_broker(log_dirs=str(tmp_path)) as broker,
