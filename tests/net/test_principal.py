@@ -50,6 +50,8 @@ def test_by_default_the_name_is_the_subject() -> None:
         (r"RULE:^CN=(.*?),.*$/$12/", "kafka12"),
         (r"RULE:^CN=(.*?),.*$/$2/", "$2"),
         (r"RULE:^CN=(.*?),(x)?.*$/$1$2./", "kafka1."),
+        (r"RULE:^CN=(.*?),.*$/$0012/", "kafka12"),
+        (f"RULE:^CN=(.*?),.*$/$1{5000 * '9'}/", "kafka1" + 5000 * "9"),
         (r"RULE:^CN=.*$/$0/L", NAME.lower()),
         (r"RULE:^x$/y/,  ,DEFAULT", NAME),
         ("RULE:(.*)/user/", "user"),
@@ -72,6 +74,9 @@ def test_replacements_follow_java(rules: str, expected: str) -> None:
         "RULE:^CN=(.*?),OU=ORG.*$/$1/A",
         "RULE:^CN=(.*?/L",
         "RULE:(/$1/",
+        "RULE:^CN=a{99999999999}$/a/",
+        f"RULE:{5000 * '('}a{5000 * ')'}/a/",
+        "RULE:^CN=([[a-z]&&[^x]]+)$/$1/",
         "nonsense, DEFAULT",
     ],
 )

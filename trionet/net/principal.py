@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 
 import attrs
@@ -154,10 +155,13 @@ def _expand(found: re.Match[str], match: re.Match[str]) -> str:
         return found["literal"]
     # As Java: as many digits as still name a group, the others are text.
     digits = found["number"]
-    for size in range(len(digits), 0, -1):
-        if int(digits[:size]) <= match.re.groups:
-            return (match[int(digits[:size])] or "") + digits[size:]
-    return found[0]
+    number, used = 0, 0
+    for digit in digits:
+        longer = 10 * number + int(digit)
+        if longer > match.re.groups:
+            break
+        number, used = longer, used + 1
+    return (match[number] or "") + digits[used:] if used else found[0]
 
 
 def _split(rules: str) -> list[str]:
@@ -174,8 +178,11 @@ def _parse(rule: str, rules: str) -> _Default | _Rule:
     if found["default"] is not None:
         return _Default()
     try:
-        pattern = re.compile(found["pattern"])
-    except re.error as error:
+        with warnings.catch_warnings():
+            # Of sets inside of sets, which mean something in Java and something else here.
+            warnings.simplefilter("error", FutureWarning)
+            pattern = re.compile(found["pattern"])
+    except (re.error, OverflowError, RecursionError, FutureWarning) as error:
         raise ConfigError(
             f"ssl.principal.mapping.rules = {rules!r}: {found['pattern']!r} is not a regular"
             f" expression: {error}"

@@ -13,6 +13,7 @@ partial record makes no loop spin (KAFKA-7012).
 from __future__ import annotations
 
 import os
+import re
 import socket
 import ssl
 from typing import cast
@@ -38,6 +39,8 @@ DRAIN_BYTES_MAX = 256 * 1024
 
 _HAS_PREAD = hasattr(os, "pread")
 _HAS_SENDMSG = hasattr(socket.socket, "sendmsg")
+# What Python puts around the text of an error: "[SSL] internal error (_ssl.c:2580)".
+_PLACE = re.compile(r"^\[[^\]]*\] | \(_ssl\.c:\d+\)$")
 _ENDS = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
 
 
@@ -408,7 +411,8 @@ def describe(error: ssl.SSLError) -> str:
     """What went wrong, without Python's file names and numbers."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the peer's certificate is not accepted: {error.verify_message}"
-    return (error.reason or str(error)).replace("_", " ").lower()
+    text = error.reason or _PLACE.sub("", str(error))
+    return text.replace("_", " ").lower()
 
 
 def _read_at(file_range: FileRange, offset: int, count: int) -> bytes:
