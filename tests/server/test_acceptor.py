@@ -18,7 +18,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from support.selecting import CountingReadiness
 from support.serving import answer, echo, listener, serving, undisturbed
-from support.wire import LOOPBACK, Peer, open_sockets, reset
+from support.wire import LOOPBACK, Peer, open_sockets, reset, tcp_pair
 from trionet.net.close_reason import CloseReason
 from trionet.net.endpoint import ConnectionId, Endpoint
 from trionet.net.readiness import ReadinessKind
@@ -149,6 +149,14 @@ def socket_of(request: Request) -> socket.socket:
     return transport._socket
 
 
+def buffer_sizes(sock: socket.socket) -> tuple[int, int]:
+    """For sending, for receiving."""
+    return (
+        sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF),
+        sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF),
+    )
+
+
 @pytest.mark.parametrize(("buffer", "expected"), [(-1, None), (30_000, 60_000)])
 async def test_accepted_sockets_have_their_options(
     kind: ReadinessKind, buffer: int, expected: int | None
@@ -163,14 +171,10 @@ async def test_accepted_sockets_have_their_options(
 
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-        sizes = {
-            sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF),
-            sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF),
-        }
-        if expected is None:
-            assert 60_000 not in sizes
-        else:
-            assert {expected} == sizes
+        sizes = buffer_sizes(sock)
+        with ExitStack() as opened:
+            untouched, _ = map(opened.enter_context, tcp_pair())
+            assert ((expected, expected) if expected else buffer_sizes(untouched)) == sizes
         assert 0 == sock.gettimeout()
 
 
