@@ -258,6 +258,24 @@ def test_settings_of_a_controllers_listener_mean_nothing_here() -> None:
     assert config.not_applied == ()
 
 
+def test_settings_of_listeners_that_there_are_not_are_listed() -> None:
+    unknown, known = "listener.name.ssl.ssl.client.auth", "listener.name.Inside.max.connections"
+    settings = {
+        "listeners": "INSIDE://127.0.0.1:1",
+        "listener.security.protocol.map": "INSIDE:PLAINTEXT",
+        "controller.listener.names": "CONTROLLER",
+        "listener.name.controller.ssl.keystore.location": "/k",
+        "listener.name.metrics.ssl.keystore.location": "/k",
+        "metrics.listener": "https://127.0.0.1:2",
+        unknown: "required",
+        known: "5",
+    }
+
+    config = BrokerConfig.from_settings(settings)
+
+    assert config.of_no_listener == (unknown,)
+
+
 @pytest.mark.parametrize(
     "key", ["listener.name.x.num.io.threads", "listener.name.x.m.sasl.login.class"]
 )

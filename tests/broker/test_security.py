@@ -7,6 +7,7 @@ import select
 import socket
 import ssl
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,15 @@ import pytest
 import trio
 
 from support.sasl import NOW_MS, answer_api_versions, handshake, plain, response, token
-from support.tls import TlsClient, certificate, client_context, shake_hands, write_pem, write_trust
+from support.tls import (
+    TlsClient,
+    authority,
+    certificate,
+    client_context,
+    shake_hands,
+    write_pem,
+    write_trust,
+)
 from support.tokens import RSA_KEY, initial, jwk, key_set, signed, unsecured
 from support.wire import tcp_pair
 from trionet.broker.config import BrokerConfig
@@ -186,7 +195,14 @@ def test_unsecured_tokens_need_kafkas_class_for_them() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({}, "GSSAPI is not supported; allowed: PLAIN"),
+        (
+            {},
+            "'GSSAPI', its default, of the listener SASL_PLAINTEXT: GSSAPI is not supported",
+        ),
+        (
+            {"sasl.enabled.mechanisms": "PLAIN,GSSAPI"},
+            "'PLAIN,GSSAPI' of the listener SASL_PLAINTEXT: GSSAPI is not supported",
+        ),
         ({"sasl.enabled.mechanisms": ""}, "is empty"),
         ({"sasl.enabled.mechanisms": "PLAIN"}, f"{PLAIN_KEY} must name the users"),
         (
@@ -195,6 +211,13 @@ def test_unsecured_tokens_need_kafkas_class_for_them() -> None:
         ),
         (
             {"sasl.enabled.mechanisms": "PLAIN", "sasl.jaas.config": PLAIN_USERS},
+            f"{PLAIN_KEY} must name the users",
+        ),
+        (
+            {
+                "sasl.enabled.mechanisms": "PLAIN",
+                PLAIN_KEY: PLAIN_USERS.replace("user_alice", "username").replace("user_bob", "x"),
+            },
             f"{PLAIN_KEY} must name the users",
         ),
         ({"sasl.enabled.mechanisms": "PLAIN", PLAIN_KEY: "secret"}, "no flag behind"),
@@ -326,7 +349,7 @@ def test_passwords_and_versions_reach_the_context(tmp_path: Path) -> None:
         "ssl.keystore.password": "x",
     }
 
-    with pytest.raises(ConfigError, match=r"ssl\.keystore\.password is not allowed"):
+    with pytest.raises(ConfigError, match=r"^listener SSL: ssl\.keystore\.password is not allowed"):
         security(settings, SecurityProtocol.SSL)
     del settings["ssl.keystore.password"]
     secure = security(settings, SecurityProtocol.SSL)
@@ -393,6 +416,25 @@ def said() -> Iterator[Said]:
     yield handler
     logger.removeHandler(handler)
     logger.setLevel(level)
+
+
+async def test_a_certificate_that_is_taken_up_although_it_has_expired_is_told(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock, said: Said
+) -> None:
+    secure = security(tls_settings(tmp_path), SecurityProtocol.SSL)
+    expired = authority().issue_cert(
+        "localhost",
+        ADDRESS,
+        common_name="broker",
+        organization_name="trionet",
+        organization_unit_name="tests",
+        not_after=datetime.now(UTC),
+    )
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(secure.keep_fresh)
+        write_pem(tmp_path / "broker.pem", expired)
+        await said.wait_for("listener SSL: the certificate in")
+        nursery.cancel_scope.cancel()
 
 
 async def test_what_changes_outside_is_read_again(

@@ -112,8 +112,18 @@ def test_a_folder_in_use_or_of_somebody_else_is_left_alone(
     assert not (data / DATABASE_NAME).exists()
 
 
-def test_a_password_file_that_is_not_there_is_told(
-    data: Path, capsys: pytest.CaptureFixture[str]
+def test_a_password_file_that_cannot_be_read_is_told(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert 1 == add(data, "alice", "--password-file", str(data / "none"))
     assert "No such file" in capsys.readouterr().err
+
+    latin = tmp_path / "latin"
+    latin.write_bytes("süß\n".encode("iso-8859-1"))
+    assert 2 == add(data, "alice", "--password-file", str(latin))
+    assert "trionet broker: the password of 'alice' is not UTF-8\n" == capsys.readouterr().err
+
+
+def test_a_password_file_is_for_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 2 == main(["broker", "--password-file", "password"])
+    assert "--password-file belongs to --add-scram" in capsys.readouterr().err

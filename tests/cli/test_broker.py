@@ -17,6 +17,7 @@ from support.calls import batch, fetch_request, only_partition, produce_request,
 from support.client import BlockingClient
 from support.ports import free_ports
 from support.processes import SAME_TRIONET, first_line, running
+from support.tls import certificate, write_pem
 from trionet.cli.broker import _watch_signals
 from trionet.cli.main import main
 from trionet.protocol.messages.describe_configs import (
@@ -247,6 +248,33 @@ def test_single_settings_win_over_the_file_and_listen_over_both(tmp_path: Path) 
     assert not broker.line.endswith(":1")
 
 
+def test_listen_names_a_protocol_if_it_is_not_the_plain_one(tmp_path: Path) -> None:
+    pem = write_pem(tmp_path / "broker.pem", certificate())
+    arguments = ["--set", "ssl.keystore.type=PEM", "--set", f"ssl.keystore.location={pem}"]
+
+    for protocol in ("SSL", "PLAINTEXT"):
+        with started(tmp_path, *arguments, "--listen", f"{protocol}://127.0.0.1:0") as broker:
+            assert re.fullmatch(rf"{READY}{protocol}://127\.0\.0\.1:[1-9]\d*", broker.line)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "ssl.keystore.location",
+        "sasl.enabled.mechanisms",
+        "listener.name.x.ssl.client.auth",
+        "listener.name.x.plain.sasl.jaas.config",
+    ],
+)
+def test_who_sets_up_tls_or_sasl_does_not_listen_without_by_mistake(
+    key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = main(["broker", "--set", f"{key}=x", "--listen", "127.0.0.1:0"])
+
+    assert 2 == status
+    assert f"would listen without TLS and SASL, but {key} is set" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -256,6 +284,8 @@ def test_single_settings_win_over_the_file_and_listen_over_both(tmp_path: Path) 
         (["--set", "no equals sign"], r"must have the form KEY=VALUE"),
         (["--set", "=3"], r"must have the form KEY=VALUE"),
         (["--listen", "127.0.0.1"], r"127\.0\.0\.1"),
+        (["--listen", "SSL://127.0.0.1"], r"--listen SSL://127\.0\.0\.1: must have the form"),
+        (["--listen", "TLS://127.0.0.1:0"], r"TLS://127\.0\.0\.1:0"),
         (["--listen", "0.0.0.0:0"], r"set advertised\.listeners"),
         (["--config", "/no/such/file"], r"/no/such/file"),
         (["--set", "sasl.enabled.mechanisms"], r"KEY=VALUE"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from datetime import UTC, datetime
 
 import pytest
 from cryptography import x509
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.tls import certificate, der_of
-from trionet.net.certificate import alternative_names, distinguished_name
+from trionet.net.certificate import alternative_names, distinguished_name, validity
 
 # What Java 17 prints for the name in hexadecimal DER: X500Principal.getName(RFC2253).
 JAVA = [
@@ -53,6 +54,27 @@ def with_subject(name: bytes, *, version: bool = True) -> bytes:
     """As much of a certificate as a reader of its subject looks at."""
     fields = [tlv(2, b"\1"), tlv(0x30), tlv(0x30), tlv(0x30), name]
     return tlv(0x30, tlv(0x30, *([tlv(0xA0, b"")] if version else []), *fields))
+
+
+@pytest.mark.parametrize(
+    ("tag", "text", "expected"),
+    [
+        (0x17, b"491231235959Z", datetime(2049, 12, 31, 23, 59, 59, tzinfo=UTC)),
+        (0x17, b"500101000000Z", datetime(1950, 1, 1, tzinfo=UTC)),
+        (0x18, b"20500101000000Z", datetime(2050, 1, 1, tzinfo=UTC)),
+        (0x18, b"99991231235959Z", datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)),
+    ],
+)
+def test_the_end_of_validity_is_read_from_both_forms(
+    tag: int, text: bytes, expected: datetime
+) -> None:
+    """RFC 5280, 4.1.2.5."""
+    period = tlv(0x30, tlv(0x17, b"200229013002Z"), tlv(tag, text))
+    fields = tlv(0x30, tlv(2, b"\1"), tlv(0x30), tlv(0x30), period, tlv(0x30))
+
+    actual = validity(tlv(0x30, fields))
+
+    assert (datetime(2020, 2, 29, 1, 30, 2, tzinfo=UTC), expected) == actual
 
 
 @pytest.mark.parametrize(("name", "expected"), JAVA)
@@ -115,7 +137,7 @@ def test_a_damaged_certificate_is_read_or_is_a_value_error(data: st.DataObject) 
         der[data.draw(st.integers(0, len(der) - 1))] = data.draw(st.integers(0, 255))
     cut = bytes(der[: data.draw(st.integers(0, len(der)))])
 
-    for read in (distinguished_name, alternative_names):
+    for read in (distinguished_name, alternative_names, validity):
         try:
             read(cut)
         except ValueError:

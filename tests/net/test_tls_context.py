@@ -7,6 +7,7 @@ import ssl
 import stat
 import tempfile
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +200,7 @@ def refused_pem(tmp_path: Path) -> Refused:
     return {
         "no key": ({**file, "keystore_location": None}, "needs a certificate"),
         "wrong key password": ({**text, "key_password": "x"}, "wrong ssl.key.password"),
-        "no key password": (text, "wrong ssl.key.password"),
+        "no key password": (text, "is encrypted, and there is no ssl.key.password"),
         "a key alone": ({"keystore_certificate_chain": None}, "belong together"),
         "text of another type": ({"keystore_type": "PKCS12"}, "belong together"),
         "no key in the text": ({"keystore_key": "x"}, "no private key"),
@@ -228,6 +229,7 @@ def refused_pkcs12(tmp_path: Path) -> Refused:
     return {
         "Java's own format": ({**file, "keystore_location": str(java)}, "keytool -importkeystore"),
         "wrong password": ({**file, "keystore_password": "x"}, "wrong ssl.keystore.password"),
+        "no password": ({**file, "keystore_password": None}, "without ssl.keystore.password"),
         "two passwords": ({**file, "key_password": "x"}, "one password"),
         "no key": ({**file, "keystore_location": trusted}, "no private key"),
     }
@@ -243,7 +245,7 @@ def refused_trust(tmp_path: Path) -> Refused:
         "garbage": (file, "no certificate"),
         "garbage as PKCS12": (
             {**file, "truststore_type": "PKCS12"},
-            "wrong ssl.truststore.password",
+            "without ssl.truststore.password",
         ),
         "a password for PEM": ({**file, "truststore_password": "x"}, "not allowed"),
         "a bad certificate": (bad, "no certificates that can be read"),
@@ -282,6 +284,30 @@ def test_what_cannot_work_is_a_configuration_error(
         assert message in shown, case
         assert SECRET not in shown, case
         assert "PRIVATE" not in shown, case
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "doubt"),
+    [
+        (-90, -1, "expired on 2030-05-31 12:00 UTC; clients refuse it"),
+        (1, 90, "is valid only from 2030-06-02 12:00 UTC on"),
+        (-90, 13, "expires on 2030-06-14 12:00 UTC"),
+        (-90, 15, ""),
+    ],
+)
+def test_a_certificate_that_clients_refuse_or_soon_will_is_told(
+    begin: int, end: int, doubt: str
+) -> None:
+    now = datetime(2030, 6, 1, 12, tzinfo=UTC)
+    leaf = authority().issue_cert(
+        LOOPBACK, not_before=now + timedelta(days=begin), not_after=now + timedelta(days=end)
+    )
+    pem = leaf.private_key_and_cert_chain_pem.bytes().decode()
+
+    contexts = TlsContexts(settings_for(keystore_key=pem, keystore_certificate_chain=pem))
+
+    source = "the certificate in ssl.keystore.key "
+    assert (source + doubt if doubt else "") == contexts.doubt(now)
 
 
 def test_settings_and_keys_do_not_show_in_a_repr(tmp_path: Path) -> None:

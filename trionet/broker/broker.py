@@ -40,6 +40,7 @@ from .handlers import (
 )
 from .log import FolderDirectory, MemoryDirectory, open_log_folder
 from .ownership import check_ownership
+from .refusals import log_refusal
 from .server_settings import server_config
 from .state import BrokerState
 from .topics import TopicRegistry
@@ -205,6 +206,8 @@ def _report_settings(config: BrokerConfig) -> None:
         logger.info("without meaning on one node: %s", ", ".join(config.without_meaning))
     if config.not_applied:
         logger.warning("not applied by this version: %s", ", ".join(config.not_applied))
+    if config.of_no_listener:
+        logger.warning("for listeners that there are not: %s", ", ".join(config.of_no_listener))
 
 
 async def _open_state(config: BrokerConfig, stack: AsyncExitStack) -> BrokerState:
@@ -256,6 +259,7 @@ async def _open_security(
             listener_security, state.config, endpoint, credentials.lookup, principal_builder
         )
         await listener.load()
+        listener.log_doubts(has_scram_users=bool(credentials.users()))
         state.nursery.start_soon(listener.keep_fresh, name=f"security of {endpoint.listener_name}")
         security[endpoint.listener_name] = listener.for_server(partial(api_versions.answer, state))
     return security
@@ -272,6 +276,7 @@ async def _start(
     server = SocketServer(
         state.apis.handle, config.listeners, await server_config(config), security
     )
+    server.closed_connections.listeners.append(log_refusal)
     started: Any = await state.nursery.start(server.run, name="socket-server")
     endpoints: list[Endpoint] = started
     state.set_bound(endpoints)

@@ -146,6 +146,7 @@ class BrokerMetrics:
             secured = await trio.to_thread.run_sync(
                 listener_security, self._state.config, endpoint, _no_users
             )
+            secured.log_doubts()
             nursery.start_soon(secured.keep_fresh, name="metrics-certificates")
             tls = secured.tls
         pages = MetricsPages(self.snapshot, self._about, server_sections(self._server, self.log))

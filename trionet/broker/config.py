@@ -8,7 +8,7 @@ nearest known key.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from types import MappingProxyType
 
 from ..errors import ConfigError
@@ -56,6 +56,7 @@ class BrokerConfig:
         "log_dir",
         "node_id",
         "not_applied",
+        "of_no_listener",
         "without_meaning",
     )
 
@@ -76,6 +77,9 @@ class BrokerConfig:
 
     not_applied: tuple[str, ...]
     """``key=value`` of each setting that asks for what this version does not do."""
+
+    of_no_listener: tuple[str, ...]
+    """The keys set for single listeners that are none of :attr:`listeners`."""
 
     def __init__(self, given: dict[str, Value]) -> None:
         """Work out and check what depends on several keys; see :meth:`from_settings`."""
@@ -98,6 +102,10 @@ class BrokerConfig:
         _check_values(given)
         self.without_meaning = tuple(key for key in given if _is_ignored(key, controllers))
         self.not_applied = tuple(_not_applied(given, self.without_meaning))
+        names = {endpoint.listener_name for endpoint in self.listeners} | controllers
+        if given.get("metrics.listener"):
+            names.add("METRICS")
+        self.of_no_listener = tuple(key for key in given if _is_of_none(key, names))
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, object]) -> BrokerConfig:
@@ -272,7 +280,16 @@ def _is_ignored(key: str, controllers: frozenset[str]) -> bool:
     """Whether a key is one of a cluster, or one of its controllers' listeners."""
     if not key.startswith(_LISTENER_PREFIX):
         return key in _ONE_NODE_KEYS
-    return key.removeprefix(_LISTENER_PREFIX).partition(".")[0].upper() in controllers
+    return _listener_of(key) in controllers
+
+
+def _is_of_none(key: str, names: Container[str]) -> bool:
+    """Whether a key is one of a listener, and of none of these."""
+    return key.startswith(_LISTENER_PREFIX) and _listener_of(key) not in names
+
+
+def _listener_of(key: str) -> str:
+    return key.removeprefix(_LISTENER_PREFIX).partition(".")[0].upper()
 
 
 def _is_of_listener(key: str) -> bool:

@@ -37,6 +37,10 @@ class ListenerSettings:
                 return self._own[special]
         return self._own.get(key, self._config[key])
 
+    def is_set(self, key: str) -> bool:
+        """Whether there is a value for all listeners, or for this one, that is no default."""
+        return key in self._own or key in self._config.given
+
     def own(self, key: str) -> Value:
         """The value for this very listener, None without one."""
         return self._own.get(key)

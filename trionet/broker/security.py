@@ -8,7 +8,9 @@ one wins.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from functools import partial
 
 import attrs
@@ -66,12 +68,15 @@ class SecuredListener:
         sasl: SaslSettings | None,
         jwks: Jwks | None,
         build_principal: PrincipalBuilder,
+        *,
+        is_client_auth_ignored: bool = False,
     ) -> None:
         self.endpoint = endpoint
         self.tls = tls
         self.sasl = sasl
         self.jwks = jwks
         self._build_principal = build_principal
+        self._is_client_auth_ignored = is_client_auth_ignored
 
     def for_server(self, answer_api_versions: AnswerApiVersions) -> ListenerSecurity:
         """What connections have to go through before their frames are requests."""
@@ -95,6 +100,38 @@ class SecuredListener:
         if self.jwks is not None:
             await self.jwks.load()
 
+    def log_doubts(self, *, has_scram_users: bool = True) -> None:
+        """Warn of what works, but hardly as it is meant.
+
+        Args:
+            has_scram_users: whether anybody may log in by SCRAM.
+        """
+        for doubt in self._doubts(has_scram_users):
+            logger.warning("listener %s: %s", self.endpoint.listener_name, doubt)
+
+    def _doubts(self, has_scram_users: bool) -> Iterator[str]:
+        if self.tls is not None:
+            now = datetime.fromtimestamp(time.time_ns() // 1_000_000_000, UTC)
+            if doubt := self.tls.doubt(now):
+                yield doubt
+            yield from self._doubts_about_clients(self.tls.settings)
+        names = () if self.sasl is None else self.sasl.mechanisms
+        if not has_scram_users and any(name in scram.HASHES for name in names):
+            yield "there are no users of SCRAM: trionet broker --data DIR --add-scram NAME adds one"
+
+    def _doubts_about_clients(self, settings: TlsSettings) -> Iterator[str]:
+        if self._is_client_auth_ignored:
+            yield (
+                "ssl.client.auth for all listeners is not for those with SASL; set"
+                f" listener.name.{self.endpoint.listener_name.lower()}.ssl.client.auth"
+            )
+        has_trust = settings.truststore_location or settings.truststore_certificates
+        if settings.client_auth != "none" and not has_trust:
+            yield (
+                "ssl.client.auth without a trust store: every certificate of an authority that this"
+                " system trusts is good"
+            )
+
     async def keep_fresh(self) -> None:
         """Reload certificates whose files change, and the keys of the issuer, until cancelled.
 
@@ -114,6 +151,7 @@ class SecuredListener:
             try:
                 if await trio.to_thread.run_sync(tls.reload_if_changed, abandon_on_cancel=True):
                     logger.info("listener %s: new certificates are in use", name)
+                    self.log_doubts()
             except ConfigError as error:
                 logger.warning("listener %s: its certificates stay as they were: %s", name, error)
 
@@ -147,11 +185,24 @@ def listener_security(
     settings = ListenerSettings(config, endpoint.listener_name)
     protocol = endpoint.security_protocol
     mapping = PrincipalMapping(settings.text("ssl.principal.mapping.rules") or "DEFAULT")
-    tls = TlsContexts(_tls(settings, protocol)) if protocol in TLS_PROTOCOLS else None
+    tls = None
+    if protocol in TLS_PROTOCOLS:
+        try:
+            tls = TlsContexts(_tls(settings, protocol))
+        except ConfigError as error:
+            raise ConfigError(f"listener {endpoint.listener_name}: {error}") from error
     sasl, jwks = None, None
     if protocol in SASL_PROTOCOLS:
         sasl, jwks = _sasl(settings, endpoint.listener_name, scram_lookup)
-    return SecuredListener(endpoint, tls, sasl, jwks, principal_builder or mapping)
+    asked = settings.text("ssl.client.auth") or "none"
+    return SecuredListener(
+        endpoint,
+        tls,
+        sasl,
+        jwks,
+        principal_builder or mapping,
+        is_client_auth_ignored=tls is not None and asked != tls.settings.client_auth,
+    )
 
 
 def _tls(settings: ListenerSettings, protocol: SecurityProtocol) -> TlsSettings:
@@ -185,9 +236,10 @@ def _sasl(
     names = settings.names("sasl.enabled.mechanisms")
     for name in names:
         if name not in SUPPORTED:
+            default = "" if settings.is_set("sasl.enabled.mechanisms") else ", its default,"
             raise ConfigError(
-                f"sasl.enabled.mechanisms = {','.join(names)!r} of the listener {listener_name}:"
-                f" {name} is not supported; allowed: {', '.join(SUPPORTED)}"
+                f"sasl.enabled.mechanisms = {','.join(names)!r}{default} of the listener"
+                f" {listener_name}: {name} is not supported; allowed: {', '.join(SUPPORTED)}"
             )
     if not names:
         raise ConfigError(
@@ -227,7 +279,7 @@ def _sasl(
 def _plain(settings: ListenerSettings) -> Mechanism:
     name = settings.name("sasl.jaas.config", plain.NAME)
     module = settings.jaas(plain.NAME)
-    if module is None or module.name != _PLAIN_MODULE:
+    if module is None or module.name != _PLAIN_MODULE or not module.users:
         raise ConfigError(
             f"{name} must name the users of PLAIN; allowed: {_PLAIN_MODULE} required"
             ' user_NAME="password" ... ;'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import getpass
 import logging
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -21,6 +22,11 @@ from ..net.sasl.scram import HASHES
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
 
+# The keys of TLS and SASL, but for those of the metrics alone.
+_SECURING = re.compile(
+    r"(?:listener\.name\.(?!metrics\.)[^.]+\.(?:[^.]+\.)?)?(?:ssl|sasl)\.", re.IGNORECASE
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
@@ -32,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--listen",
-        metavar="HOST:PORT",
+        metavar="[PROTOCOL://]HOST:PORT",
         help=f"where to listen; port 0 takes a free one (default: {DEFAULT_LISTEN}, "
-        "or the listeners of --config or --set)",
+        "or the listeners of --config or --set); the protocol is PLAINTEXT unless another is named",
     )
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--data", metavar="DIR", help="keep topics and records in this folder")
@@ -111,13 +117,9 @@ def _settings(arguments: argparse.Namespace) -> dict[str, object]:
             raise ValueError(f"--set {text}: must have the form KEY=VALUE")
         settings[key.strip()] = value.strip()
     if arguments.listen is not None:
-        _, colon, port = arguments.listen.rpartition(":")
-        if not colon or not port.isdigit():
-            raise ValueError(
-                f"--listen {arguments.listen}: must have the form HOST:PORT, as in "
-                f"{DEFAULT_LISTEN}; [::1]:9092 for IPv6; port 0 takes a free one"
-            )
-        settings["listeners"] = f"PLAINTEXT://{arguments.listen}"
+        settings["listeners"] = _listener(arguments.listen, settings)
+    if arguments.password_file is not None and arguments.add_scram is None:
+        raise ValueError("--password-file belongs to --add-scram NAME")
     settings.setdefault("listeners", f"PLAINTEXT://{DEFAULT_LISTEN}")
     if arguments.memory:
         settings.pop("log.dirs", None)
@@ -128,20 +130,48 @@ def _settings(arguments: argparse.Namespace) -> dict[str, object]:
     return settings
 
 
+def _listener(text: str, settings: dict[str, object]) -> str:
+    """The listener that ``--listen`` asks for, in place of those in the settings."""
+    protocol, _, address = text.rpartition("://")
+    _, colon, port = address.rpartition(":")
+    if not colon or not port.isdigit():
+        raise ValueError(
+            f"--listen {text}: must have the form HOST:PORT, as in {DEFAULT_LISTEN}; [::1]:9092 "
+            "for IPv6; port 0 takes a free one; SSL://HOST:PORT for another protocol"
+        )
+    if protocol:
+        return text
+    # Whoever sets up TLS or SASL must not get a listener without, only because of an option.
+    securing = next(filter(_SECURING.match, settings), None)
+    if securing is not None:
+        raise ValueError(
+            f"--listen {text} would listen without TLS and SASL, but {securing} is set; name the "
+            f"protocol, as in SSL://{text} or, if that is what you want, PLAINTEXT://{text}"
+        )
+    return f"PLAINTEXT://{text}"
+
+
 def _add_scram(arguments: argparse.Namespace, settings: dict[str, object]) -> None:
     folder = BrokerConfig.from_settings(settings).log_dir
     if folder is None:
         raise ConfigError("--add-scram needs the folder of a broker: --data DIR")
-    name, path = arguments.add_scram, arguments.password_file
-    if path is not None:
-        with open(path, encoding="utf-8") as file:
-            password = file.readline()
-    elif sys.stdin.isatty():
-        password = getpass.getpass(f"password of {name}: ")
-    else:
-        password = sys.stdin.readline()
+    name = arguments.add_scram
+    try:
+        password = _read_password(name, arguments.password_file)
+    except UnicodeDecodeError:
+        raise ConfigError(f"the password of {name!r} is not UTF-8") from None
     trio.run(add_scram_user, folder, name, password.rstrip("\r\n"))
     print(f"trionet broker: {name} may log in by {', '.join(HASHES)}")
+
+
+def _read_password(name: str, path: str | None) -> str:
+    """The first line of a file, or of standard input, where somebody may have to be asked."""
+    if path is not None:
+        with open(path, encoding="utf-8") as file:
+            return file.readline()
+    if sys.stdin.isatty():
+        return getpass.getpass(f"password of {name}: ")
+    return sys.stdin.readline()
 
 
 async def _serve(settings: dict[str, object]) -> None:

@@ -8,10 +8,12 @@ name without their encodings, from which that text cannot be made.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 _SEQUENCE_OF_VERSION = 0xA0
 _EXTENSIONS = 0xA3
+_UTC_TIME = 0x17
 
 _SUBJECT_ALTERNATIVE_NAME = "2.5.29.17"
 _KEYWORDS = {
@@ -62,6 +64,20 @@ def distinguished_name(certificate: bytes) -> str:
         for names in _elements(subject.content)
     ]
     return ",".join(reversed(relative_names))
+
+
+def validity(certificate: bytes) -> tuple[datetime, datetime]:
+    """From when on a certificate is valid, and until when.
+
+    Args:
+        certificate: in DER.
+
+    Raises:
+        ValueError: this is no certificate.
+    """
+    *_, period, _ = _named_fields(certificate)
+    begin, end, *_ = map(_time, _elements(period.content))
+    return begin, end
 
 
 def alternative_names(certificate: bytes) -> frozenset[bytes]:
@@ -120,6 +136,14 @@ def _elements(data: bytes) -> Iterator[_Element]:
             raise ValueError("the certificate is cut short")
         yield _Element(tag, data[start:end], data[position:end])
         position = end
+
+
+def _time(element: _Element) -> datetime:
+    """A moment; up to 2049 with two digits for the year (RFC 5280, 4.1.2.5)."""
+    text = element.content.decode("ascii")
+    if element.tag == _UTC_TIME:
+        text = ("19" if text >= "5" else "20") + text
+    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
 
 
 def _attribute(pair: bytes) -> str:

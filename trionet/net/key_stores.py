@@ -10,12 +10,13 @@ import os
 import re
 import secrets
 import ssl
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import attrs
 
 from ..errors import ConfigError
-from .certificate import alternative_names, distinguished_name
+from .certificate import alternative_names, distinguished_name, validity
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.serialization import Encoding
@@ -25,8 +26,11 @@ _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-
 _PRIVATE_KEY = re.compile(
     rb"-----BEGIN (?P<kind>[A-Z ]*PRIVATE KEY)-----.+?-----END (?P=kind)-----", re.DOTALL
 )
+_ENCRYPTED = re.compile(rb"-----BEGIN ENCRYPTED |^Proc-Type: 4,ENCRYPTED", re.MULTILINE)
 _JKS_MAGIC = b"\xfe\xed\xfe\xed"
 _TYPES = ("PEM", "PKCS12", "JKS")
+# How long before its end a certificate is to be replaced.
+RENEWAL_TIME = timedelta(days=14)
 
 
 @attrs.frozen
@@ -40,6 +44,7 @@ class KeyMaterial:
         source: where it comes from, for errors.
         subject: the distinguished name of the first certificate.
         names: its alternative names, encoded.
+        valid: from when on it is valid, and until when.
     """
 
     pem: bytes = attrs.field(repr=False)
@@ -47,6 +52,23 @@ class KeyMaterial:
     source: str
     subject: str
     names: frozenset[bytes] = attrs.field(repr=False)
+    valid: tuple[datetime, datetime]
+
+    @property
+    def has_encrypted_key(self) -> bool:
+        """Whether the key cannot be used without a password."""
+        return _ENCRYPTED.search(self.pem) is not None
+
+    def doubt(self, now: datetime) -> str:
+        """Why clients will not connect, or soon no longer; empty if they will."""
+        begin, end = self.valid
+        if now > end:
+            return f"the certificate in {self.source} expired on {_date(end)}; clients refuse it"
+        if now < begin:
+            return f"the certificate in {self.source} is valid only from {_date(begin)} on"
+        if end - now < RENEWAL_TIME:
+            return f"the certificate in {self.source} expires on {_date(end)}"
+        return ""
 
 
 def read_key_store(
@@ -182,9 +204,10 @@ def _material(key: bytes, chain: bytes, password: str | None, source: str) -> Ke
     try:
         first = ssl.PEM_cert_to_DER_cert(_CERTIFICATE.findall(chain)[0].decode())
         subject, names = distinguished_name(first), alternative_names(first)
+        valid = validity(first)
     except ValueError as error:
         raise ConfigError(f"the certificate in {source} cannot be read ({error})") from None
-    return KeyMaterial(key + b"\n" + certificates, password, source, subject, names)
+    return KeyMaterial(key + b"\n" + certificates, password, source, subject, names, valid)
 
 
 def _open_pkcs12(
@@ -207,8 +230,9 @@ def _open_pkcs12(
     try:
         return load_pkcs12(data, None if password is None else password.encode())
     except ValueError:
+        what = f": wrong {prefix}" if password is not None else f" without {prefix}"
         raise ConfigError(
-            f"{prefix}.location: {location} cannot be opened: wrong {prefix}.password, or no PKCS12"
+            f"{prefix}.location: {location} cannot be opened{what}.password, or is no PKCS12"
         ) from None
 
 
@@ -224,6 +248,10 @@ def _key_of_pkcs12(store: PKCS12KeyAndCertificates, location: str) -> KeyMateria
     chain = [entry.certificate for entry in (store.cert, *store.additional_certs)]
     pem = b"".join(certificate.public_bytes(_pem_encoding()) for certificate in chain)
     return _material(key, pem, password, location)
+
+
+def _date(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
 def _pem_encoding() -> Encoding:

@@ -11,6 +11,7 @@ import ssl
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 
 import attrs
 
@@ -24,6 +25,8 @@ _CLIENT_AUTH = {
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
+# What OpenSSL says of a certificate for another key, the last if that is of another kind.
+_MISMATCHES = ("key values mismatch", "key type mismatch", "no certificate assigned")
 # By the names of the standard, which Java uses.
 _SUITES_1_3 = ("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256")
 _SUITES_1_2 = {
@@ -129,6 +132,10 @@ class TlsContexts:
         """The one for new connections."""
         return self._context
 
+    def doubt(self, now: datetime) -> str:
+        """As :meth:`.key_stores.KeyMaterial.doubt`, of the certificate for new connections."""
+        return self._material.doubt(now)
+
     def reload_if_changed(self) -> bool:
         """Read the stores again if a file of theirs has changed; blocks, so call it in a thread.
 
@@ -225,10 +232,18 @@ def _load_key(context: ssl.SSLContext, material: KeyMaterial) -> None:
             # Without a password to give, OpenSSL would ask for one on the terminal.
             context.load_cert_chain(path, password=material.password or "")
         except (ssl.SSLError, ValueError) as error:
-            raise ConfigError(
-                f"the key or the certificates of {material.source} cannot be used: wrong"
-                f" ssl.key.password, or they do not belong together ({_reason(error)})"
-            ) from None
+            raise ConfigError(_why_unusable(material, _reason(error))) from None
+
+
+def _why_unusable(material: KeyMaterial, reason: str) -> str:
+    source = material.source
+    if reason in _MISMATCHES:
+        return f"the key and the first certificate of {source} do not belong together"
+    if not material.has_encrypted_key:
+        return f"the key or the certificates of {source} cannot be used ({reason})"
+    if material.password is None:
+        return f"the key of {source} is encrypted, and there is no ssl.key.password"
+    return f"the key of {source} cannot be decrypted: wrong ssl.key.password"
 
 
 def _load_trust(context: ssl.SSLContext, settings: TlsSettings) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.server
 import logging
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -77,24 +78,36 @@ async def test_keys_come_from_a_server() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "headers"),
+    ("status", "body", "headers", "why"),
     [
-        (404, b"", {}),
-        (200, b"garbage", {}),
-        (200, b" " * (BYTES_MAX + 1), {}),
-        (302, b"", {"Location": "/elsewhere"}),
+        (404, b"", {}, "HTTP Error 404: Not Found"),
+        (200, b"garbage", {}, "this is not a JSON Web Key Set"),
+        (200, b" " * (BYTES_MAX + 1), {}, "the key set is larger than"),
+        (302, b"", {"Location": "/elsewhere"}, "HTTP Error 302"),
     ],
 )
 async def test_what_a_server_answers_otherwise_is_an_error_at_the_start(
-    status: int, body: bytes, headers: dict[str, str]
+    status: int, body: bytes, headers: dict[str, str], why: str
 ) -> None:
-    with http_server(status, body, **headers) as url, pytest.raises(ConfigError):
-        await Jwks(url, TIMES).load()
+    with http_server(status, body, **headers) as url:
+        expected = re.escape(f"sasl.oauthbearer.jwks.endpoint.url: cannot read {url}: {why}")
+        with pytest.raises(ConfigError, match=expected):
+            await Jwks(url, TIMES).load()
 
 
 async def test_a_file_that_is_not_there_is_an_error_at_the_start(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot read"):
-        await Jwks((tmp_path / "none").as_uri(), TIMES).load()
+    url = (tmp_path / "none").as_uri()
+
+    with pytest.raises(ConfigError, match=rf"cannot read {url}: No such file or directory$"):
+        await Jwks(url, TIMES).load()
+
+
+async def test_a_server_that_nobody_vouches_for_is_an_error_at_the_start() -> None:
+    with http_server(200, b"{}") as url:
+        secure = url.replace("http:", "https:")
+
+        with pytest.raises(ConfigError, match=rf"cannot read {secure}: wrong version number$"):
+            await Jwks(secure, TIMES).load()
 
 
 @pytest.mark.parametrize("url", ["", "keys.json", "/keys", "http://example.org/", "ftp://x/"])

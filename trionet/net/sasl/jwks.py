@@ -8,6 +8,7 @@ names of keys. That token itself is refused: nothing here waits.
 from __future__ import annotations
 
 import logging
+import ssl
 import urllib.error
 import urllib.request
 from typing import Any
@@ -17,6 +18,7 @@ import attrs
 import trio
 
 from ...errors import ConfigError
+from ..tls import describe
 from .jwt_validation import Key, KeySet
 
 logger = logging.getLogger("trionet.net.sasl")
@@ -117,9 +119,9 @@ class Jwks:
         """
         try:
             self._keys = await trio.to_thread.run_sync(self._read, abandon_on_cancel=True)
-        except OSError as error:
+        except (OSError, ConfigError) as error:
             raise ConfigError(
-                f"sasl.oauthbearer.jwks.endpoint.url: cannot read {self.url}: {error}"
+                f"sasl.oauthbearer.jwks.endpoint.url: cannot read {self.url}: {_why(error)}"
             ) from error
         self._schedule = RefreshSchedule(self._times, trio.current_time())
 
@@ -132,7 +134,8 @@ class Jwks:
             try:
                 keys = await trio.to_thread.run_sync(self._read, abandon_on_cancel=True)
             except (OSError, ConfigError) as error:
-                logger.warning("cannot read the keys of %s: %s; keeping the old", self.url, error)
+                why = _why(error)
+                logger.warning("cannot read the keys of %s: %s; keeping the old", self.url, why)
                 schedule.failed(trio.current_time())
             else:
                 self._keys = keys
@@ -167,6 +170,15 @@ class Jwks:
         if len(data) > BYTES_MAX:
             raise ConfigError(f"the key set is larger than {BYTES_MAX} bytes")
         return KeySet.parse(data)
+
+
+def _why(error: OSError | ConfigError) -> str:
+    """What went wrong, without the numbers of the system and the words of the library."""
+    reason = getattr(error, "reason", None)
+    cause = reason if isinstance(reason, OSError) else error
+    if isinstance(cause, ssl.SSLError):
+        return describe(cause)
+    return getattr(cause, "strerror", None) or str(cause)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
