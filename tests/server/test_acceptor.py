@@ -404,6 +404,34 @@ async def test_connection_that_waited_for_room_is_registered_without_another_eve
             assert CONNECTION_QUEUE_SIZE + 1 == rig.server.statistics().connections
 
 
+class Deaf(CountingReadiness):
+    """A backend that cannot be woken up."""
+
+    def wakeup(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("how", ["cancelled", "stopped"])
+async def test_server_that_ends_while_its_acceptor_waits_for_room_leaves_nothing_open(
+    kind: ReadinessKind, how: str
+) -> None:
+    """P6, KAFKA-9796: and neither waits for the other."""
+    async with serving(kind) as rig:
+        await wait_all_tasks_blocked()
+        [processor] = rig.processors
+        assert processor._selector is not None
+        processor._selector._readiness = Deaf(processor._selector._readiness)
+        for _ in range(CONNECTION_QUEUE_SIZE + 5):
+            await rig.connect()
+        await wait_all_tasks_blocked()
+        assert 1 == processor._new_connections.statistics().tasks_waiting_send
+
+        if how == "stopped":
+            await rig.server.stop()
+
+    assert 0 == rig.server.quotas.total
+
+
 async def test_socket_for_a_processor_that_has_ended_is_closed(
     kind: ReadinessKind, caplog: pytest.LogCaptureFixture
 ) -> None:

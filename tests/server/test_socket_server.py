@@ -410,8 +410,7 @@ def make_busy(rig: Serving, opened: ExitStack) -> None:
 async def test_server_ended_at_any_moment_leaves_no_socket_open(
     kind: ReadinessKind, how: str
 ) -> None:
-    """P6, KAFKA-9796: some of the moments are those in which the acceptor waits on full
-    queues. Each round ends the server one pass of the scheduler later."""
+    """Each round ends the server one pass of the scheduler later."""
 
     async def handle(request: Request) -> Response:
         await trio.lowlevel.checkpoint()
