@@ -353,3 +353,16 @@ def test_a_bearer_token_gets_in_until_it_expires() -> None:
     answer = response(ended, api_keys.SASL_AUTHENTICATE, 2)
     assert 60_000 == answer.session_lifetime_ms
     assert 160.0 == begun.session_expires_at
+
+
+def test_a_bearer_whose_name_cannot_be_written_down_is_refused() -> None:
+    """No token makes an answer that cannot be sent."""
+    claims = {"sub": "\ud800", "iat": NOW_MS // 1000, "exp": NOW_MS // 1000 + 60}
+    begun = exchange()
+    step(begun, handshake("OAUTHBEARER"))
+
+    refused = step(begun, token(initial(signed(claims), authorization_id="bob")))
+
+    answer = response(refused, api_keys.SASL_AUTHENTICATE, 2)
+    assert b'{"status":"invalid_token"}' == bytes(answer.auth_bytes)
+    assert not begun.is_complete

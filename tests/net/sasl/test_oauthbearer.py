@@ -187,6 +187,7 @@ def test_a_token_signed_with_a_public_key_as_secret_is_refused() -> None:
         (signed({**CLAIMS, "exp": 1e300}), "not a time"),
         (signed({**CLAIMS, "exp": True}), "not a time"),
         (signed({**CLAIMS, "sub": " "}), "no claim 'sub'"),
+        (signed({**CLAIMS, "sub": "\ud800"}), "no claim 'sub'"),
         (signed({k: v for k, v in CLAIMS.items() if k != "sub"}), "no claim 'sub'"),
         (signed({**CLAIMS, "scope": 1}), "scopes"),
         (signed({**CLAIMS, "scope": [1]}), "scopes"),
@@ -200,6 +201,16 @@ def test_what_is_wrong_with_a_token_is_found(token: str, reason: str) -> None:
         validate(token)
 
     assert reason in str(caught.value)
+
+
+def test_what_a_token_says_that_nobody_has_signed_is_logged_as_plain_text() -> None:
+    token = jwt.encode({}, RSA_KEY, "RS256", {"crit": ["\ud800\n"], "kid": "rsa"})
+
+    with pytest.raises(TokenError) as caught:
+        validate(token)
+
+    assert r"\ud800\n" in str(caught.value)
+    assert str(caught.value).isascii()
 
 
 def test_clocks_may_differ_a_little() -> None:

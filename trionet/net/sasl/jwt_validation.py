@@ -8,6 +8,7 @@ key of their kind: a token can neither switch the check off nor pass a public ke
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,6 +25,9 @@ ALGORITHMS = {
 """The algorithms that count, and the type of key that each takes."""
 
 CLOCK_SKEW_MS = 30_000
+
+# JSON may hold a half of a character, which is in no text that can be sent or written down.
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @attrs.frozen
@@ -151,7 +155,7 @@ class SignedTokens:
                 },
             )
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
-            raise TokenError(f"{type(error).__name__}: {error}") from None
+            raise TokenError(_text_of(error)) from None
         return _token(claims, rules, now_ms)
 
 
@@ -170,7 +174,7 @@ class UnsecuredTokens:
         try:
             parts = jwt.decode_complete(token, options={"verify_signature": False})
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
-            raise TokenError(f"{type(error).__name__}: {error}") from None
+            raise TokenError(_text_of(error)) from None
         if parts["header"].get("alg") != "none" or parts["signature"]:
             raise TokenError("only unsecured tokens are taken here, and this one is signed")
         return _token(parts["payload"], self.rules, now_ms)
@@ -187,6 +191,11 @@ def require_jwt() -> Any:
     except ImportError:
         raise ConfigError("OAUTHBEARER needs a package: pip install 'trionet[sasl]'") from None
     return jwt
+
+
+def _text_of(error: Exception) -> str:
+    """What the library says, which may quote a token that nobody has looked at."""
+    return f"{type(error).__name__}: {ascii(str(error))[1:-1]}"
 
 
 def _is_for_signatures(entry: Mapping[str, Any]) -> bool:
@@ -217,7 +226,7 @@ def _token(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> Token:
         if time_ms is not None and time_ms > now_ms + rules.clock_skew_ms:
             raise TokenError(f"the token is of the future: {name}")
     bearer = claims.get(rules.subject_claim)
-    if not isinstance(bearer, str) or not bearer.strip():
+    if not isinstance(bearer, str) or not bearer.strip() or _SURROGATE.search(bearer):
         raise TokenError(f"the token has no claim {rules.subject_claim!r} that names its bearer")
     scopes = _scopes(claims.get(rules.scope_claim, ""))
     if not scopes.issuperset(rules.scopes):
