@@ -366,3 +366,18 @@ def test_a_bearer_whose_name_cannot_be_written_down_is_refused() -> None:
     answer = response(refused, api_keys.SASL_AUTHENTICATE, 2)
     assert b'{"status":"invalid_token"}' == bytes(answer.auth_bytes)
     assert not begun.is_complete
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_a_reason_that_no_answer_holds_is_cut(version: int) -> None:
+    """What a client is told may quote what it has sent, however long that was."""
+    claims = {"sub": "alice", "iat": NOW_MS // 1000, "exp": NOW_MS // 1000 + 60}
+    begun = exchange()
+    step(begun, handshake("OAUTHBEARER"))
+
+    message = initial(signed(claims), authorization_id=40_000 * "b")
+    ended = step(begun, token(message, version))
+
+    told = response(ended, api_keys.SASL_AUTHENTICATE, version).error_message
+    assert told.startswith("Authentication failed: Client requested an authorization id (bbb")
+    assert 8000 == len(told)

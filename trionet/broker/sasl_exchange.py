@@ -38,6 +38,9 @@ REAUTHENTICATION_SECONDS_MIN = 1.0
 # The first version of SaslAuthenticate that tells the life of a session.
 _FIRST_WITH_SESSIONS = 1
 
+# A text of 32,767 bytes is the most that the oldest answer holds; one character has four at most.
+_TOLD_CHARS_MAX = 8000
+
 _size = Struct(">i").pack
 
 AnswerApiVersions = Callable[[ApiVersionsRequest | None, int], ApiVersionsResponse]
@@ -343,9 +346,9 @@ class SaslExchange:
         return Progress.REAUTHENTICATED, session_ms
 
     def _told(self, error: AuthenticationError) -> str:
-        """What the client is told: only what was written for it."""
+        """What the client is told: only what was written for it, and what an answer can hold."""
         if not isinstance(error, CredentialsError):
-            return str(error)
+            return str(error)[:_TOLD_CHARS_MAX].encode("utf-8", "replace").decode()
         during = "authentication" if self._previous is None else "re-authentication"
         return (
             f"Authentication failed during {during} due to invalid credentials with SASL mechanism"
