@@ -6,6 +6,7 @@ import os
 import select
 import socket
 import ssl
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from support.tls import TlsClient, client_context, server_context, shake_hands
 from support.wire import reset, tcp_pair
 from trionet.net.close_reason import CloseReason
 from trionet.net.tls import WRITE_BYTES_PER_SEND, TlsError, TlsTransport
-from trionet.net.transmission import FileRange, Send
+from trionet.net.transmission import WRITE_BYTES_MAX, FileRange, Send
 
 LETTERS = b"abcdefghijklmnopqrstuvwxyz"
 RECORD_BYTES_MAX = 16 * 1024
@@ -253,6 +254,33 @@ def test_a_slow_reader_makes_us_keep_one_bounded_piece_of_ciphertext(
     assert 0 < sum(map(len, transport._unsent)) < WRITE_BYTES_PER_SEND * 1.01
 
 
+def test_a_reader_as_fast_as_we_are_is_written_one_bounded_piece_at_a_time(
+    pair: tuple[TlsTransport, TlsClient],
+) -> None:
+    """A frame in one piece is no Send that would have a bound of its own."""
+    transport, client = pair
+    content = memoryview(bytes(64 * WRITE_BYTES_MAX))
+    counts = []
+
+    def read_all() -> None:
+        while client.sock.recv(1024 * 1024):
+            pass
+
+    reader = threading.Thread(target=read_all)
+    reader.start()
+    while content:
+        select.select([], [transport], [], 5)
+        try:
+            counts.append(transport.write(content))
+        except BlockingIOError:
+            continue
+        content = content[counts[-1] :]
+    transport.close()
+    reader.join()
+
+    assert max(counts) <= WRITE_BYTES_MAX
+
+
 def test_file_range_is_sent_from_its_offset(
     pair: tuple[TlsTransport, TlsClient], tmp_path: Path
 ) -> None:
@@ -278,7 +306,7 @@ def test_large_file_range_arrives_whole_between_buffers(
 def test_large_file_range_is_read_in_large_pieces(
     pair: tuple[TlsTransport, TlsClient], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """KAFKA-9110: with no sendfile, each of them is read, encrypted and sent; none is read twice."""
+    """KAFKA-9110: without sendfile, each is read once, encrypted and sent."""
     transport, client = pair
     content = LETTERS * 40_000
     send = Send([FileRange(RangedFile.holding(tmp_path, content), 0, len(content))])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from time import perf_counter_ns
+
 import pytest
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.serving import Serving, answer, serving, undisturbed
 from support.wire import Peer, frame
 from trionet.errors import LocalProtocolError
+from trionet.metrics.request_times import THROTTLE, TOTAL
 from trionet.net.close_reason import CloseReason
 from trionet.net.mute_state import MuteState
 from trionet.net.readiness import ReadinessKind
@@ -88,6 +91,26 @@ async def test_what_is_answered_after_the_throttle_is_not_muted(
         await wait_all_tasks_blocked()
         assert MuteState.NOT_MUTED is state_of(request)
         peer.close()
+
+
+async def test_a_throttle_is_timed_from_its_begin_to_its_end(kind: ReadinessKind) -> None:
+    """KAFKA-9652: it is measured, not made of other times; nothing of it is in the total."""
+    async with serving(kind) as rig:
+        peer, request = await throttled(rig)
+        request.respond(answer(b"one"))
+        assert b"one" == await peer.receive_frame()
+        assert await is_silent(rig)
+        times = rig.server.times
+        total = times.sum_ns(TOTAL)
+        began = perf_counter_ns()
+        assert await is_silent(rig)
+        at_least = perf_counter_ns() - began
+        assert 0 == times.sum_ns(THROTTLE)
+
+        request.end_throttling()
+
+        assert at_least < times.sum_ns(THROTTLE)
+        assert (1, total) == (times.requests, times.sum_ns(TOTAL))
 
 
 async def test_a_request_that_comes_during_the_throttle_stays_in_the_socket(
