@@ -21,7 +21,7 @@ from typing import cast
 from ..errors import AuthenticationError
 from .close_reason import CloseReason
 from .readiness import READ, WRITE
-from .transmission import GATHER_BUFFERS_MAX, Buffer, FileRange
+from .transmission import GATHER_BUFFERS_MAX, WRITE_BYTES_MAX, Buffer, FileRange
 
 # How much plaintext is encrypted before it is sent: what a peer that reads slowly can make each of
 # its connections keep in memory, once encrypted.
@@ -220,7 +220,8 @@ class TlsTransport:
         plain socket; some of it may be under way already.
         """
         if self._unsent or self._accepted or len(data) > ENGINE_BYTES_MAX:
-            return self.write_gathered([data])
+            # However large a frame in one piece is and however fast its reader, one turn is short.
+            return self.write_gathered([memoryview(data)[:WRITE_BYTES_MAX]])
         # Nearly every response: one record, one send.
         count = self._encrypt(data) if len(data) else 0
         if self._send_encrypted() < count:
