@@ -7,7 +7,7 @@ from typing import Any
 
 import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ed25519
+from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
@@ -305,6 +305,14 @@ def test_keys_of_no_use_are_left_out_and_harm_no_other() -> None:
     )
 
     assert ["a"] == [key.id for key in found.keys]
+
+
+def test_a_short_key_is_of_no_use() -> None:
+    """Whoever has the key set could sign with what 1,024 bits are worth today."""
+    short = rsa.generate_private_key(65537, 1024)
+
+    with pytest.raises(ConfigError, match="no public key that can be used"):
+        KeySet.parse(key_set(jwk(short, kid="a")))
 
 
 def test_private_parts_of_keys_are_no_part_of_a_repr() -> None:

@@ -24,6 +24,9 @@ ALGORITHMS = {
 }
 """The algorithms that count, and the type of key that each takes."""
 
+# Shorter ones are no proof of anything any more (RFC 7518, 3.3), and Kafka does not take them.
+RSA_BITS_MIN = 2048
+
 CLOCK_SKEW_MS = 30_000
 
 # JSON may hold a half of a character, which is in no text that can be sent or written down.
@@ -76,6 +79,8 @@ class KeySet:
                 key = jwt.PyJWK(entry, algorithm=_algorithm_of(entry)).key
             except (jwt.PyJWTError, ValueError, TypeError):
                 continue  # a key that nobody can use harms no other
+            if entry["kty"] == "RSA" and key.key_size < RSA_BITS_MIN:
+                continue
             keys.append(Key(entry.get("kid"), entry["kty"], entry.get("alg"), key))
         if not keys:
             raise ConfigError("the JSON Web Key Set holds no public key that can be used")
