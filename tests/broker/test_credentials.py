@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from support.sasl import scram
-from trionet.broker.credentials import USER_NAME_CHARACTERS_MAX, ScramCredentials, check_user_name
+from trionet.broker.credentials import ScramCredentials, check_user_name
 from trionet.broker.database import DATABASE_NAME, IN_MEMORY, DatabaseError, open_database
 from trionet.errors import AuthenticationError, ConfigError
+from trionet.net.sasl.mechanism import USER_NAME_CHARACTERS_MAX
 from trionet.net.sasl.scram import HASHES, ScramServer, salted
 
 

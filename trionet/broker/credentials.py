@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from ..errors import ConfigError
+from ..net.sasl.mechanism import USER_NAME_CHARACTERS_MAX
 from ..net.sasl.scram import (
     HASHES,
     ITERATIONS_MAX,
@@ -29,8 +30,6 @@ from .ownership import check_ownership
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
-
-USER_NAME_CHARACTERS_MAX = 255
 
 
 class ScramCredentials:

@@ -7,7 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import AuthenticationError
-from trionet.net.sasl.mechanism import CredentialsError
+from trionet.net.sasl.mechanism import (
+    MESSAGE_BYTES_MAX,
+    USER_NAME_CHARACTERS_MAX,
+    CredentialsError,
+)
 from trionet.net.sasl.plain import PlainServer, verify_with
 
 USERS = {"alice": "secret", "bøb": "pässword,= "}
@@ -61,6 +65,24 @@ def test_others_are_told_what_kafka_tells_them(token: bytes, told: str) -> None:
 def test_what_is_no_plain_message_is_refused_without_a_reason(token: bytes) -> None:
     with pytest.raises(CredentialsError):
         server().respond(token, 0)
+
+
+def test_a_verifier_is_asked_about_no_message_and_no_name_that_is_too_large() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def verify(user_name: str, password: str) -> bool:
+        asked.append((user_name, password))
+        return True
+
+    name = "n" * USER_NAME_CHARACTERS_MAX
+    password = "p" * (MESSAGE_BYTES_MAX - len(name) - 2)
+    PlainServer(verify).respond(f"\0{name}\0{password}".encode(), 0)
+
+    for too_large in (f"\0{name}\0{password}p", f"\0{name}n\0p", f"{password}{name}p\0a\0p"):
+        with pytest.raises(CredentialsError, match="allowed: "):
+            PlainServer(verify).respond(too_large.encode(), 0)
+
+    assert [(name, password)] == asked
 
 
 def test_an_empty_password_of_an_unknown_user_is_no_way_in() -> None:

@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 from scramp import ScramClient
 
 from trionet.errors import AuthenticationError
-from trionet.net.sasl.mechanism import CredentialsError
+from trionet.net.sasl.mechanism import (
+    MESSAGE_BYTES_MAX,
+    USER_NAME_CHARACTERS_MAX,
+    CredentialsError,
+)
 from trionet.net.sasl.scram import (
     HASHES,
     ScramCredential,
@@ -162,6 +166,49 @@ def test_a_credential_shows_none_of_its_keys() -> None:
 def test_a_malformed_first_message_fails_without_a_reason(first: bytes) -> None:
     with pytest.raises(CredentialsError):
         server_for("SCRAM-SHA-256", {}).respond(first, 0)
+
+
+LONGEST = "n" * USER_NAME_CHARACTERS_MAX
+
+
+@pytest.mark.parametrize("name", [LONGEST, f",={LONGEST[2:]}"])
+def test_the_longest_name_is_let_in(name: str) -> None:
+    """Its escapes do not count."""
+    server = server_for("SCRAM-SHA-256", {name: salted("SCRAM-SHA-256", "secret")})
+
+    exchange(server, "SCRAM-SHA-256", name, "secret")
+
+    assert server.is_complete
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        f"n,,n={LONGEST}n,r=x",
+        f"n,,n={LONGEST}n,n=a,r=x",
+        f"n,,n=a,n={LONGEST}n,r=x",
+        f"n,,n={'=2C' * USER_NAME_CHARACTERS_MAX}n,r=x",
+        f"n,,n=a{USER_NAME_CHARACTERS_MAX * chr(0x300)},r=x",
+        f"n,,n=a,r={'x' * MESSAGE_BYTES_MAX}",
+        f"n,,n={174_000 * chr(0xFDFA)},r=x",
+    ],
+)
+def test_the_library_prepares_no_name_that_is_too_long(
+    first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a megabyte of it would hold the loop for seconds."""
+    monkeypatch.setattr("scramp.core.saslprep", lambda text: pytest.fail(f"prepared {text[:9]}"))
+
+    with pytest.raises(CredentialsError, match="allowed: "):
+        server_for("SCRAM-SHA-256", {}).respond(first.encode(), 0)
+
+
+def test_a_last_message_that_is_too_large_fails_without_a_look_at_it() -> None:
+    server = server_for("SCRAM-SHA-256", {"a": salted("SCRAM-SHA-256", "s")})
+    server.respond(b"n,,n=a,r=b", 0)
+
+    with pytest.raises(CredentialsError, match="allowed: "):
+        server.respond(b"c=biws,r=b" + b"x" * MESSAGE_BYTES_MAX, 0)
 
 
 def test_nothing_follows_a_failure_or_the_end() -> None:

@@ -7,6 +7,10 @@ from typing import Protocol
 
 from ...errors import AuthenticationError
 
+# Who is not known yet is read no further: an honest message with name and password is far smaller.
+MESSAGE_BYTES_MAX = 4096
+USER_NAME_CHARACTERS_MAX = 255
+
 
 class CredentialsError(AuthenticationError):
     """The client's message or credentials are not valid, and it is told no more than that.
@@ -14,6 +18,31 @@ class CredentialsError(AuthenticationError):
     (Kafka: SaslException. The text of a plain AuthenticationError does reach the client, as that of
     a SaslAuthenticationException does.)
     """
+
+
+def check_message_size(mechanism: str, message: bytes, bytes_max: int = MESSAGE_BYTES_MAX) -> None:
+    """Refuse a message that would cost the loop more than a look at its size.
+
+    Raises:
+        CredentialsError: it is too large.
+    """
+    if len(message) > bytes_max:
+        raise CredentialsError(
+            f"the {mechanism} message has {len(message)} bytes; allowed: {bytes_max}"
+        )
+
+
+def check_user_name_size(mechanism: str, user_name: str) -> None:
+    """Refuse a name that no user of ours can have.
+
+    Raises:
+        CredentialsError: it is too long.
+    """
+    if len(user_name) > USER_NAME_CHARACTERS_MAX:
+        raise CredentialsError(
+            f"the user name in the {mechanism} message has {len(user_name)} characters; allowed:"
+            f" {USER_NAME_CHARACTERS_MAX}"
+        )
 
 
 class SaslServer(Protocol):

@@ -9,7 +9,7 @@ import hmac
 from collections.abc import Callable, Mapping
 
 from ...errors import AuthenticationError
-from .mechanism import CredentialsError
+from .mechanism import CredentialsError, check_message_size, check_user_name_size
 
 NAME = "PLAIN"
 
@@ -35,6 +35,7 @@ class PlainServer:
     def respond(self, token: bytes, now_ms: int) -> bytes:  # noqa: ARG002 - PLAIN has no time
         if self.is_complete:
             raise CredentialsError("a message after the end of the authentication")
+        check_message_size(NAME, token)
         try:
             parts = token.decode().split("\0")
         except UnicodeDecodeError:
@@ -42,6 +43,7 @@ class PlainServer:
         if len(parts) != 3:
             raise CredentialsError(f"the SASL/PLAIN message has {len(parts)} parts instead of 3")
         authorization_id, user_name, password = parts
+        check_user_name_size(NAME, user_name)
         if not user_name:
             raise AuthenticationError("Authentication failed: username not specified")
         if not password:
