@@ -235,7 +235,7 @@ async def test_a_thousand_resets_of_waiting_peers_leave_the_loop_idle() -> None:
 async def test_first_of_two_answers_fails_and_the_second_goes_out(
     kind: ReadinessKind, tmp_path: Path, fault: str
 ) -> None:
-    """P37, KAFKA-5790: both are answered in one turn; what fails may be the peer's fault or ours."""
+    """P37, KAFKA-5790: both are answered in one turn, and the fault is a file's or our own."""
     closed = RangedFile.holding(tmp_path, b"x")
     closed.close()
     bad = Send([] if fault == "no byte at all" else [b"\0\0\0\1", FileRange(closed, 0, 1)])
