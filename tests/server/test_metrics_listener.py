@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from http import HTTPStatus
 from time import perf_counter
 
@@ -16,7 +16,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.wire import LOOPBACK, Peer, open_sockets
 from trionet.net.endpoint import Endpoint, SecurityProtocol
-from trionet.server.http_exchange import HttpRequest, HttpRules, Refused
+from trionet.server.http_exchange import HttpExchange, HttpRequest, HttpRules, Refused
 from trionet.server.metrics_listener import ListenerLimits, MetricsListener, Page
 
 RULES = HttpRules()
@@ -153,7 +153,19 @@ async def test_the_token_is_asked_for() -> None:
 
         assert 401 == (await get(peer))[0]
         with_token = GET.replace(b"Host", b"Authorization: Bearer s3cret\r\nHost")
-        assert (200, b"1\n2\n") == await get(peer, with_token)
+        assert (200, b"1\n2\n") == await get(await rig.connect(), with_token)
+
+
+async def test_who_has_a_wrong_token_is_heard_only_once_on_a_connection() -> None:
+    """So tokens can be guessed no faster than connections are accepted."""
+    async with serving(rules=HttpRules(token="s3cret")) as rig:
+        peer = await rig.connect()
+        await peer.send(GET * 3)
+
+        received = await peer.receive_to_end()
+
+        assert 1 == received.count(b"HTTP/1.1 401 ")
+        assert b"\r\nConnection: close\r\n" in received
 
 
 async def test_an_address_in_use_is_an_error() -> None:
@@ -379,6 +391,72 @@ async def test_pages_take_no_more_of_the_loop_than_allowed(autojump_clock: MockC
                 assert (200, b"x" * 10) == await get(peer)
 
             assert 9 * 0.02 * 9 <= trio.current_time() - began
+        nursery.cancel_scope.cancel()
+
+
+def seconds_to_read(data: bytes) -> float:
+    """What the reading of a request costs at least, on this machine and now."""
+    times = []
+    for _ in range(20):
+        exchange = HttpExchange(RULES)
+        exchange.receive(data)
+        began = perf_counter()
+        with suppress(Refused):
+            exchange.next_request()
+        times.append(perf_counter() - began)
+    return min(times)
+
+
+async def test_requests_that_are_refused_take_no_more_of_the_loop_than_allowed(
+    autojump_clock: MockClock,
+) -> None:
+    """Nine times as long as they take is rested, by virtual time; the half is for slow moments."""
+    costly = b"POST /numbers HTTP/1.1\r\nHost: 127.0.0.1\r\n" + b"X: y\r\n" * 1800 + b"\r\n"
+    least = seconds_to_read(costly)
+    async with serving() as rig:
+        peer = await rig.connect()
+        began = trio.current_time()
+        for _ in range(10):
+            assert 405 == (await get(peer, costly))[0]
+
+        assert 10 * 9 * least / 2 <= trio.current_time() - began
+
+
+async def test_a_long_way_to_a_page_that_is_not_there_counts_too(autojump_clock: MockClock) -> None:
+    endpoint = Endpoint("METRICS", SecurityProtocol.PLAINTEXT, LOOPBACK, 0)
+
+    def search(request: HttpRequest) -> Page:
+        list(busy(10))
+        return find(request)
+
+    listener = MetricsListener(search, endpoint, rules=RULES, limits=EAGER)
+    async with trio.open_nursery() as nursery:
+        bound: Endpoint = await nursery.start(listener.run)
+        with await Peer.connect(bound.port) as peer:
+            began = trio.current_time()
+            for _ in range(10):
+                assert 404 == (await get(peer, GET.replace(b"/numbers", b"/other")))[0]
+
+            assert 9 * 0.02 * 9 <= trio.current_time() - began
+        nursery.cancel_scope.cancel()
+
+
+async def test_who_waits_for_its_turn_is_not_too_slow(autojump_clock: MockClock) -> None:
+    """The others' requests cost more time than a header may take."""
+    limits = ListenerLimits(accept_pause_seconds=0.0, loop_share_max=0.001)
+    endpoint = Endpoint("METRICS", SecurityProtocol.PLAINTEXT, LOOPBACK, 0)
+    listener = MetricsListener(
+        lambda _: Page("text/plain", busy(10)), endpoint, rules=RULES, limits=limits
+    )
+    async with trio.open_nursery() as nursery:
+        bound: Endpoint = await nursery.start(listener.run)
+        with await Peer.connect(bound.port) as busy_peer, await Peer.connect(bound.port) as peer:
+            await get(busy_peer)
+            began = trio.current_time()
+
+            assert 200 == (await get(peer))[0]
+
+            assert limits.header_seconds_max < trio.current_time() - began
         nursery.cancel_scope.cancel()
 
 

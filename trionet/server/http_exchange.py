@@ -218,6 +218,7 @@ class HttpExchange:
         scheme, _, given = authorizations[0].partition(b" ") if authorizations else (b"", b"", b"")
         is_right = hmac.compare_digest(given.strip(), token.encode())
         if len(authorizations) != 1 or scheme.lower() != b"bearer" or not is_right:
+            self.must_close = True  # each guess has to go through the limits of accepting
             raise Refused(
                 HTTPStatus.UNAUTHORIZED, "a token is needed", (("WWW-Authenticate", "Bearer"),)
             )

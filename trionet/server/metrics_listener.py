@@ -3,7 +3,8 @@
 Whoever can connect may be hostile, and shares the loop with the server. So everything is bounded:
 connections (the one unused longest makes room for a new one), how fast they are accepted, how long
 a header may take and how large it may be, how long an answer may take to be read, and the share of
-the loop's time that pages may cost. The kernel keeps who has to wait.
+the loop's time that requests and pages may cost, those that are refused included. The kernel keeps
+who has to wait.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import trio
 from ..net.endpoint import Endpoint
 from .acceptor import bind
 from .http_exchange import HttpAnswer, HttpExchange, HttpRequest, HttpRules, Refused
+from .loop_share import LoopShare
 
 logger = logging.getLogger("trionet.server.metrics")
 
@@ -59,11 +61,12 @@ class ListenerLimits:
         connections_max: open ones; above, the one that was unused longest is closed.
         accept_pause_seconds: rest after each accepted one.
         header_seconds_max: from the begin of a connection, or of a request, to the end of its
-            header; the TLS handshake included.
+            header; the TLS handshake included, but not the time in which we are at rest.
         idle_seconds_max: from one request to the next.
         write_seconds_max: until an answer must be written.
         linger_seconds_max: for which a connection that is closed is still read.
-        loop_share_max: share of the loop's time that the making of pages may take.
+        loop_share_max: share of the loop's time that reading requests, refusing them and making
+            pages may take.
     """
 
     connections_max: int = 32
@@ -102,8 +105,7 @@ class MetricsListener:
         self._limits = limits or ListenerLimits()
         # In the order of their last use.
         self._connections: dict[_Connection, None] = {}
-        self._building = trio.StrictFIFOLock()
-        self._build_at = 0.0
+        self._share = LoopShare(self._limits.loop_share_max)
 
     @property
     def connection_count(self) -> int:
@@ -188,7 +190,8 @@ class MetricsListener:
         except Exception:  # boundary: one page
             logger.exception("unexpected error while making a page for metrics")
             answer = HttpAnswer(b"an error of ours\n", status=HTTPStatus.INTERNAL_SERVER_ERROR)
-        data = exchange.answer(answer)
+        with self._share.spending():
+            data = exchange.answer(answer)
         with trio.move_on_after(self._limits.write_seconds_max) as too_slow:
             await stream.send_all(data)
         return not too_slow.cancelled_caught and not exchange.must_close
@@ -202,18 +205,26 @@ class MetricsListener:
         limits = self._limits
         must_hurry = exchange.has_begun or not exchange.answers
         seconds = limits.header_seconds_max if must_hurry else limits.idle_seconds_max
-        with trio.move_on_after(seconds) as deadline:
-            while True:
-                try:
-                    request = exchange.next_request()
-                except EOFError:
-                    return None
-                if request is not None:
-                    return request
-                if exchange.has_begun and not must_hurry:
-                    must_hurry = True
-                    deadline.deadline = trio.current_time() + limits.header_seconds_max
-                exchange.receive(await stream.receive_some(_READ_BYTES))
+        while True:
+            # Many who send much make all wait for their turns: that is not held against anyone.
+            async with self._share.turn():
+                with self._share.spending():
+                    try:
+                        request = exchange.next_request()
+                    except EOFError:
+                        return None
+            if request is not None:
+                return request
+            if exchange.has_begun and not must_hurry:
+                must_hurry = True
+                seconds = limits.header_seconds_max
+            began = trio.current_time()
+            with trio.move_on_after(seconds) as deadline:
+                data = await stream.receive_some(_READ_BYTES)
+            if deadline.cancelled_caught:
+                break
+            seconds = max(0.0, seconds - (trio.current_time() - began))
+            exchange.receive(data)
         if not exchange.has_begun:
             return None
         raise exchange.too_slow()
@@ -224,22 +235,16 @@ class MetricsListener:
         Raises:
             Refused: there is none at this path.
         """
-        page = self._find_page(request)
-        async with self._building:
-            await trio.sleep_until(self._build_at)
-            body = bytearray()
-            spent = 0.0
-            began = perf_counter()
-            for part in page.parts:
-                body += part.encode()
-                took = perf_counter() - began
-                if took >= _STEP_SECONDS:
-                    spent += took
+        with self._share.spending():
+            page = self._find_page(request)
+        body = bytearray()
+        async with self._share.turn():
+            is_whole = False
+            while not is_whole:
+                with self._share.spending():
+                    is_whole = _build_on(page, body)
+                if not is_whole:
                     await trio.lowlevel.checkpoint()
-                    began = perf_counter()
-            spent += perf_counter() - began
-            rest = spent / self._limits.loop_share_max - spent
-            self._build_at = trio.current_time() + rest
         return HttpAnswer(bytes(body), page.content_type)
 
     async def _linger(self, stream: trio.abc.Stream) -> None:
@@ -261,6 +266,16 @@ class _Connection:
     def __init__(self, exchange: HttpExchange) -> None:
         self.exchange = exchange
         self.scope = trio.CancelScope()
+
+
+def _build_on(page: Page, body: bytearray) -> bool:
+    """Make as much of a page as fits into a step; whether it is whole now."""
+    began = perf_counter()
+    for part in page.parts:
+        body += part.encode()
+        if perf_counter() - began >= _STEP_SECONDS:
+            return False
+    return True
 
 
 def _secured(
