@@ -6,6 +6,7 @@ import contextlib
 import http.server
 import logging
 import re
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,6 +58,28 @@ def http_server(status: int, body: bytes, **headers: str) -> Iterator[str]:
             thread.join()
 
 
+@contextmanager
+def raw_server(answer: list[bytes]) -> Iterator[str]:
+    """A server that answers each connection with the last of these bytes; its URL."""
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):  # the end of the test
+            while True:
+                client, _ = listener.accept()
+                with client, contextlib.suppress(ConnectionError):
+                    client.recv(65_536)
+                    client.sendall(answer[-1])
+
+    with socket.create_server((LOOPBACK, 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http://{LOOPBACK}:{listener.getsockname()[1]}/keys"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
 async def test_keys_come_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "keys.json"
     path.write_text(key_set(jwk(RSA_KEY, kid="a")))
@@ -95,6 +118,50 @@ async def test_what_a_server_answers_otherwise_is_an_error_at_the_start(
             await Jwks(url, TIMES).load()
 
 
+NO_HTTP = {
+    "status line": b"garbage\r\n\r\n",
+    "header": b"HTTP/1.1 200 OK\r\nx: " + b"x" * 70_000,
+    "number of headers": b"HTTP/1.1 200 OK\r\n" + b"x: x\r\n" * 200 + b"\r\n",
+    "cut chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n50\r\nx",
+    "no chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+}
+
+
+@pytest.mark.parametrize("answer", NO_HTTP.values(), ids=list(NO_HTTP))
+async def test_what_is_no_http_is_an_error_at_the_start(answer: bytes) -> None:
+    with raw_server([answer]) as url:
+        with pytest.raises(ConfigError, match=f"^sasl.*: cannot read {url}: not HTTP: ") as caught:
+            await Jwks(url, TIMES).load()
+
+    assert len(str(caught.value)) < 400
+    assert "\r" not in str(caught.value)
+
+
+async def test_a_port_that_is_no_number_is_an_error_at_the_start() -> None:
+    with pytest.raises(ConfigError, match="nonnumeric port"):
+        await Jwks(f"http://{LOOPBACK}:abc/", TIMES).load()
+
+
+async def test_an_answer_that_is_no_http_keeps_the_keys(
+    mock_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    body = key_set(jwk(RSA_KEY, kid="a")).encode()
+    answer = [b"HTTP/1.0 200 OK\r\n\r\n" + body]
+    with raw_server(answer) as url:
+        jwks = Jwks(url, TIMES)
+        await jwks.load()
+        answer.append(NO_HTTP["status line"])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(jwks.run)
+            await wait_all_tasks_blocked()
+            mock_clock.jump(60)
+            await readings(jwks, 1)
+            nursery.cancel_scope.cancel()
+
+    assert "not HTTP: BadStatusLine" in caplog.text
+    assert jwks.find("a", "RS256") is not None
+
+
 async def test_a_file_that_is_not_there_is_an_error_at_the_start(tmp_path: Path) -> None:
     url = (tmp_path / "none").as_uri()
 
@@ -110,7 +177,9 @@ async def test_a_server_that_nobody_vouches_for_is_an_error_at_the_start() -> No
             await Jwks(secure, TIMES).load()
 
 
-@pytest.mark.parametrize("url", ["", "keys.json", "/keys", "http://example.org/", "ftp://x/"])
+@pytest.mark.parametrize(
+    "url", ["", "keys.json", "/keys", "http://example.org/", "ftp://x/", "https://[::1/"]
+)
 def test_keys_come_only_over_ways_that_nobody_else_can_change(url: str) -> None:
     with pytest.raises(ConfigError, match=r"jwks\.endpoint\.url"):
         Jwks(url, TIMES)

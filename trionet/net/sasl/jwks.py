@@ -7,6 +7,7 @@ names of keys. That token itself is refused: nothing here waits.
 
 from __future__ import annotations
 
+import http.client
 import logging
 import ssl
 import urllib.error
@@ -26,6 +27,8 @@ logger = logging.getLogger("trionet.net.sasl")
 READINGS_SECONDS_MIN = 10.0
 FETCH_SECONDS_MAX = 10.0
 BYTES_MAX = 1024 * 1024
+# How much of an answer that is none goes into the log.
+_QUOTED_CHARS_MAX = 200
 
 _LOOPBACK = frozenset(("127.0.0.1", "::1", "localhost"))
 
@@ -96,7 +99,10 @@ class Jwks:
     """
 
     def __init__(self, url: str, times: RefreshTimes) -> None:
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError as error:
+            raise ConfigError(f"sasl.oauthbearer.jwks.endpoint.url = {url!r}: {error}") from None
         is_local = parts.scheme == "http" and parts.hostname in _LOOPBACK
         if parts.scheme not in ("file", "https") and not is_local:
             raise ConfigError(
@@ -167,6 +173,10 @@ class Jwks:
         except urllib.error.HTTPError as error:
             error.close()  # it holds the connection
             raise
+        except OSError:
+            raise  # what OpenSSL refuses is a ValueError as well
+        except (http.client.HTTPException, ValueError) as error:
+            raise ConfigError(f"not HTTP: {error!r:.{_QUOTED_CHARS_MAX}}") from None
         if len(data) > BYTES_MAX:
             raise ConfigError(f"the key set is larger than {BYTES_MAX} bytes")
         return KeySet.parse(data)
