@@ -130,7 +130,8 @@ NO_HTTP = {
 @pytest.mark.parametrize("answer", NO_HTTP.values(), ids=list(NO_HTTP))
 async def test_what_is_no_http_is_an_error_at_the_start(answer: bytes) -> None:
     with raw_server([answer]) as url:
-        with pytest.raises(ConfigError, match=f"^sasl.*: cannot read {url}: not HTTP: ") as caught:
+        expected = f"^sasl.*: cannot read {url}: not HTTP: "
+        with pytest.raises(ConfigError, match=expected) as caught:
             await Jwks(url, TIMES).load()
 
     assert len(str(caught.value)) < 400
