@@ -82,8 +82,8 @@ async def serve(
         task_status: reports a :class:`Served` when connections are accepted.
 
     Raises:
-        ConfigError: an endpoint or a limit is not allowed, or a listener has not the security that
-            its protocol stands for.
+        ConfigError: there is no endpoint, one or a limit is not allowed, a listener has not the
+            security that its protocol stands for, or something is set for none of them.
         OSError: an endpoint cannot be bound.
 
     Cancellation closes every connection at once and leaves no socket; :meth:`Served.stop` lets the

@@ -78,8 +78,9 @@ class SocketServer:
         dialect: how frames are marked on the wire.
 
     Raises:
-        ConfigError: two listeners have the same name, one has not the security that its protocol
-            stands for, security is given for none of them, or a limit is not allowed.
+        ConfigError: there is no listener, two have the same name, one has not the security that
+            its protocol stands for, security or a setting is given for none of them, or a limit is
+            not allowed.
 
     Attributes:
         endpoints: where it listens, with the bound ports once it runs.
@@ -100,6 +101,8 @@ class SocketServer:
         self.config = config = config or ServerConfig()
         self.endpoints = list(endpoints)
         names = [endpoint.listener_name for endpoint in endpoints]
+        if not names:
+            raise ConfigError("there is no endpoint to listen on; allowed: one or more")
         if len(set(names)) < len(names):
             raise ConfigError(f"listeners {', '.join(names)}: each needs a name of its own")
         self._security = dict(security or {})
@@ -107,6 +110,7 @@ class SocketServer:
             raise ConfigError(f"security is given for {name}, which is none of the listeners")
         for endpoint in endpoints:
             self._security.get(endpoint.listener_name, PLAINTEXT).check(endpoint)
+        config.check_names(names)
         self.request_channel = RequestChannel(config.queued_max_requests)
         self.closed_connections = ClosedConnections()
         self.times = RequestTimes("")
