@@ -100,6 +100,24 @@ async def test_keys_come_from_a_server() -> None:
     assert jwks.find("a", "RS256") is not None
 
 
+@pytest.mark.parametrize("kind", ["http", "file"])
+async def test_keys_of_this_machine_come_through_no_proxy(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever owned the proxy could let anybody in."""
+    path = tmp_path / "keys.json"
+    path.write_text(key_set(jwk(RSA_KEY, kid="own")))
+    with (
+        http_server(200, path.read_bytes()) as own,
+        http_server(200, key_set(jwk(OTHER_RSA_KEY, kid="proxy")).encode()) as proxy,
+    ):
+        monkeypatch.setenv(f"{kind}_proxy", proxy)
+        jwks = Jwks(own if kind == "http" else path.as_uri(), TIMES)
+        await jwks.load()
+
+    assert jwks.find("own", "RS256") is not None
+
+
 @pytest.mark.parametrize(
     ("status", "body", "headers", "why"),
     [
