@@ -17,16 +17,13 @@ PROGRAMS = {
     "bench": ("measure; names of benchmarks as arguments", "bench"),
     "faults": ("disturb a server in every way at once, for five minutes", "faults"),
     "conformance": ("which lines of Kafka's network layer have tests", "conformance"),
+    "fuzz": ("search for a long time for input that breaks something", "fuzz"),
 }
 #: Jobs that are a selection of tests: what for, and pytest's arguments.
 SELECTIONS = {
     "interop": ("only the tests with foreign clients and servers", ["-m", "interop"]),
     "crash": ("kill a broker again and again", ["-m", "crash", "--timeout=0"]),
     "soak": ("go on for minutes, to see that nothing grows", ["-m", "soak", "--timeout=0"]),
-    "fuzz": (
-        "search for a long time for input that breaks something",
-        ["-m", "fuzz or hypothesis", "--hypothesis-profile=search", "--timeout=0"],
-    ),
 }
 #: The job that tests the compiled package: what for, and the tests that run what is compiled. What
 #: looks at the sources is the same in both and stays with the job without a name.
@@ -67,8 +64,9 @@ def main(arguments: list[str]) -> None:
         return
     os.chdir(ROOT)  # paths in arguments and in pyproject.toml are the repository's
     if first in PROGRAMS:
-        # Imported from `tests`, as pytest imports `support`.
-        path = [str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        # As for pytest: `support` is imported from one of them, `environment` from the other.
+        path = [str(ROOT / "tests"), str(ROOT / ".ci")]
+        path += filter(None, [os.environ.get("PYTHONPATH")])
         os.environ["PYTHONPATH"] = os.pathsep.join(path)
         also = compile_to_measure if first in {"bench", "faults"} else None
         run_inside("test", "-m", PROGRAMS[first][1], *arguments[1:], also=also)

@@ -23,6 +23,7 @@ import trionet
 
 settings.register_profile("gate", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, max_examples=5_000, print_blob=True)
+settings.register_profile("round", deadline=None, print_blob=True)
 settings.load_profile("gate")
 
 #: Marked tests that run only when they are asked for.

@@ -1,0 +1,50 @@
+"""`ssl.principal.mapping.rules`: rules or one clear error, and for each name a name or a refusal.
+
+An input is rules, a line feed, and a name.
+"""
+
+from __future__ import annotations
+
+import re
+
+from trionet.errors import AuthenticationError, ConfigError
+from trionet.net.principal import Identity, PrincipalMapping
+
+WORDS = (
+    *(b"DEFAULT", b"RULE:", b"RULE:^CN=(.*?),.*$/$1/L", b"/U", b",", b"\\/", b"\\", b"$1", b"$0"),
+    *(b"$9", b"(", b")", b"[", b"]", b"*", b"+?", b"{2}", b"{1,99999999999}", b"(?i)", b"(?P<a>"),
+    *(b"\\1", b"|", b"\nCN=a,O=b", b"\n", b"^", b"(?<=a)", b"\\d", b"0" * 40, "ß".encode()),
+    *("İ".encode(), b"[[a]&&b]"),
+)
+BYTES_MAX = 256
+
+# How long a match takes is the business of who writes the rule: only short names, and rules with
+# few repetitions, are tried.
+NAME_CHARACTERS_MAX = 12
+REPETITIONS_MAX = 4
+_REPETITION = re.compile(r"[*+{]")
+
+
+def run(data: bytes) -> None:
+    rules, _, name = data.decode("utf-8", "replace").partition("\n")
+    try:
+        mapping = PrincipalMapping(rules)
+    except ConfigError as error:
+        _check_error(str(error), "ssl.principal.mapping.rules = ")
+        return
+    if len(_REPETITION.findall(rules)) > REPETITIONS_MAX:
+        return
+    name = name[:NAME_CHARACTERS_MAX]
+    try:
+        mapped = mapping.name(name)
+    except AuthenticationError as error:
+        _check_error(str(error), repr(name))
+        return
+    mapped.encode()
+    assert mapped == mapping(Identity("SSL", "::1", name)).name
+    if not rules.strip() or rules.strip() == "DEFAULT":
+        assert name == mapped
+
+
+def _check_error(text: str, named: str) -> None:
+    assert named in text
