@@ -230,6 +230,18 @@ def test_unsecured_tokens_need_kafkas_class_for_them() -> None:
             "is not allowed",
         ),
         (
+            {"listener.name.sasl_plaintext.sasl.oauthbearer.jwks.endpoint.refresh.ms": "0"},
+            "refresh.ms = '0' is not allowed; allowed: an integer from 1",
+        ),
+        (
+            {"sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": "-1"},
+            "backoff.ms = '-1' is not allowed; allowed: an integer from 0",
+        ),
+        (
+            {"sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": "-1"},
+            "backoff.max.ms = '-1' is not allowed; allowed: an integer from 0",
+        ),
+        (
             {
                 "sasl.enabled.mechanisms": "PLAIN",
                 PLAIN_KEY: PLAIN_USERS,

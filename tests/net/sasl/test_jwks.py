@@ -24,6 +24,7 @@ from trionet.errors import ConfigError
 from trionet.net.sasl.jwks import (
     BYTES_MAX,
     READINGS_SECONDS_MIN,
+    WAIT_SECONDS_MIN,
     Jwks,
     RefreshSchedule,
     RefreshTimes,
@@ -274,6 +275,18 @@ def test_failures_are_tried_again_ever_later() -> None:
     assert 260 == schedule.next_at
     schedule.failed(300.0)
     assert 301 == schedule.next_at
+
+
+@pytest.mark.parametrize("milliseconds", [-1, 0, 1])
+def test_however_small_the_waits_are_readings_keep_some_distance(milliseconds: int) -> None:
+    schedule = RefreshSchedule(RefreshTimes(milliseconds, milliseconds, milliseconds), 0.0)
+    waits = [schedule.next_at]
+    schedule.succeeded(100.0)
+    waits.append(schedule.next_at - 100)
+    schedule.failed(100.0)
+    waits.append(schedule.next_at - 100)
+
+    assert pytest.approx([WAIT_SECONDS_MIN] * 3) == waits
 
 
 @given(st.lists(st.tuples(st.sampled_from(["hurry", "step"]), st.floats(0, 5)), max_size=200))

@@ -25,6 +25,8 @@ from .jwt_validation import Key, KeySet
 logger = logging.getLogger("trionet.net.sasl")
 
 READINGS_SECONDS_MIN = 10.0
+# However small the settings are, neither the issuer nor this machine is kept busy with readings.
+WAIT_SECONDS_MIN = 0.1
 FETCH_SECONDS_MAX = 10.0
 BYTES_MAX = 1024 * 1024
 # How much of an answer that is none goes into the log.
@@ -63,13 +65,13 @@ class RefreshSchedule:
         self._times = times
         self._failures = 0
         self._last = now
-        self.next_at = now + times.refresh_ms / 1000
+        self.next_at = now + max(WAIT_SECONDS_MIN, times.refresh_ms / 1000)
 
     def succeeded(self, now: float) -> None:
         """The keys were read."""
         self._failures = 0
         self._last = now
-        self.next_at = now + self._times.refresh_ms / 1000
+        self.next_at = now + max(WAIT_SECONDS_MIN, self._times.refresh_ms / 1000)
 
     def failed(self, now: float) -> None:
         """They could not be read; the old ones stay."""
@@ -77,7 +79,7 @@ class RefreshSchedule:
         wait_ms = min(times.retry_ms * 2 ** min(self._failures, 30), times.retry_ms_max)
         self._failures += 1
         self._last = now
-        self.next_at = now + wait_ms / 1000
+        self.next_at = now + max(WAIT_SECONDS_MIN, wait_ms / 1000)
 
     def hurry(self) -> None:
         """A key is missing: read as soon as that is allowed."""
