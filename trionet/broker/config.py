@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from ..errors import ConfigError
 from ..net.endpoint import Endpoint
+from . import listener_keys
 from .config_keys import APPLIED, ONE_NODE, OURS, Row
 from .config_keys_later import ASKS_FOR_NOTHING, INTERNAL, LATER
 from .config_listeners import advertised_listeners, bound_listeners, protocol_map
@@ -25,19 +26,8 @@ BROKER_KEYS: dict[str, Row] = {
 _ONE_NODE_KEYS = frozenset(row[0] for row in ONE_NODE)
 _APPLIED_KEYS = frozenset(row[0] for row in (*APPLIED, *OURS))
 
-_LISTENER_PREFIX = "listener.name."
 # What classes plugged into Kafka are given: no one knows their types, so they stay hidden.
 _PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.", "config.providers.")
-# The settings of TLS and SASL, which each listener may have of its own.
-_OF_LISTENERS = (
-    "ssl.",
-    "sasl.",
-    "connections.max.reauth.ms",
-    "connection.failed.",
-    "max.connections",
-    "max.connection.creation.rate",
-    "num.network.threads",
-)
 _REMOVED = ("zookeeper.", "inter.broker.protocol.version", "log.message.format.version")
 
 
@@ -189,11 +179,8 @@ def find_key(name: str) -> Row:
         return BROKER_KEYS[key]
     if key.startswith(_PLUGIN_PREFIXES):
         return key, PASSWORD, None, None
-    if key.startswith(_LISTENER_PREFIX):
-        base = _listener_key(key)
-        if base in BROKER_KEYS:
-            _, kind, _, rule = BROKER_KEYS[base]
-            return key, kind, None, rule
+    if key.startswith(listener_keys.PREFIX):
+        return _find_listener_key(key)
     if key.startswith(_REMOVED):
         raise ConfigError(f"{key}: Kafka 4 has removed this key; leave it out")
     raise ConfigError(f"{key}: unknown key{nearest(key, BROKER_KEYS)}")
@@ -212,10 +199,17 @@ def nearest(key: str, known: Iterable[str]) -> str:
     return f"; the nearest known one is {matches[0]}" if matches else ""
 
 
-def _listener_key(key: str) -> str:
-    """The key that ``listener.name.<listener>.[<mechanism>.]<key>`` overrides for one listener."""
-    base = key.removeprefix(_LISTENER_PREFIX).partition(".")[2]
-    return base if base in BROKER_KEYS else base.partition(".")[2]
+def _find_listener_key(key: str) -> Row:
+    listener, mechanism, base = listener_keys.split(key)
+    if base in BROKER_KEYS and listener_keys.can_be_set(mechanism, base):
+        _, kind, _, rule = BROKER_KEYS[base]
+        return key, kind, None, rule
+    prefix = f"{listener_keys.PREFIX}{listener.lower()}."
+    raise ConfigError(
+        f"{key}: unknown key; allowed: {prefix}KEY with a key of the broker, and"
+        f" {prefix}MECHANISM.KEY with a key of SASL and one of"
+        f" {', '.join(sorted(listener_keys.MECHANISMS)).lower()}"
+    )
 
 
 def _wrong_type(key: str, value: Value, wanted: str) -> TypeError:
@@ -278,26 +272,22 @@ def _check_values(given: Mapping[str, Value]) -> None:
 
 def _is_ignored(key: str, controllers: frozenset[str]) -> bool:
     """Whether a key is one of a cluster, or one of its controllers' listeners."""
-    if not key.startswith(_LISTENER_PREFIX):
+    if not key.startswith(listener_keys.PREFIX):
         return key in _ONE_NODE_KEYS
-    return _listener_of(key) in controllers
+    return listener_keys.split(key)[0] in controllers
 
 
 def _is_of_none(key: str, names: Container[str]) -> bool:
     """Whether a key is one of a listener, and of none of these."""
-    return key.startswith(_LISTENER_PREFIX) and _listener_of(key) not in names
-
-
-def _listener_of(key: str) -> str:
-    return key.removeprefix(_LISTENER_PREFIX).partition(".")[0].upper()
+    return key.startswith(listener_keys.PREFIX) and listener_keys.split(key)[0] not in names
 
 
 def _is_of_listener(key: str) -> bool:
-    """Whether a key is one that is read for each listener by itself."""
-    if not key.startswith(_LISTENER_PREFIX):
+    """Whether a key is one that is read for its listener by itself."""
+    if not key.startswith(listener_keys.PREFIX):
         return False
-    base = _listener_key(key)
-    return base in _APPLIED_KEYS and base.startswith(_OF_LISTENERS)
+    _, mechanism, base = listener_keys.split(key)
+    return listener_keys.is_applied(mechanism, base)
 
 
 def _not_applied(given: Mapping[str, Value], ignored: Iterable[str]) -> Iterable[str]:
