@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 
@@ -23,6 +24,7 @@ from trionet.server import (
     ServerConfig,
     SocketServer,
 )
+from trionet.server.processor import Processor
 
 
 @asynccontextmanager
@@ -263,6 +265,32 @@ async def test_a_removed_listener_closes_its_connections_and_counts_on(
                 statistics.requests,
             )
             assert 1 == server.quotas.total
+
+
+async def test_nothing_is_kept_of_processors_that_have_ended_but_their_numbers(
+    kind: ReadinessKind,
+) -> None:
+    async with serving(kind, "A") as server:
+        for _ in range(3):
+            assert await works(await server.add_listener(listener(name="B")))
+            await server.remove_listener("B")
+            await server.resize_processors(4)
+            assert all([await works(server.endpoints[0]) for _ in range(4)])
+            await server.resize_processors(2)
+        await wait_all_tasks_blocked()
+
+        gc.collect()
+        kept = [each for each in gc.get_objects() if isinstance(each, Processor)]
+        ids = {each.id for each in kept if each._shared is server._shared}
+        assert {processor.id for processor in server.processors} == ids
+        statistics = server.statistics()
+        assert (15, 15, 15) == (
+            statistics.connections_created,
+            statistics.requests,
+            statistics.responses,
+        )
+        assert (15 * 5, 15 * 5) == (statistics.bytes_received, statistics.bytes_sent)
+        assert 15 == sum(statistics.closed.values())
 
 
 async def test_a_removed_listener_is_not_changed_with_the_others(kind: ReadinessKind) -> None:

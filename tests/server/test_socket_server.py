@@ -97,8 +97,8 @@ async def test_listener_that_cannot_be_bound_fails_the_start(kind: ReadinessKind
         assert before == open_sockets()
 
 
-def bound_elsewhere() -> socket.socket:
-    return socket.create_server((LOOPBACK, 0))
+def bound_elsewhere(port: int = 0) -> socket.socket:
+    return socket.create_server((LOOPBACK, port))
 
 
 async def test_stop_after_a_failed_start_returns(kind: ReadinessKind) -> None:
@@ -141,21 +141,24 @@ async def test_listeners_need_not_start_together(kind: ReadinessKind) -> None:
         await rig.exchange(peer, b"still")
 
 
-async def test_stop_before_the_start_ends_the_server_as_soon_as_it_starts(
+async def test_stop_before_the_start_returns_and_nothing_starts_any_more(
     kind: ReadinessKind,
 ) -> None:
-    """P30."""
+    """P30: also where somebody waits for the start."""
     before = open_sockets()
-    server = SocketServer(echo, [listener()], ServerConfig(readiness=kind))
+    with bound_elsewhere() as reserved:
+        port = reserved.getsockname()[1]
+    server = SocketServer(echo, [listener(port)], ServerConfig(readiness=kind))
     with trio.fail_after(5):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(server.stop)
-            await wait_all_tasks_blocked()
+        await server.stop()
+        assert not server.processors
 
-            nursery.start_soon(server.run)
+        with bound_elsewhere(port):  # so that a start would fail
+            await server.run()
+            async with trio.open_nursery() as nursery:
+                assert server.endpoints == await nursery.start(server.run)
 
     assert before == open_sockets()
-    assert not listens_on(server.endpoints[0].port)
 
 
 async def test_stop_closes_connections_and_listening_sockets(kind: ReadinessKind) -> None:

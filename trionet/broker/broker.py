@@ -19,7 +19,8 @@ from ..net.endpoint import Endpoint, SecurityProtocol
 from ..net.principal import PrincipalBuilder
 from ..protocol import api_keys
 from ..server.channel_builder import ListenerSecurity
-from ..server.socket_server import ServerStatistics, SocketServer
+from ..server.server_statistics import ServerStatistics
+from ..server.socket_server import SocketServer
 from .apis import Api, Apis
 from .config import BrokerConfig
 from .database import DATABASE_NAME, open_database

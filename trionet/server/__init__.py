@@ -14,7 +14,8 @@ from .dialect import SIZE_PREFIXED, Dialect
 from .request_channel import NO_OP, CloseConnection, NoOp, Request, RequestChannel, Response
 from .serve import Served, serve
 from .server_config import ServerConfig
-from .socket_server import ServerStatistics, SocketServer
+from .server_statistics import ServerStatistics
+from .socket_server import SocketServer
 
 __all__ = [
     "NO_OP",

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import trio
 
@@ -15,6 +15,7 @@ from .acceptor import Acceptor
 from .processor import Processor
 
 NewProcessor = Callable[[], Processor]
+RunProcessor = Callable[..., Awaitable[None]]
 
 
 class Listener:
@@ -24,6 +25,7 @@ class Listener:
         endpoint: with its bound port.
         acceptor: its accept loop, which knows the processors too.
         new_processor: makes another processor of it.
+        run_processor: runs one until it ends, and reports when it has started.
         node_id: for the names of tasks.
         nursery: where its tasks run.
 
@@ -36,6 +38,7 @@ class Listener:
         endpoint: Endpoint,
         acceptor: Acceptor,
         new_processor: NewProcessor,
+        run_processor: RunProcessor,
         node_id: int,
         nursery: trio.Nursery,
     ) -> None:
@@ -43,37 +46,33 @@ class Listener:
         self.processors = acceptor.processors
         self._acceptor = acceptor
         self._new_processor = new_processor
+        self._run_processor = run_processor
         self._node_id = node_id
         self._nursery: trio.Nursery | None = nursery
         self._accepting = trio.CancelScope()
         self._ended = trio.Event()
 
-    async def resize(self, count: int) -> list[Processor]:
+    async def resize(self, count: int) -> None:
         """Have ``count`` processors.
 
         Fewer: the last ones end, and their connections with them; requests of those that are out
         are answered to nobody. Connections are handed to new ones when they are ready. Cancelled,
         it has fewer new ones than wanted.
 
-        Returns:
-            Those that have ended.
-
         Raises:
             LocalProtocolError: the server ends, so that there are no new ones.
         """
         await trio.lowlevel.checkpoint()
-        removed = self.end_processors(count)
+        self.end_processors(count)
         while len(self.processors) < count:
             self.processors.append(await self._start_processor())
-        return removed
 
-    def end_processors(self, count_left: int) -> list[Processor]:
-        """End all but the first ones, and return them; none at all only after the acceptor."""
+    def end_processors(self, count_left: int) -> None:
+        """End all but the first ones; all of them only after the acceptor."""
         removed = self.processors[count_left:]
         del self.processors[count_left:]
         for processor in removed:
             processor.end()
-        return removed
 
     async def _start_processor(self) -> Processor:
         processor = self._new_processor()
@@ -81,7 +80,7 @@ class Listener:
             f"network-thread-{self._node_id}-{self.endpoint.listener_name}-"
             f"{self.endpoint.security_protocol}-{processor.id}"
         )
-        await self._running.start(processor.run, name=name)
+        await self._running.start(self._run_processor, processor, name=name)
         return processor
 
     @property
@@ -123,14 +122,10 @@ class Listener:
             for processor in self.processors:
                 nursery.start_soon(processor.drain)
 
-    async def stop(self) -> list[Processor]:
-        """Accept nothing more and close its connections; cancelled, it does so all the same.
-
-        Returns:
-            The processors that have ended.
-        """
+    async def stop(self) -> None:
+        """Accept nothing more and close its connections; cancelled, it does so all the same."""
         self.stop_accepting()
         # For one pass of the scheduler: an acceptor that is cancelled waits for nothing.
         with trio.CancelScope(shield=True):
             await self._ended.wait()
-        return self.end_processors(0)
+        self.end_processors(0)

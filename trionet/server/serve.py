@@ -14,7 +14,8 @@ from .channel_builder import ListenerSecurity
 from .dialect import SIZE_PREFIXED, Dialect
 from .request_channel import NO_OP, CloseConnection, Request, Response
 from .server_config import ServerConfig
-from .socket_server import ServerStatistics, SocketServer
+from .server_statistics import ServerStatistics
+from .socket_server import SocketServer
 
 Answer = Frame | Send | CloseConnection | None
 """What a handler answers: a payload, a Send of one whole frame, nothing, or the end."""

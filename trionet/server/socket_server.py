@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections import Counter
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
-import attrs
 import trio
 
 from ..errors import ConfigError, LocalProtocolError
 from ..metrics.request_times import RequestTimes
-from ..net.close_reason import CloseReason
 from ..net.endpoint import Endpoint
 from ..net.memory_pool import MemoryPool
 from .acceptor import Acceptor, bind
@@ -31,38 +28,10 @@ from .listener import Listener
 from .processor import Processor
 from .request_channel import RequestChannel
 from .server_config import ServerConfig
+from .server_statistics import ProcessorTotals, ServerStatistics
 from .shared import Shared
 
 logger = logging.getLogger("trionet.server")
-
-
-@attrs.frozen
-class ServerStatistics:
-    """What the server did and holds at one moment.
-
-    Attributes:
-        connections: open connections.
-        connections_created: connections ever set up.
-        requests: requests ever received.
-        responses: answers whose last byte was given to the kernel.
-        bytes_received: payload and framing bytes read, in all.
-        bytes_sent: payload and framing bytes written, in all.
-        request_queue_size: requests waiting for a handler.
-        response_queue_size: answers waiting for their processor.
-        request_queue_full: how often a processor had to stop reading.
-        closed: connections that ended, by reason.
-    """
-
-    connections: int
-    connections_created: int
-    requests: int
-    responses: int
-    bytes_received: int
-    bytes_sent: int
-    request_queue_size: int
-    response_queue_size: int
-    request_queue_full: int
-    closed: dict[CloseReason, int]
 
 
 class SocketServer:
@@ -139,11 +108,13 @@ class SocketServer:
             log=self._log,
         )
         self._listeners: dict[str, Listener] = {}
-        self._ended: list[Processor] = []
+        self._running: list[Processor] = []  # until they have closed what they had
+        self._totals = ProcessorTotals()  # of those that ran
         self._next_processor_id = 0
         self._handlers: HandlerPool | None = None
         self._nursery: trio.Nursery | None = None
         self._change = trio.Lock()  # changes while it runs happen one after the other
+        self._has_begun = False
         self._stop_requested = trio.Event()
         self._stopped = trio.Event()
 
@@ -154,11 +125,17 @@ class SocketServer:
     ) -> None:
         """Serve until :meth:`stop` or cancellation.
 
-        Reports ``started`` with the bound endpoints once connections are accepted.
+        Reports ``started`` with the bound endpoints once connections are accepted; one that was
+        stopped before binds none, and returns.
 
         Raises:
             OSError: a listener cannot be bound.
         """
+        if self._stop_requested.is_set():
+            await trio.lowlevel.checkpoint()
+            task_status.started(self.endpoints)
+            return
+        self._has_begun = True
         listening: list[socket.socket] = []
         try:
             self._bind(listening)
@@ -175,8 +152,7 @@ class SocketServer:
                 await self._drain()
                 nursery.cancel_scope.cancel(reason="the server is stopping")
         finally:
-            for name, listener in self._listeners.items():
-                self._ended += listener.processors
+            for name in self._listeners:
                 self.quotas.remove_listener(name)
             self._listeners.clear()
             for sock in listening:
@@ -186,10 +162,14 @@ class SocketServer:
     async def stop(self) -> None:
         """Stop gracefully: owed answers leave, then every channel is closed.
 
+        A server that has not begun to run never will.
+
         If this wait is cancelled the server goes on stopping; cancel :meth:`run` to end it at
         once.
         """
         self._stop_requested.set()
+        if not self._has_begun:
+            self._stopped.set()
         await self._stopped.wait()
 
     @property
@@ -203,22 +183,7 @@ class SocketServer:
         return len(self._handlers) if self._handlers is not None else 0
 
     def statistics(self) -> ServerStatistics:
-        processors = [*self.processors, *self._ended]
-        closed: Counter[CloseReason] = Counter()
-        for processor in processors:
-            closed.update(processor.closed)
-        return ServerStatistics(
-            connections=sum(p.connection_count for p in processors),
-            connections_created=sum(p.connections_created for p in processors),
-            requests=sum(p.requests_received for p in processors),
-            responses=sum(p.responses_sent for p in processors),
-            bytes_received=sum(p.bytes_received for p in processors),
-            bytes_sent=sum(p.bytes_sent for p in processors),
-            request_queue_size=len(self.request_channel),
-            response_queue_size=sum(p.response_queue_size for p in processors),
-            request_queue_full=sum(p.request_queue_full for p in processors),
-            closed=dict(closed),
-        )
+        return self._totals.statistics(self._running, len(self.request_channel))
 
     # Changes while it runs.
 
@@ -249,7 +214,7 @@ class SocketServer:
             for listener in listeners:
                 _check_resize("num.network.threads", len(listener.processors), count)
             for listener in listeners:
-                self._ended += await listener.resize(count)
+                await listener.resize(count)
 
     def resize_handlers(self, count: int) -> None:
         """Have ``count`` handler tasks (``num.io.threads``); within half and twice, as in Kafka.
@@ -294,7 +259,7 @@ class SocketServer:
             except BaseException:  # cancelled, or the server ends: it was never asked for
                 sock.close()
                 if name in self._listeners:
-                    self._ended += self._listeners.pop(name).end_processors(0)
+                    self._listeners.pop(name).end_processors(0)
                     self.quotas.remove_listener(name)
                 raise
             self.endpoints.append(bound)
@@ -313,7 +278,7 @@ class SocketServer:
             if listener is None:
                 raise LocalProtocolError(f"there is no listener {listener_name}")
             self.endpoints = [each for each in self.endpoints if each != listener.endpoint]
-            self._ended += await listener.stop()
+            await listener.stop()
             self.quotas.remove_listener(listener_name)
 
     # Parts of the start and the stop.
@@ -374,11 +339,26 @@ class SocketServer:
             self._next_processor_id += 1
             return processor
 
-        listener = Listener(endpoint, acceptor, new_processor, config.node_id, nursery)
+        listener = Listener(
+            endpoint, acceptor, new_processor, self._run_processor, config.node_id, nursery
+        )
         self._listeners[name] = listener
         count = config.listener_network_threads.get(name, config.num_network_threads)
         await listener.resize(count)
         return listener
+
+    async def _run_processor(
+        self,
+        processor: Processor,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        self._running.append(processor)
+        try:
+            await processor.run(task_status)
+        finally:
+            self._running.remove(processor)
+            self._totals.add(processor)
 
     def _refuse_changes(self) -> None:
         self._nursery = None
