@@ -31,6 +31,7 @@ from support.tls import (
     authority,
     certificate,
     client_context,
+    context_for,
     der_of,
     settings_for,
     shake_hands,
@@ -175,6 +176,21 @@ def test_a_trust_store_is_read_from_every_form(tmp_path: Path, kind: str) -> Non
     assert shown_by(context, certificate("client"))
     with pytest.raises(AuthenticationError):
         shown_by(context, certificate("client", ca="stranger"))
+
+
+@pytest.mark.parametrize("is_own", [False, True])
+def test_an_intermediate_and_a_clients_own_certificate_can_be_trusted(is_own: bool) -> None:
+    """As by Java; certificates of the same root beside them stay out."""
+    intermediate = authority("partial").create_child_ca()
+    leaf = intermediate.issue_cert("client")
+    trusted = leaf.cert_chain_pems[0] if is_own else intermediate.cert_pem
+    context = context_for(client_auth="required", truststore_certificates=trusted.bytes().decode())
+
+    assert der_of(certificate()) == shown_by(context, leaf)
+    root = authority("partial")
+    for stranger in (root.issue_cert("x"), root.create_child_ca().issue_cert("x")):
+        with pytest.raises(AuthenticationError, match="issuer certificate"):
+            shown_by(context, stranger)
 
 
 def test_without_a_trust_store_the_systems_own_is_used() -> None:

@@ -103,6 +103,8 @@ def server_context(settings: TlsSettings) -> tuple[ssl.SSLContext, KeyMaterial]:
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION
+    # As in Java, what is in the trust store is trusted, be it an intermediate or a client's own.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     _set_versions(context, settings.enabled_protocols)
     if settings.cipher_suites:
         _set_cipher_suites(context, settings.cipher_suites)
