@@ -209,6 +209,34 @@ def test_what_would_be_wrong_or_dangerous_to_start_is_an_error(
         BrokerConfig.from_settings(settings)
 
 
+DELAY = "connection.failed.authentication.delay.ms"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({DELAY: 600_000}, "= 600000 is not allowed with connections.max.idle.ms = 600000"),
+        ({DELAY: 5000, "connections.max.idle.ms": 1000}, "allowed: less than that"),
+        ({"connections.max.idle.ms": 100}, "= 100 is not allowed with"),
+        ({f"listener.name.plaintext.{DELAY}": 700_000}, f"listener.name.plaintext.{DELAY} ="),
+    ],
+)
+def test_an_answer_is_not_held_back_until_its_connection_is_closed(
+    settings: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        BrokerConfig.from_settings(settings)
+
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("idle_ms", [5001, -1])
+def test_an_answer_may_be_held_back_for_less(idle_ms: int) -> None:
+    settings = {DELAY: 5000, "connections.max.idle.ms": idle_ms}
+
+    assert 5000 == BrokerConfig.from_settings(settings)[DELAY]
+
+
 def test_settings_of_features_that_are_not_there_are_listed() -> None:
     config = BrokerConfig.from_settings(
         {

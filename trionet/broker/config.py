@@ -268,6 +268,26 @@ def _check_values(given: Mapping[str, Value]) -> None:
     for unit in ("ms", "minutes", "hours"):
         if given.get(f"log.retention.{unit}") == 0:
             raise ConfigError(f"log.retention.{unit} = 0 is not allowed; allowed: -1, or 1 or more")
+    _check_delay(given)
+
+
+def _check_delay(given: Mapping[str, Value]) -> None:
+    """An answer that is held back for longer than its connection lives never comes."""
+    idle_key, delay_key = "connections.max.idle.ms", "connection.failed.authentication.delay.ms"
+    idle_ms = given.get(idle_key, BROKER_KEYS[idle_key][2])
+    delays = {delay_key: BROKER_KEYS[delay_key][2]} | {
+        key: value
+        for key, value in given.items()
+        if key == delay_key or (_is_of_listener(key) and key.endswith(f".{delay_key}"))
+    }
+    for key, delay_ms in delays.items():
+        assert isinstance(delay_ms, int)
+        assert isinstance(idle_ms, int)
+        if 0 <= idle_ms <= delay_ms:
+            raise ConfigError(
+                f"{key} = {delay_ms} is not allowed with {idle_key} = {idle_ms}; allowed: less than"
+                " that, so that clients learn why they were not let in"
+            )
 
 
 def _is_ignored(key: str, controllers: frozenset[str]) -> bool:
