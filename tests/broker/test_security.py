@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from support.sasl import NOW_MS, answer_api_versions, handshake, plain, response, token
 from support.tls import (
@@ -27,7 +28,7 @@ from support.tls import (
 from support.tokens import RSA_KEY, initial, jwk, key_set, signed, unsecured
 from support.wire import tcp_pair
 from trionet.broker.config import BrokerConfig
-from trionet.broker.security import SecuredListener, listener_security
+from trionet.broker.security import RELOAD_CHECK_SECONDS, SecuredListener, listener_security
 from trionet.errors import AuthenticationError, ConfigError
 from trionet.net.authenticator import Authenticator, Progress
 from trionet.net.certificate import distinguished_name
@@ -468,3 +469,31 @@ async def test_what_changes_outside_is_read_again(
 
     assert before is not after
     assert after is secure.tls.context
+
+
+async def test_a_store_that_cannot_be_read_is_told_once_and_taken_up_when_it_can(
+    tmp_path: Path, mock_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    secure = security(tls_settings(tmp_path), SecurityProtocol.SSL)
+    assert secure.tls is not None
+    before = secure.tls.context
+    (tmp_path / "broker.pem").unlink()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(secure.keep_fresh)
+        for _ in range(3):
+            await one_check(mock_clock)
+        assert 1 == caplog.text.count("No such file or directory")
+        write_pem(tmp_path / "broker.pem", certificate())
+        await one_check(mock_clock)
+        nursery.cancel_scope.cancel()
+
+    assert before is not secure.tls.context
+
+
+async def one_check(clock: trio.testing.MockClock) -> None:
+    """Let the files be looked at, in a thread."""
+    await wait_all_tasks_blocked()
+    clock.jump(RELOAD_CHECK_SECONDS)
+    await wait_all_tasks_blocked()
+    while trio.to_thread.current_default_thread_limiter().borrowed_tokens:
+        await wait_all_tasks_blocked()

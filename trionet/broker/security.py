@@ -146,13 +146,18 @@ class SecuredListener:
 
     async def _watch_files(self, tls: TlsContexts) -> None:
         name = self.endpoint.listener_name
+        told = ""
         while True:
             await trio.sleep(RELOAD_CHECK_SECONDS)
             try:
                 if await trio.to_thread.run_sync(tls.reload_if_changed, abandon_on_cancel=True):
                     logger.info("listener %s: new certificates are in use", name)
                     self.log_doubts()
-            except ConfigError as error:
+                told = ""
+            except (OSError, ConfigError) as error:
+                if str(error) == told:
+                    continue  # a file that cannot be read is tried each time
+                told = str(error)
                 logger.warning("listener %s: its certificates stay as they were: %s", name, error)
 
     def _authenticator(

@@ -142,7 +142,7 @@ class TlsContexts:
         """Read the stores again if a file of theirs has changed; blocks, so call it in a thread.
 
         Open connections keep what they began with. A change that was refused is not tried again
-        until a file changes again.
+        until a file changes again; one that the system could not read is.
 
         Returns:
             Whether there is a new context.
@@ -154,9 +154,14 @@ class TlsContexts:
         seen = _fingerprint(self.settings.files)
         if seen == self._seen:
             return False
+        try:
+            context, material = server_context(self.settings)
+            self._check_names(material)
+        except ConfigError as error:
+            if not isinstance(error.__cause__, OSError):
+                self._seen = seen
+            raise
         self._seen = seen
-        context, material = server_context(self.settings)
-        self._check_names(material)
         self._context, self._material = context, material
         return True
 
@@ -229,12 +234,16 @@ def _set_cipher_suites(context: ssl.SSLContext, names: Sequence[str]) -> None:
 
 
 def _load_key(context: ssl.SSLContext, material: KeyMaterial) -> None:
-    with _private_file(material.pem) as path:
-        try:
+    try:
+        with _private_file(material.pem) as path:
             # Without a password to give, OpenSSL would ask for one on the terminal.
             context.load_cert_chain(path, password=material.password or "")
-        except (ssl.SSLError, ValueError) as error:
-            raise ConfigError(_why_unusable(material, _reason(error))) from None
+    except (ssl.SSLError, ValueError) as error:
+        raise ConfigError(_why_unusable(material, _reason(error))) from None
+    except OSError as error:  # no descriptor is left, or no memory
+        raise ConfigError(
+            f"the key of {material.source} cannot be handed to OpenSSL: {error.strerror}"
+        ) from error
 
 
 def _why_unusable(material: KeyMaterial, reason: str) -> str:
