@@ -313,9 +313,12 @@ def test_the_limit_before_the_end_is_that_of_the_setting() -> None:
     assert 524_288 == exchange().frame_bytes_max
 
 
-def test_a_principal_that_cannot_be_made_fails_without_its_reason() -> None:
+@pytest.mark.parametrize("error", [AuthenticationError, KeyError, RuntimeError])
+def test_a_principal_that_cannot_be_made_fails_without_its_reason(error: type[Exception]) -> None:
+    """Whether its builder refuses the client or is broken."""
+
     def refuse(_: str, __: str) -> Principal:
-        raise AuthenticationError("the directory says: no")
+        raise error("the directory says: no")
 
     begun = SaslExchange(settings(), answer_api_versions, refuse)
     step(begun, handshake("PLAIN"))

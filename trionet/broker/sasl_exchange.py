@@ -313,6 +313,9 @@ class SaslExchange:
                 principal = self._make_principal(self.mechanism, server.authorization_id)
             except AuthenticationError as error:
                 raise CredentialsError(str(error)) from error
+            except Exception as error:  # boundary: a builder that fails lets nobody in
+                name = type(error).__name__
+                raise CredentialsError(f"the principal builder failed by {name}") from error
             if previous is not None and principal != previous[1]:
                 raise AuthenticationError(
                     "Cannot change principals during re-authentication from"
