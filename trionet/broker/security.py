@@ -70,6 +70,7 @@ class SecuredListener:
         build_principal: PrincipalBuilder,
         *,
         is_client_auth_ignored: bool = False,
+        token_doubt: str = "",
     ) -> None:
         self.endpoint = endpoint
         self.tls = tls
@@ -77,6 +78,7 @@ class SecuredListener:
         self.jwks = jwks
         self._build_principal = build_principal
         self._is_client_auth_ignored = is_client_auth_ignored
+        self._token_doubt = token_doubt
 
     def for_server(self, answer_api_versions: AnswerApiVersions) -> ListenerSecurity:
         """What connections have to go through before their frames are requests."""
@@ -118,6 +120,8 @@ class SecuredListener:
         names = () if self.sasl is None else self.sasl.mechanisms
         if not has_scram_users and any(name in scram.HASHES for name in names):
             yield "there are no users of SCRAM: trionet broker --data DIR --add-scram NAME adds one"
+        if self._token_doubt:
+            yield self._token_doubt
 
     def _doubts_about_clients(self, settings: TlsSettings) -> Iterator[str]:
         if self._is_client_auth_ignored:
@@ -207,6 +211,7 @@ def listener_security(
         jwks,
         principal_builder or mapping,
         is_client_auth_ignored=tls is not None and asked != tls.settings.client_auth,
+        token_doubt=_token_doubt(settings) if sasl and oauthbearer.NAME in sasl.mechanisms else "",
     )
 
 
@@ -323,6 +328,23 @@ def _oauthbearer(
     )
     jwks = Jwks(url, times)
     return partial(oauthbearer.OAuthBearerServer, SignedTokens(jwks.find, rules)), jwks
+
+
+def _token_doubt(settings: ListenerSettings) -> str:
+    """Why tokens prove less than they seem to, if they do."""
+    handler = "sasl.server.callback.handler.class"
+    if settings.text(handler, oauthbearer.NAME) == _UNSECURED:
+        return (
+            f"{settings.name(handler, oauthbearer.NAME)} lets everyone in by any name, since nobody"
+            " signs the tokens; it is for tests of clients only"
+        )
+    audience, issuer = "sasl.oauthbearer.expected.audience", "sasl.oauthbearer.expected.issuer"
+    is_for_us = settings.names(audience, oauthbearer.NAME)
+    if is_for_us or settings.text(issuer, oauthbearer.NAME):
+        return ""
+    return (
+        f"without {audience} and {issuer}, tokens that were issued for other services are good, too"
+    )
 
 
 def _unsecured(options: dict[str, str], key: str) -> Mechanism:
