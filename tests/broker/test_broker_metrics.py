@@ -239,6 +239,23 @@ async def test_without_the_setting_there_are_no_metrics() -> None:
         assert None is broker.metrics
 
 
+async def test_what_was_said_of_the_settings_is_in_the_log_that_is_shown() -> None:
+    async with measured({"group.max.size": 10}) as (_, metrics):
+        texts = [line.text for line in metrics.log.page(1000)]
+
+    assert "not applied by this version: group.max.size=10" in texts
+
+
+async def test_a_start_that_fails_leaves_the_log_alone() -> None:
+    handlers = list(logging.getLogger("trionet").handlers)
+
+    with pytest.raises(ConfigError):
+        async with measured({"listeners": "SSL://127.0.0.1:0"}):
+            pass
+
+    assert handlers == logging.getLogger("trionet").handlers
+
+
 async def test_after_the_end_the_log_is_not_listened_to_any_more() -> None:
     handlers = list(logging.getLogger("trionet").handlers)
 

@@ -14,6 +14,7 @@ import attrs
 import trio
 
 from .._util import raise_single_error
+from ..metrics.log_ring import LogRing
 from ..metrics.loop import LoopMonitor, LoopStatistics
 from ..net.endpoint import Endpoint, SecurityProtocol
 from ..net.principal import PrincipalBuilder
@@ -181,14 +182,15 @@ async def open_broker(
     given = {"listeners": "PLAINTEXT://127.0.0.1:0", **(settings or {}), **keywords}
     config = BrokerConfig.from_settings(given)
     _check_metrics(config)
-    _report_settings(config)
     with raise_single_error() as caller, ExitStack() as last:
+        log = _remember_log(config, last)
+        _report_settings(config)
         async with AsyncExitStack() as stack:
             state = await _open_state(config, stack)
             last.callback(state.let_go)
             monitor = stack.enter_context(LoopMonitor())
             security = await _open_security(state, principal_builder)
-            broker = await _start(state, stack, monitor, security)
+            broker = await _start(state, stack, monitor, security, log)
             with caller.block():
                 yield broker
 
@@ -199,6 +201,16 @@ def _check_metrics(config: BrokerConfig) -> None:
         from .metrics_settings import metrics_settings
 
         metrics_settings(config)
+
+
+def _remember_log(config: BrokerConfig, stack: ExitStack) -> LogRing | None:
+    """Keep the last log lines for those who watch, from what is said of the settings on."""
+    if not config["metrics.listener"]:
+        return None
+    ring, root = LogRing(), logging.getLogger("trionet")
+    root.addHandler(ring)
+    stack.callback(root.removeHandler, ring)
+    return ring
 
 
 def _report_settings(config: BrokerConfig) -> None:
@@ -271,6 +283,7 @@ async def _start(
     stack: AsyncExitStack,
     monitor: LoopMonitor,
     security: Mapping[str, ListenerSecurity],
+    log: LogRing | None,
 ) -> Broker:
     config = state.config
     start_upkeep(state.nursery, state)
@@ -282,23 +295,20 @@ async def _start(
     endpoints: list[Endpoint] = started
     state.set_bound(endpoints)
     stack.push_async_callback(_stop, state, server)
-    metrics = await _start_metrics(state, server, monitor)
+    metrics = None if log is None else await _start_metrics(state, server, monitor, log)
     return Broker(state, server, endpoints, monitor, metrics)
 
 
 async def _start_metrics(
-    state: BrokerState, server: SocketServer, monitor: LoopMonitor
-) -> BrokerMetrics | None:
-    """Measure the broker and serve what is measured, if ``metrics.listener`` asks for it."""
-    await trio.lowlevel.checkpoint()
-    if not state.config["metrics.listener"]:
-        return None
+    state: BrokerState, server: SocketServer, monitor: LoopMonitor, log: LogRing
+) -> BrokerMetrics:
+    """Measure the broker and serve what is measured."""
     # Imported only here: most brokers are not watched, and it takes 15 ms to load.
     from .broker_metrics import BrokerMetrics
     from .metrics_settings import metrics_settings
 
     settings = metrics_settings(state.config)
-    metrics = BrokerMetrics(state, server, monitor, state.apis.counts, settings)
+    metrics = BrokerMetrics(state, server, monitor, state.apis.counts, settings, log)
     await state.nursery.start(metrics.run, name="metrics")
     return metrics
 

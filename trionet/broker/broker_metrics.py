@@ -73,10 +73,11 @@ class BrokerMetrics:
         monitor: of the loop that it runs on.
         requests: who counts its requests.
         settings: who may read the metrics.
+        log: the last log lines, to be told.
 
     Attributes:
         registry: its collectors; others may be added.
-        log: the last log lines; kept while :meth:`run` runs.
+        log: as given.
         endpoint: where the metrics listener listens, with its bound port; None without one.
         url: the same as a URL, such as ``http://127.0.0.1:9404``; None without one.
     """
@@ -88,12 +89,13 @@ class BrokerMetrics:
         monitor: LoopMonitor,
         requests: RequestSource,
         settings: MetricsSettings,
+        log: LogRing,
     ) -> None:
         self._state = state
         self._server = server
         self._monitor = monitor
         self._settings = settings
-        self.log = LogRing()
+        self.log = log
         self.endpoint: Endpoint | None = None
         self.url: str | None = None
         self.registry = Registry()
@@ -120,17 +122,13 @@ class BrokerMetrics:
             ConfigError: the listener's certificate cannot be read.
             OSError: its address cannot be listened on.
         """
-        logging.getLogger("trionet").addHandler(self.log)
-        try:
-            async with trio.open_nursery() as nursery:
-                if self._settings.endpoint is not None:
-                    await self._serve(nursery, self._settings.endpoint)
-                task_status.started()
-                while True:
-                    self.snapshot()
-                    await trio.sleep(TICK_SECONDS)
-        finally:
-            logging.getLogger("trionet").removeHandler(self.log)
+        async with trio.open_nursery() as nursery:
+            if self._settings.endpoint is not None:
+                await self._serve(nursery, self._settings.endpoint)
+            task_status.started()
+            while True:
+                self.snapshot()
+                await trio.sleep(TICK_SECONDS)
 
     async def _serve(self, nursery: trio.Nursery, endpoint: Endpoint) -> None:
         # Not above: they need h11, which is only installed where there is such a listener.
