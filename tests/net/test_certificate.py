@@ -40,6 +40,10 @@ JAVA = [
     ),
     ("30173115301306035504030c0c612f623a633f2864292a405f", "CN=a/b:c?(d)*@_"),
     ("3000", ""),
+    (  # a UniversalString
+        "301b3119301706035504031c10000000750000006e0000006900000076",
+        "CN=#1c10000000750000006e0000006900000076",
+    ),
 ]
 
 
@@ -83,6 +87,16 @@ def test_a_name_is_written_as_java_writes_it(name: str, expected: str, version: 
     actual = distinguished_name(with_subject(bytes.fromhex(name), version=version))
 
     assert expected == actual
+
+
+@pytest.mark.parametrize("text", ["bob", "é", "è", "a,b"])
+def test_a_name_in_utf_16_is_written_as_what_it_says(text: str) -> None:
+    """Java writes CN=\\00b\\00o\\00b, and of é and è the same."""
+    pair = tlv(0x30, tlv(6, b"\x55\x04\x03"), tlv(0x1E, text.encode("utf-16-be")))
+
+    actual = distinguished_name(with_subject(tlv(0x30, tlv(0x31, pair))))
+
+    assert f"CN={text}".replace(",", "\\,") == actual
 
 
 @pytest.mark.parametrize(("text", "expected"), [(" a ", r"\ a\ "), ("  ", r"\ \ "), ("\0", r"\00")])

@@ -3,6 +3,9 @@
 The subject is written as Java writes it (X500Principal.getName, RFC 2253), because that text is
 what ``ssl.principal.mapping.rules`` and access rules are matched with. ``ssl`` gives the parts of a
 name without their encodings, from which that text cannot be made.
+
+One kind of text is written otherwise on purpose: a BMPString as what it says. Java takes its UTF-16
+for UTF-8, by which different names can become the same.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ _KEYWORDS = {
     "0.9.2342.19200300.100.1.1": "UID",
     "0.9.2342.19200300.100.1.25": "DC",
 }
-# UTF8String, PrintableString, TeletexString, IA5String, GeneralString; BMPString, UniversalString.
+# UTF8String, PrintableString, TeletexString, IA5String, GeneralString; BMPString.
 _ENCODINGS = {
     0x0C: "utf-8",
     0x13: "utf-8",
@@ -35,7 +38,6 @@ _ENCODINGS = {
     0x16: "utf-8",
     0x1B: "utf-8",
     0x1E: "utf-16-be",
-    0x1C: "utf-32-be",
 }
 _ESCAPED = frozenset(',=+<>#;"\\')
 _OUTER_ESCAPED = frozenset(" \r")
