@@ -27,6 +27,7 @@ from trionet.errors import AuthenticationError, ConfigError
 from trionet.net.sasl.jwt_validation import KeySet, SignedTokens, TokenRules, UnsecuredTokens
 from trionet.net.sasl.mechanism import CredentialsError
 from trionet.net.sasl.oauthbearer import (
+    MESSAGE_BYTES_MAX,
     OAuthBearerServer,
     Token,
     TokenError,
@@ -95,6 +96,21 @@ def test_nothing_follows_the_end() -> None:
 
     with pytest.raises(CredentialsError):
         server.respond(b"\x01", NOW_MS)
+
+
+def test_a_token_that_is_too_large_is_refused_before_it_is_read() -> None:
+    read: list[str] = []
+
+    def validate(token: str, _: int) -> Token:
+        read.append(token)
+        return Token("alice", NOW_MS)
+
+    largest = "t" * (MESSAGE_BYTES_MAX - len(initial("")))
+    OAuthBearerServer(validate).respond(initial(largest), NOW_MS)
+    with pytest.raises(CredentialsError, match="allowed: "):
+        OAuthBearerServer(validate).respond(initial(largest + "t"), NOW_MS)
+
+    assert [largest] == read
 
 
 def test_another_authorization_id_than_the_tokens_is_refused() -> None:

@@ -13,9 +13,12 @@ from collections.abc import Callable
 import attrs
 
 from ...errors import AuthenticationError
-from .mechanism import CredentialsError
+from .mechanism import CredentialsError, check_message_size
 
 NAME = "OAUTHBEARER"
+
+# Tokens with many claims take some kilobytes; to read JSON of this size takes some milliseconds.
+MESSAGE_BYTES_MAX = 64 * 1024
 
 _ACKNOWLEDGEMENT = b"\x01"
 _NAME = r"(?:[\x01-\x7f](?<![,=])|=2C|=3D)+"
@@ -84,6 +87,7 @@ class OAuthBearerServer:
             if token == _ACKNOWLEDGEMENT:
                 raise AuthenticationError(self._error) from self._refused
             raise CredentialsError(f"an unexpected message after {self._error}")
+        check_message_size(NAME, token, MESSAGE_BYTES_MAX)
         authorization_id, bearer = parse_initial_message(token)
         try:
             found = self._validate(bearer, now_ms)
