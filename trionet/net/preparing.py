@@ -1,8 +1,8 @@
 """The channels of a Selector that are not ready yet: TLS handshakes and authentications, stepped.
 
 (Kafka: KafkaChannel.prepare.) They are bounded three times, so that peers who only pretend to
-authenticate stall nobody: each must be done in time, only so many may be under way, and a poll
-works on a few handshakes only, since one costs as much as a hundred requests.
+authenticate stall nobody: each must be done in time, only so many may be under way, and a pass of
+the loop spends a little time on them only (see :mod:`.preparing_time`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from .close_reason import CloseReason
 from .connecting import finish_connect
 from .delayed_closes import DelayedCloses
 from .framing import Frame
+from .preparing_time import preparing_time
 from .readiness import READ, WRITE
 from .selector_counters import SelectorCounters
 from .transmission import Send
@@ -24,8 +25,6 @@ from .transmission import Send
 # How many channels of one Selector may be on their way to being ready; one more, and the one that
 # has been at it for longest is closed.
 PREPARING_MAX = 1000
-# Steps of handshakes in one poll, about 1 ms of work each.
-HANDSHAKE_STEPS_PER_POLL_MAX = 4
 
 
 class Stepper(Protocol):
@@ -59,12 +58,11 @@ class Preparing:
     __slots__ = (
         "_connecting",
         "_failed",
-        "_handshakes",
         "_in_progress",
         "_lingering",
         "_seconds_max",
         "_selector",
-        "_turn",
+        "_worker",
     )
 
     def __init__(self, selector: Stepper, seconds_max: float) -> None:
@@ -74,8 +72,7 @@ class Preparing:
         self._failed: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
         self._lingering: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
         self._connecting: dict[Channel, socket.socket] = {}
-        self._turn = -1
-        self._handshakes = 0
+        self._worker = object()  # which the loop may remember for longer than it lives itself
 
     def begin(self, channel: Channel, now: float) -> None:
         """Take a channel that was just registered."""
@@ -114,7 +111,7 @@ class Preparing:
     # TLS.
 
     def shake_hands(self, channel: Channel) -> None:
-        """Make one step of a connect, or of a handshake unless this poll made enough of them.
+        """Make one step of a connect, or of a handshake if there is time for it.
 
         Raises:
             AuthenticationError, EOFError, OSError: it failed.
@@ -122,11 +119,15 @@ class Preparing:
         if channel.is_connecting:
             self._finish_connect(channel)
             return
-        tls = channel.tls
-        assert tls is not None
         if not self._may_work():
             self._selector.continue_at_once(channel)
             return
+        with preparing_time().spending():
+            self._make_step(channel)
+
+    def _make_step(self, channel: Channel) -> None:
+        tls = channel.tls
+        assert tls is not None
         wanted = tls.handshake_step()
         if wanted:
             self._selector.watch(channel, wanted)
@@ -142,11 +143,7 @@ class Preparing:
             self._selector.continue_at_once(channel)
 
     def _may_work(self) -> bool:
-        turn = self._selector.counters.polls
-        if turn != self._turn:
-            self._turn, self._handshakes = turn, 0
-        self._handshakes += 1
-        return self._handshakes <= HANDSHAKE_STEPS_PER_POLL_MAX
+        return preparing_time().may_work(self._worker, self._selector.counters.polls)
 
     # Authentication.
 
@@ -167,7 +164,14 @@ class Preparing:
             channel.is_ready = False  # until it has proved once more who it is (KIP-368)
             self.begin(channel, now)
             self._selector.plan_check(self.next_check_at)
-        self._take(channel, authenticator.receive(frame, now, time.time_ns() // 1_000_000), now)
+        elif not self._may_work():
+            channel.staged.appendleft(frame)
+            channel.has_staged = True
+            self._selector.continue_at_once(channel)
+            return False
+        with preparing_time().spending():
+            step = authenticator.receive(frame, now, time.time_ns() // 1_000_000)
+        self._take(channel, step, now)
         return False
 
     def _take(self, channel: Channel, step: Step, now: float) -> None:

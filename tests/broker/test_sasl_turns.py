@@ -1,0 +1,48 @@
+"""Many who authenticate at once: the loop takes a little of that in each of its passes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+import trio
+
+from support.sasl import exchange, handshake, plain, request, token
+from support.serving import answer, serving
+from support.wire import Peer, frame
+from trionet.protocol import api_keys
+from trionet.protocol.messages.metadata import MetadataRequest
+from trionet.server.channel_builder import ListenerSecurity
+
+METADATA = request(api_keys.METADATA, 1, MetadataRequest())
+CLIENTS = 20
+
+
+async def begun(peer: Peer) -> Peer:
+    await peer.send_frames(handshake("PLAIN"))
+    await peer.receive_frame()
+    return peer
+
+
+async def test_tokens_are_evaluated_one_by_one_if_each_takes_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What comes behind a token that waits is a request, once that has let its client in."""
+    monkeypatch.setattr("trionet.net.preparing_time.SECONDS_PER_PASS_MAX", 0.0)
+    security = ListenerSecurity(authenticator=lambda _: exchange())
+    async with serving("poller", security=security, num_network_threads=2) as rig:
+        peers = [await begun(await rig.connect()) for _ in range(CLIENTS)]
+        seen = [0]
+        for peer in peers:
+            peer.send_now(frame(token(plain("alice", "secret"))) + frame(METADATA))
+
+        while seen[-1] < CLIENTS:
+            await trio.lowlevel.checkpoint()
+            seen.append(sum(each.counters.authenticated for each in rig.processors))
+
+        assert max(after - before for before, after in pairwise(seen)) <= 2
+        for peer in peers:
+            (await rig.receive(METADATA)).respond(answer(b"served"))
+        for peer in peers:
+            await peer.receive_frame()
+            assert b"served" == await peer.receive_frame()
