@@ -41,7 +41,7 @@ async def test_tokens_are_evaluated_one_by_one_if_each_takes_its_time(
             seen.append(sum(each.counters.authenticated for each in rig.processors))
 
         assert max(after - before for before, after in pairwise(seen)) <= 2
-        for peer in peers:
+        for _ in peers:
             (await rig.receive(METADATA)).respond(answer(b"served"))
         for peer in peers:
             await peer.receive_frame()
