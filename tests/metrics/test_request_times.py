@@ -117,9 +117,12 @@ def test_a_negative_duration_is_none() -> None:
     times = RequestTimes("Produce")
 
     count_finished([request(times, queue=-MILLISECOND, remote=MILLISECOND)])
+    count_finished([request(times, queue=-MILLISECOND)])
+    count_finished([request(times, local=-SECOND)])
 
     assert 0 == times.sum_ns(REQUEST_QUEUE)
-    assert buckets(0) == times.counts(REQUEST_QUEUE)
+    assert buckets(0, 0, 0) == times.counts(REQUEST_QUEUE)
+    assert (0, 0) == (times.sum_ns(LOCAL), min(times.counts(TOTAL)))
 
 
 def test_throttling_is_no_part_of_the_total() -> None:
@@ -131,7 +134,19 @@ def test_throttling_is_no_part_of_the_total() -> None:
 
     assert (30 * MILLISECOND, 2 * MILLISECOND) == (times.sum_ns(THROTTLE), times.sum_ns(TOTAL))
     counts = times.counts(THROTTLE)
-    assert (1, 1) == (counts[0], counts[bucket_of(30 * MILLISECOND // STEP_NS)])
+    assert (2, 1) == (counts[0], counts[bucket_of(30 * MILLISECOND // STEP_NS)])
+
+
+def test_the_end_of_a_throttle_counts_for_whoever_watches_the_counts_alone() -> None:
+    """Its request was counted before, with a throttle of 0; that is not taken back."""
+    times = RequestTimes("Produce")
+    count_finished([request(times), request(times)])
+    before, counts = times.count(THROTTLE), times.counts(THROTTLE)
+
+    times.throttled(MILLISECOND)
+
+    assert before + 1 == times.count(THROTTLE)
+    assert all(then <= now for then, now in zip(counts, times.counts(THROTTLE), strict=True))
 
 
 def test_a_throttled_request_that_is_not_finished_is_counted_as_such_only() -> None:

@@ -185,6 +185,20 @@ def test_one_call_reads_a_megabyte_of_a_large_frame_at_most() -> None:
     assert [payload] == everything(channel)
 
 
+@pytest.mark.parametrize("beyond", [1, 300])
+@pytest.mark.parametrize("power", [16, 24])
+def test_large_frame_is_not_taken_for_the_few_bytes_of_it_that_come_first(
+    power: int, beyond: int
+) -> None:
+    """They are as many as the lower half of its size says, or all of it but the first byte."""
+    payload = bytes(range(256)) * 2 ** (power - 8) + bytes(beyond)
+    stream = frame(payload)
+    pieces = stream[: 4 + beyond], stream[4 + beyond :]
+    channel = Channel("c", ScriptedTransport(*pieces), 2**25)
+
+    assert [payload] == everything(channel)
+
+
 @pytest.mark.parametrize("cut", range(1, 4))
 def test_size_that_comes_in_two_reads(pair: tuple[Channel, socket.socket], cut: int) -> None:
     channel, far = pair

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.wire import frame
 from trionet.errors import InvalidReceiveError, LocalProtocolError
 from trionet.net import framing
-from trionet.net.framing import BUFFER_BYTES_FIRST, FrameDecoder
+from trionet.net.framing import BUFFER_STEP_BYTES, BUFFER_STEP_BYTES_MIN, FrameDecoder
 
 LIMIT = 1000
 
@@ -88,7 +88,7 @@ def test_any_split_gives_the_same_frames_when_buffers_have_to_grow(
     stream = b"".join(map(frame, payloads))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(framing, "BUFFER_BYTES_FIRST", 3)
+        patch.setattr(framing, "BUFFER_STEP_BYTES", 3)
         decoder = decoder_with(*split(stream, positions))
 
     assert payloads == list(decoder.frames)
@@ -253,8 +253,8 @@ def test_end_of_stream_inside_a_large_frame_is_passed_on() -> None:
     assert not decoder.frames
 
 
-def test_buffer_of_a_large_frame_doubles_as_bytes_arrive() -> None:
-    size = 5 * BUFFER_BYTES_FIRST
+def test_buffer_of_a_large_frame_grows_with_what_has_arrived_and_in_bounded_steps() -> None:
+    size = 5 * BUFFER_STEP_BYTES
     payload = bytes(range(256)) * (size // 256)
     decoder = decoder_with(frame(payload)[:4], frame_bytes_max=size)
     read_into = reader_of(payload)
@@ -267,12 +267,14 @@ def test_buffer_of_a_large_frame_doubles_as_bytes_arrive() -> None:
     while decoder.wants_fill:
         decoder.fill(recording)
 
-    first = BUFFER_BYTES_FIRST
-    assert [first, first, 2 * first, first] == offered
+    smallest, largest = BUFFER_STEP_BYTES_MIN, BUFFER_STEP_BYTES
+    assert [smallest, 3 * smallest, 12 * smallest, 48 * smallest] == offered[:4]
+    assert [largest] * 4 == offered[4:8]
+    assert size - 64 * smallest - 4 * largest == sum(offered[8:])
     assert [payload] == list(decoder.frames)
 
 
-def test_announcing_a_large_frame_costs_the_first_buffer_only() -> None:
+def test_announcing_a_large_frame_costs_next_to_nothing() -> None:
     tracemalloc.start()
     try:
         decoder = decoder_with(b"\x06\x40\0\0" + b"x", frame_bytes_max=100 * 1024 * 1024 + 1)
@@ -281,7 +283,7 @@ def test_announcing_a_large_frame_costs_the_first_buffer_only() -> None:
         tracemalloc.stop()
 
     assert decoder.wants_fill
-    assert held < BUFFER_BYTES_FIRST + 64 * 1024
+    assert held < 4 * BUFFER_STEP_BYTES_MIN
 
 
 def test_frame_smaller_than_the_first_buffer_gets_its_own_size() -> None:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import InvalidReceiveError, LocalProtocolError
-from trionet.net import head_decoder
-from trionet.net.framing import BUFFER_BYTES_FIRST, Decoder
+from trionet.net import framing
+from trionet.net.framing import BUFFER_STEP_BYTES_MIN, Decoder
 from trionet.net.head_decoder import HEAD_BYTES_MAX, HeadDecoder, ReadHead
 
 LIMIT = 1000
@@ -97,7 +97,7 @@ def test_any_split_gives_the_same_frames_when_buffers_have_to_grow(
     form: str, payloads: list[bytes], positions: list[int]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(head_decoder, "BUFFER_BYTES_FIRST", 3)
+        patch.setattr(framing, "BUFFER_STEP_BYTES", 3)
         decoder = decoder_with(form, *split(stream_of(form, payloads), positions))
 
     assert payloads == list(decoder.frames)
@@ -251,4 +251,4 @@ def test_a_size_that_is_only_announced_takes_little_memory() -> None:
     finally:
         tracemalloc.stop()
 
-    assert peak < 2 * BUFFER_BYTES_FIRST
+    assert peak < 4 * BUFFER_STEP_BYTES_MIN

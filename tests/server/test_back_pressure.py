@@ -52,6 +52,53 @@ async def test_no_more_is_read_in_one_poll_than_there_is_room_for(kind: Readines
     assert [b"%d" % number for number in range(30)] == answers
 
 
+async def test_a_handler_that_makes_room_during_a_poll_has_no_more_read(
+    kind: ReadinessKind,
+) -> None:
+    """What is held is in memory; the handlers drain the queue while the processor waits."""
+    most = 0
+
+    async def handle(request: Request) -> Response:
+        nonlocal most
+        await trio.lowlevel.checkpoint()
+        most = max(most, len(rig.processors[0]._held))
+        return answer(bytes(request.payload))
+
+    async with serving(kind, handler=handle, num_io_threads=2, queued_max_requests=5) as rig:
+        peers = [await rig.connect() for _ in range(200)]
+        for _ in range(3):
+            for number, peer in enumerate(peers):
+                peer.send_now(frame(b"%d" % number))
+            answers = [await peer.receive_frame() for peer in peers]
+            assert [b"%d" % number for number in range(200)] == answers
+
+    assert most <= 5
+
+
+async def test_a_payload_stays_with_its_handler_when_the_peer_goes() -> None:
+    """And so does its share of the memory, which is given back with the answer."""
+    limit = 2 * MEGABYTE
+    async with serving(
+        "poller",  # the other one does not hear of a peer that nobody reads
+        num_io_threads=1,
+        queued_max_request_bytes=limit,
+        socket_request_max_bytes=limit,
+    ) as rig:
+        peer = await rig.connect()
+        await peer.send_frames(bytes(MEGABYTE))
+        request = await rig.requests.receive()
+        assert rig.server.pool is not None
+
+        peer.reset()
+        while not rig.reasons():
+            await wait_all_tasks_blocked()
+
+        assert bytes(MEGABYTE) == request.payload
+        request.respond(answer(b"nobody hears it"))
+        while rig.server.pool.used:
+            await wait_all_tasks_blocked()
+
+
 async def test_a_loop_that_waits_keeps_no_payload_that_was_released(kind: ReadinessKind) -> None:
     async with serving(kind) as rig:
         peer = await rig.connect()

@@ -10,6 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from support.serving import answer, serving
 from support.wire import frame, open_sockets
+from trionet.metrics.request_times import LOCAL, now_ns
 from trionet.net.close_reason import CloseReason
 from trionet.net.readiness import ReadinessKind
 from trionet.server import NO_OP, Request, Response
@@ -155,6 +156,40 @@ async def test_handler_that_raises_closes_its_connection(
         assert {CloseReason.HANDLER_FAILED: 2} == rig.reasons()
         assert 3 == rig.server.statistics().requests
         assert 2 == caplog.text.count("unexpected error while handling a request of ")
+
+
+@pytest.mark.parametrize("how", ["returns an answer", "raises", "is answered later"])
+async def test_local_time_is_what_the_handler_took(kind: ReadinessKind, how: str) -> None:
+    """Of each request of a wake-up only its own, so that all together are no longer than that."""
+    count = 10
+    spent_ns = 0
+    requests: list[Request] = []
+
+    async def handle(request: Request) -> Response | None:
+        nonlocal spent_ns
+        began_ns = now_ns()
+        await wait_all_tasks_blocked(0.001)
+        spent_ns += now_ns() - began_ns
+        requests.append(request)
+        if how == "raises":
+            raise ZeroDivisionError
+        return answer(b"a") if how == "returns an answer" else None
+
+    async with serving(kind, handler=handle, num_io_threads=1) as rig:
+        peers = [await rig.connect() for _ in range(count)]
+        await wait_all_tasks_blocked()
+        sent_ns = now_ns()
+        for peer in peers:
+            peer.send_now(frame(b"x"))
+        while len(requests) < count:
+            await wait_all_tasks_blocked()
+        if how == "is answered later":
+            for request in requests:
+                request.respond(NO_OP)
+        while rig.server.times.requests < count:
+            await wait_all_tasks_blocked()
+
+        assert spent_ns <= rig.server.times.sum_ns(LOCAL) <= now_ns() - sent_ns
 
 
 class Fatal(BaseException):

@@ -171,9 +171,12 @@ class RequestTimes:
     def counts(self, phase: int) -> list[int]:
         """How many requests each bucket has, in steps of :data:`STEP_NS`; a copy."""
         counts = self.buckets[phase].copy()
-        # Nearly every request has none of these two, so that is not counted, but known.
-        if phase in (REMOTE, THROTTLE):
-            counts[0] += max(0, self.requests - sum(counts))
+        # Nearly every request has none of these two, so that is not counted, but known. A throttle
+        # is over after its request was counted, so that it counts beside it.
+        if phase == REMOTE:
+            counts[0] += self.requests - sum(counts)
+        elif phase == THROTTLE:
+            counts[0] += self.requests
         return counts
 
     def _add(self, phase: int, duration_ns: int) -> int:
@@ -247,7 +250,12 @@ def count_finished(finished: list[TimedRequest]) -> None:
         handled, picked_up = request.handled_ns, request.picked_up_ns
         sent, size = request.sent_ns, request.request_bytes
         total = sent - received
-        if handled != request.answered_ns or total >= _TABLE_NS or size >= _TABLE_SIZE:
+        if (
+            handled != request.answered_ns
+            or total >= _TABLE_NS
+            or size >= _TABLE_SIZE
+            or not received <= taken <= handled <= picked_up <= sent
+        ):
             times.count_slowly(request)
             continue
         # Not `totals[...] += 1`, which mypyc compiles to the slow addition of any two objects.

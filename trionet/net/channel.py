@@ -160,7 +160,7 @@ class Channel:
     def ask(self, authenticator: Authenticator) -> None:
         """Have an authenticator decide who the peer is, before frames are requests."""
         self.authenticator = authenticator
-        self._decoder.frame_bytes_max = authenticator.frame_bytes_max
+        self._decoder.frame_bytes_max = min(authenticator.frame_bytes_max, self._frame_bytes_max)
 
     def become_ready(self) -> None:
         """From here on frames are requests."""
@@ -270,7 +270,8 @@ class Channel:
 
     def _fill_large_frame(self) -> None:
         decoder = self._decoder
-        if self.pool is not None and self.lease is None:
+        # What comes before requests has a limit of its own, and must not take their memory.
+        if self.pool is not None and self.lease is None and self.is_ready:
             self.lease = self.pool.try_allocate(decoder.size, self.last_used_at)
             if self.lease is None:
                 self.is_out_of_memory = True

@@ -23,9 +23,12 @@ _unpack_size: Final = Struct(">i").unpack_from
 
 Frame = bytes | bytearray
 
-# The buffer of a large frame, once more of it is read; it doubles as bytes arrive, so that
-# announcing 100 MB without sending them costs a peer's channel this much memory and no more.
-BUFFER_BYTES_FIRST = 1024 * 1024 + 64 * 1024
+# The buffer of a large frame grows when it is full: to four times what has arrived, so that
+# announcing 100 MB without sending them costs next to nothing; and by no more than this, because to
+# make room for 100 MB at once would hold the loop for 60 ms.
+BUFFER_STEP_BYTES = 1024 * 1024 + 64 * 1024
+BUFFER_STEP_BYTES_MIN = 16 * 1024
+_ZEROS = bytes(BUFFER_STEP_BYTES)
 
 
 class Decoder(Protocol):
@@ -127,7 +130,7 @@ class FrameDecoder:
         if payload is None:
             raise LocalProtocolError("this Receive is complete; it takes no more bytes")
         if self._filled == len(payload):
-            payload = self._payload = self._enlarged(payload)
+            enlarge(payload, self._size)
         with memoryview(payload) as whole, whole[self._filled :] as rest:
             count = read_into(rest)
         self._filled += count
@@ -168,11 +171,6 @@ class FrameDecoder:
         self._filled = len(data) - start
         self._payload = bytearray(memoryview(data)[start:])
 
-    def _enlarged(self, payload: bytearray) -> bytearray:
-        larger = bytearray(min(self._size, max(BUFFER_BYTES_FIRST, 2 * len(payload))))
-        larger[: self._filled] = payload
-        return larger
-
     def _receive_payload(self, data: bytes) -> bytes:
         def copy(rest: memoryview) -> int:
             count = min(len(rest), len(data))
@@ -187,6 +185,12 @@ class FrameDecoder:
             self.frames.append(self._payload)
             self._payload = None
             self.is_inside_frame = False
+
+
+def enlarge(buffer: bytearray, size: int) -> None:
+    """Make room for more of a frame of ``size`` bytes; most of the time nothing is copied."""
+    count = min(size - len(buffer), max(3 * len(buffer), BUFFER_STEP_BYTES_MIN), BUFFER_STEP_BYTES)
+    buffer += _ZEROS if count == len(_ZEROS) else bytes(count)
 
 
 def invalid_size(size: int, frame_bytes_max: int) -> InvalidReceiveError:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ..errors import InvalidReceiveError, LocalProtocolError
-from .framing import BUFFER_BYTES_FIRST, Frame, invalid_size
+from .framing import Frame, enlarge, invalid_size
 
 # The longest head that is waited for.
 HEAD_BYTES_MAX: Final = 1024
@@ -87,10 +87,7 @@ class HeadDecoder:
         if body is None:
             raise LocalProtocolError("this Receive is complete; it takes no more bytes")
         if self._filled == len(body):
-            # It grows with what arrives: a size that is only announced takes little memory.
-            larger = bytearray(min(self._body_bytes, max(BUFFER_BYTES_FIRST, 2 * len(body))))
-            larger[: self._filled] = body
-            body = self._body = larger
+            enlarge(body, self._body_bytes)
         with memoryview(body) as whole, whole[self._filled :] as rest:
             count = read_into(rest)
         self._filled += count

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable
 import trio
 from trio.lowlevel import checkpoint
 
-from ..errors import InvalidReceiveError, LocalProtocolError
+from ..errors import LocalProtocolError
 from ..metrics.request_times import now_ns
 from .alarm import Alarm
 from .channel import Channel
@@ -124,9 +124,7 @@ class Selector:
         self._register(channel, READ)
 
     def connect(self, channel: Channel, sock: socket.socket, address: Address) -> None:
-        """Begin to connect the socket of a channel (see :mod:`.connecting`).
-
-        A later poll reports the channel as connected, or as disconnected.
+        """Begin to connect a channel; a later poll reports it as connected, or as disconnected.
 
         Raises:
             LocalProtocolError: its id is in use.
@@ -169,6 +167,7 @@ class Selector:
             raise LocalProtocolError(f"channel {channel.id} is closed")
         try:
             channel.last_used_at = self._now
+            self.counters.network_io += 1
             if channel.begin_send(send):
                 return True
             self._watch(channel, channel.interest | WRITE)
@@ -229,12 +228,7 @@ class Selector:
             self._disconnect(channel, reason, detail)
 
     def close_all(self, reason: CloseReason) -> list[Channel]:
-        """Close every channel.
-
-        Returns:
-            Those that no poll has told of: the ones closed now, and before them those that ended
-            since the last poll.
-        """
+        """Close every channel; returns these, and before them those that no poll has told of."""
         for channel in list(self._by_id.values()):
             self._disconnect(channel, reason)
         closed, self._result.disconnected = self._result.disconnected, []
@@ -284,17 +278,26 @@ class Selector:
             staged, self._with_staged = self._with_staged, {}
         if self._pool is not None and self._pool.is_low:
             random.shuffle(events)
-        self._handle(events, staged)
-        for channel in staged:
-            if not channel.is_muted:
-                self._take_staged(channel)
-        if self._now >= self._next_check_at:
-            self._check_times()
-        result, self._result = self._result, PollResult()
+        try:
+            self._handle(events, staged)
+            for channel in staged:
+                if not channel.is_muted and channel.close_reason is None:
+                    self._take_staged(channel)
+            if self._now >= self._next_check_at:
+                self._check_times()
+        except Exception:
+            # Not one of them may lose its turn; who has had it already loses nothing by another.
+            self._with_staged.update({each: None for each in staged if each.is_open})
+            raise
         counters = self.counters
         counters.polls += 1
         counters.network_io += len(events)
         counters.io_ns += now_ns() - began_ns
+        return self.take_result()
+
+    def take_result(self) -> PollResult:
+        """What was achieved since the last poll that came back, by one that failed, say."""
+        result, self._result = self._result, PollResult()
         return result
 
     def _handle(self, events: list[tuple[int, int]], staged: dict[Channel, None]) -> None:
@@ -320,17 +323,14 @@ class Selector:
         """Take one frame of a channel from its socket, if one is there."""
         try:
             frame = channel.receive()
+            if frame is not None:
+                self._complete(channel, frame)
         except BlockingIOError:
             return
         except Exception as error:  # boundary: one channel's step
             self._disconnect_for(channel, error)
             return
-        if frame is not None:
-            if channel.authenticator is None:
-                self._result.completed_receives.append((channel, frame))
-            else:
-                self._complete(channel, frame)
-        elif channel.is_out_of_memory:
+        if frame is None and channel.is_out_of_memory:
             self._starved.add(channel)
             return
         if channel.has_staged or (channel.tls is not None and channel.tls.has_buffered):
@@ -354,12 +354,14 @@ class Selector:
                 return
         try:
             frame = channel.take_staged()
-        except InvalidReceiveError as error:
+            if frame is not None:
+                self._complete(channel, frame)
+        except Exception as error:  # boundary: one channel's step
             self._disconnect_for(channel, error)
             return
-        if frame is not None:
-            self._complete(channel, frame)
-        elif channel.has_buffered:
+        if channel.close_reason is not None:
+            return
+        if frame is None and channel.has_buffered:
             self._receive(channel)
             return
         if channel.has_staged or channel.has_buffered:
@@ -412,40 +414,35 @@ class Selector:
         self._next_check_at = min(self._next_check_at, at)
 
     def _plan_checks(self) -> None:
-        idle_at = math.inf if self._is_paused else self._idle.next_check_at
-        self._next_check_at = min(idle_at, self._preparing.next_check_at)
+        self._next_check_at = min(self._idle.next_check_at, self._preparing.next_check_at)
 
     def _check_times(self) -> None:
         """Close one idle channel, and those whose authentication ends now.
 
-        After the delivery of what was received, and not while nothing is read, so that nothing
-        that arrived in time is lost to it (KAFKA-5587).
+        After the delivery of what was received, so that nothing that arrived in time is lost to it
+        (KAFKA-5587).
         """
-        idle = None if self._is_paused else self._idle.poll(self._now)
+        idle = self._idle.poll(self._now)
         if idle is not None and not self._has_news(idle):
             self._disconnect(idle, CloseReason.IDLE)
         self._preparing.check(self._now)
         self._plan_checks()
 
     def _has_news(self, channel: Channel) -> bool:
-        """Whether something of a channel is there that the backend has not told of yet."""
-        if channel.is_muted or self._is_paused or not channel.is_ready:
+        """Whether something of a channel is, or may be, there that the backend has not told of."""
+        if channel.is_muted or channel.send is not None or not channel.is_ready:
             return False
+        if self._is_paused:
+            channel.last_used_at = self._now  # nobody reads what it may have sent
+            return True
         received = channel.bytes_received
         self._receive(channel)
         channel.last_used_at = self._now
         return channel.bytes_received > received or not channel.is_open
 
-    def close_least_recently_used(self, reason: CloseReason) -> Channel | None:
-        """Close the channel that was used least recently, to make room for others.
-
-        Returns:
-            The channel, if there was one; the next poll reports it as disconnected.
-        """
-        channel = self._idle.least_recently_used()
-        if channel is not None:
-            self._disconnect(channel, reason)
-        return channel
+    def least_recently_used(self) -> Channel | None:
+        """The channel that was used least recently, to be closed when others need room."""
+        return self._idle.least_recently_used()
 
     def _disconnect_for(self, channel: Channel, error: Exception) -> None:
         reason, detail = fault_of(channel, error)
@@ -474,6 +471,8 @@ class Selector:
         self._result.connected.append(channel)
 
     def _disconnect(self, channel: Channel, reason: CloseReason, detail: str = "") -> None:
+        if channel.close_reason is not None:
+            return
         if channel in self._result.connected:  # both in one poll (KAFKA-5417)
             self._result.connected.remove(channel)
         self._result.disconnected.append(channel)

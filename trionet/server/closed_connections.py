@@ -14,7 +14,10 @@ from typing import Final
 
 import attrs
 
+from ..net.channel import Channel
 from ..net.close_reason import CloseReason
+from ..net.endpoint import Endpoint
+from .connection import Connection
 
 logger = logging.getLogger("trionet.server")
 
@@ -33,7 +36,7 @@ class ClosedConnection:
     """One connection that ended.
 
     Attributes:
-        id: its connection id.
+        id: its connection id; nothing if it was over before it had one.
         reason: why it ended.
         detail: the error behind that, or nothing; at most 256 characters.
         peer: the address and port at the far end.
@@ -59,6 +62,51 @@ class ClosedConnection:
     requests: int
     bytes_received: int
     bytes_sent: int
+
+    @classmethod
+    def of(
+        cls,
+        channel: Channel,
+        connection: Connection,
+        endpoint: Endpoint,
+        processor: int,
+        now: float,
+    ) -> ClosedConnection:
+        """What is remembered of a channel that has ended."""
+        assert channel.close_reason is not None
+        return cls(
+            id=channel.id,
+            reason=channel.close_reason,
+            detail=channel.close_detail,
+            peer=connection.peer,
+            listener=endpoint.listener_name,
+            processor=processor,
+            principal=str(channel.principal),
+            opened_at=connection.opened_at,
+            closed_at=now,
+            requests=connection.requests,
+            bytes_received=channel.bytes_received,
+            bytes_sent=channel.bytes_sent,
+        )
+
+    @classmethod
+    def failed(
+        cls, detail: str, endpoint: Endpoint, processor: int, now: float
+    ) -> ClosedConnection:
+        """What is remembered of an accepted connection that was over before it was set up."""
+        return cls(
+            id="",
+            reason=CloseReason.REGISTER_FAILED,
+            detail=detail,
+            peer="",
+            listener=endpoint.listener_name,
+            processor=processor,
+            opened_at=now,
+            closed_at=now,
+            requests=0,
+            bytes_received=0,
+            bytes_sent=0,
+        )
 
     @property
     def age_seconds(self) -> float:

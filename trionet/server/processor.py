@@ -200,13 +200,21 @@ class Processor:
 
     def process_new_responses(self) -> None:
         """Begin the Sends of the answers that came since the last turn."""
+        self.send_new_responses()
+        # In its own turn only: while it polls, a handler that has made room must not have it read
+        # for more room than it polls for.
+        if self._held:
+            self._hand_over_held()
+
+    def send_new_responses(self) -> None:
+        """Send what is in the response queue; between turns handlers may ask for it, too."""
         responses = self.responses
         if responses.requests:
             assert self._selector is not None
             self._selector.look_at_clock()
             answered, responses.requests = responses.requests, []
             finished = self._finished
-            at_ns = now_ns()
+            began_ns = at_ns = now_ns()
             for request in answered:
                 request.picked_up_ns = at_ns
                 try:
@@ -217,8 +225,7 @@ class Processor:
                 if request.channel.send is None:
                     request.sent_ns = at_ns
                     finished.append(request)
-        if self._held:
-            self._hand_over_held()
+            self.counters.io_ns += at_ns - began_ns
 
     async def poll(self) -> PollResult:
         """Wait for, and make, progress on the sockets."""
@@ -233,7 +240,7 @@ class Processor:
         except Exception:  # boundary: a failing poll never ends the loop (KAFKA-5607)
             self._log.exception("poll failed; processor %d goes on", self.id)
             await trio.lowlevel.checkpoint()
-            return PollResult()
+            return self._selector.take_result()
 
     def process_completed_receives(self, receives: list[tuple[Channel, Frame]]) -> None:
         """Hand each receive to the handlers and mute its channel until it is answered."""
@@ -267,8 +274,9 @@ class Processor:
     def close_excess_connection(self) -> None:
         """Make room for another listener's: close the connection that was used least recently."""
         assert self._selector is not None
-        channel = self._selector.close_least_recently_used(CloseReason.EXCESS_CONNECTION)
+        channel = self._selector.least_recently_used()
         if channel is not None:
+            self._selector.disconnect(channel, CloseReason.EXCESS_CONNECTION)
             # At once, or the other processors would close one each.
             channel.attachment.guard.release()
             self._selector.wakeup()  # there may be more
@@ -277,6 +285,7 @@ class Processor:
 
     def _register(self, sock: socket.socket, guard: ConnectionGuard) -> None:
         assert self._selector is not None
+        self.connections_created += 1
         try:
             id = ConnectionId.of(sock, self.id, self._next_index)
             self._next_index = 0 if self._next_index == _INDEX_MAX else self._next_index + 1
@@ -288,10 +297,12 @@ class Processor:
             level = logging.DEBUG if has_gone else logging.WARNING
             self._log.log(level, "could not set up an accepted connection: %s", error)
             self.closed[CloseReason.REGISTER_FAILED] += 1
+            self._shared.closed_connections.add(
+                ClosedConnection.failed(str(error), self.endpoint, self.id, trio.current_time())
+            )
             _drop((sock, guard))
             return
         channel.attachment = Connection(id.remote_host, id.remote_port, guard, channel.last_used_at)
-        self.connections_created += 1
         if self._log.isEnabledFor(logging.DEBUG):
             self._log.debug("processor %d created connection %s", self.id, channel.id)
 
@@ -301,6 +312,7 @@ class Processor:
         channel = request.channel
         response: Response | None = request.response
         if channel.close_reason is not None:
+            request.return_lease()
             if not isinstance(response, NoOp):
                 self._log.warning("dropping a response: %s is closed", channel.id)
         elif isinstance(response, bytes) or isinstance(response, Send):  # noqa: SIM101 # no tuple
@@ -347,17 +359,17 @@ class Processor:
         request: Request | None = connection.request
         if request is None:
             raise LocalProtocolError(f"{channel.id} sent what nobody asked for")
-        self._end_request(connection, request)
+        if request.lease is not None:
+            request.release()
+        self._end_request(connection)
         if connection.mute_state is _RESPONSE_PENDING:
             connection.mute_state = _NOT_MUTED
             self._selector.unmute(channel)
         else:
             connection.mute_state = after(connection.mute_state, MuteEvent.RESPONSE_SENT)
 
-    def _end_request(self, connection: Connection, request: Request) -> None:
+    def _end_request(self, connection: Connection) -> None:
         connection.request = None
-        if request.lease is not None:
-            request.release()
         self.in_flight -= 1
         if self._all_answered is not None and not self.in_flight:
             self._all_answered.set()
@@ -426,10 +438,16 @@ class Processor:
             if request is not None:
                 if request.picked_up_ns and not request.sent_ns:
                     self._note_sent(channel)  # its answer was under way (KAFKA-3489)
-                self._end_request(connection, request)
+                if request.handled_ns:
+                    request.return_lease()  # a handler that has its payload is still to come back
+                self._end_request(connection)
             if connection.guard is not None:
                 connection.guard.release()
-            self._remember(channel, connection, reason)
+            self._shared.closed_connections.add(
+                ClosedConnection.of(
+                    channel, connection, self.endpoint, self.id, trio.current_time()
+                )
+            )
         if self._log.isEnabledFor(logging.DEBUG):
             self._log.debug(
                 "connection %s disconnected: %s%s",
@@ -437,24 +455,6 @@ class Processor:
                 reason.value,
                 f" ({channel.close_detail})" if channel.close_detail else "",
             )
-
-    def _remember(self, channel: Channel, connection: Connection, reason: CloseReason) -> None:
-        self._shared.closed_connections.add(
-            ClosedConnection(
-                id=channel.id,
-                reason=reason,
-                detail=channel.close_detail,
-                peer=connection.peer,
-                listener=self.endpoint.listener_name,
-                processor=self.id,
-                principal=str(channel.principal),
-                opened_at=connection.opened_at,
-                closed_at=trio.current_time(),
-                requests=connection.requests,
-                bytes_received=channel.bytes_received,
-                bytes_sent=channel.bytes_sent,
-            )
-        )
 
     def _on_channel_error(self, channel: Channel, error: Exception) -> None:
         self._log.warning("unexpected error on %s; closing it", channel.id, exc_info=error)

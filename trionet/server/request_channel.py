@@ -44,7 +44,7 @@ class RequestSource(Protocol):
 
     def release_memory(self, lease: MemoryLease) -> None: ...
 
-    def process_new_responses(self) -> None: ...
+    def send_new_responses(self) -> None: ...
 
     def wakeup(self) -> None: ...
 
@@ -165,6 +165,10 @@ class Request(TimedRequest):
     def release(self) -> None:
         """Let go of the payload before the answer is given: of its memory, and of its lease."""
         self.payload = b""
+        self.return_lease()
+
+    def return_lease(self) -> None:
+        """Give back its share of the memory for requests; the payload stays with who holds it."""
         lease, self.lease = self.lease, None
         if lease is not None:
             self.responses.processor.release_memory(lease)
@@ -291,7 +295,7 @@ class RequestChannel:
         """
         answered = self._answered
         while answered:
-            answered.pop().process_new_responses()
+            answered.pop().send_new_responses()
 
     async def wait(self) -> None:
         """Wait, as an idle handler, for requests. Always a checkpoint."""
