@@ -7,6 +7,8 @@
   ``...`` stands for anything, also for whole lines; without such lines any output will do.
 * A block that cannot run here says why to the reader of the source, in a comment directly above it:
   ``<!-- not run: needs a cluster of three brokers -->``.
+* A page whose sessions and files build upon one another says so in a comment of its own,
+  ``<!-- one session -->``; ``tests/docs/test_whole_pages.py`` runs it.
 * Every other language (``sh``, ``ini``, ``text``) is not run.
 """
 
@@ -30,6 +32,8 @@ SECONDS_MAX = 60
 
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)")
 NOT_RUN = re.compile(r"^\s*<!-- not run: (?P<reason>\S.*) -->$")
+FILE = re.compile(r"^\s*<!-- file: (?P<name>[\w.-]+) -->$")
+ONE_SESSION = "<!-- one session -->"
 LINK = re.compile(r"\[[^\]\[]*\]\((?P<target>[^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(?P<title>.+)$")
 
@@ -42,6 +46,7 @@ class Block(NamedTuple):
     language: str
     text: str
     not_run: str
+    file: str = ""  # its name, if it is a file of its page's session
 
 
 def blocks(page: str, text: str) -> Iterator[Block]:
@@ -57,7 +62,9 @@ def blocks(page: str, text: str) -> Iterator[Block]:
                 body.append(inner[indent:] + "\n")
             reason = NOT_RUN.match(before)
             not_run = reason["reason"] if reason else ""
-            yield Block(page, number, opened["language"], "".join(body), not_run)
+            file = FILE.match(before)
+            name = file["name"] if file else ""
+            yield Block(page, number, opened["language"], "".join(body), not_run, name)
         before = line if line.strip() else before
 
 
@@ -72,8 +79,14 @@ def in_language(language: str) -> list[object]:
     return [
         pytest.param(block, id=f"{block.page}:{block.line}", marks=marks_of(block))
         for block in BLOCKS
-        if block.language == language
+        if block.language == language and not is_of_session(block)
     ]
+
+
+def is_of_session(block: Block) -> bool:
+    """Whether a block is a part of a page that runs as a whole."""
+    is_part = block.language == "console" or bool(block.file)
+    return is_part and ONE_SESSION in (ROOT / block.page).read_text("utf-8").splitlines()
 
 
 def marks_of(block: Block) -> list[pytest.MarkDecorator]:
@@ -81,7 +94,7 @@ def marks_of(block: Block) -> list[pytest.MarkDecorator]:
     return [pytest.mark.slow, *skip]
 
 
-def run(command: list[str], text: str, folder: Path) -> str:
+def run(command: list[str], text: str, folder: Path, seconds_max: int = SECONDS_MAX) -> str:
     """What a program of a page prints; it ends, and ends well."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
@@ -92,7 +105,7 @@ def run(command: list[str], text: str, folder: Path) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=SECONDS_MAX,
+        timeout=seconds_max,
         check=False,
     )
     assert done.returncode == 0, f"exit status {done.returncode}\n{done.stdout}"
@@ -128,12 +141,12 @@ def session(text: str) -> list[tuple[str, str]]:
     return steps
 
 
-def play(commands: list[str], folder: Path) -> list[str]:
+def play(commands: list[str], folder: Path, seconds_max: int = SECONDS_MAX) -> list[str]:
     """What each command prints; all of them run in one shell, whose jobs end with it."""
     mark = "--- next command ---"
     script = f"\necho '{mark}'\n".join(commands)
     stop_jobs = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT"
-    printed = run(["bash", "-c", f"set -e\n{stop_jobs}\n{script}"], "", folder)
+    printed = run(["bash", "-c", f"set -e\n{stop_jobs}\n{script}"], "", folder, seconds_max)
     return printed.split(f"{mark}\n")
 
 
@@ -178,14 +191,16 @@ def test_a_public_name_is_explained_in_the_reference(name: str) -> None:
     assert any(re.search(rf"`{name}\b", page.read_text("utf-8")) for page in reference)
 
 
-def test_a_block_knows_its_language_its_line_and_why_it_is_not_run() -> None:
+def test_a_block_knows_its_language_its_line_its_file_and_why_it_is_not_run() -> None:
     text = "Text\n\n```python\na\n\nb\n```\n\n<!-- not run: needs luck -->\n```console\n$ x\n```\n"
+    text += "<!-- file: a.ini -->\n```ini\nx=1\n```\n"
 
     actual = list(blocks("page.md", text))
 
     assert [
         Block("page.md", 3, "python", "a\n\nb\n", ""),
         Block("page.md", 10, "console", "$ x\n", "needs luck"),
+        Block("page.md", 14, "ini", "x=1\n", "", "a.ini"),
     ] == actual
 
 
