@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.net.preparing_time import PreparingTime
+from trionet.net.preparing_time import PASSES_OWED_MAX, PreparingTime
 
 SECONDS_MAX = 2.0
 
@@ -43,14 +43,20 @@ def test_a_pass_makes_steps_until_its_time_is_spent(loop: Loop) -> None:
     assert 4 == loop.turn("a", *[0.6] * 9)
 
 
-def test_a_pass_makes_one_step_however_long_that_is(loop: Loop) -> None:
-    assert [1, 1, 1] == [loop.turn("a", 10, 10) for _ in range(3)]
+def test_a_step_that_takes_longer_than_a_pass_may_is_made_up_for_in_the_next(loop: Loop) -> None:
+    assert [1, 0, 1, 0, 1] == [loop.turn("a", 5) for _ in range(5)]
+
+
+def test_however_long_steps_are_they_go_on(loop: Loop) -> None:
+    made = [loop.turn("a", 1000, 1000) for _ in range(1 + 2 * PASSES_OWED_MAX)]
+
+    assert [1, 0, 0, 0, 1, 0, 0, 0, 1] == made
 
 
 def test_time_counts_also_for_a_step_that_fails(loop: Loop) -> None:
     def fail() -> None:
         with loop.time.spending():
-            loop.now += SECONDS_MAX
+            loop.now += SECONDS_MAX + 1
             raise EOFError
 
     assert loop.time.may_work("a", 1)
@@ -61,22 +67,22 @@ def test_time_counts_also_for_a_step_that_fails(loop: Loop) -> None:
 
 
 def test_all_share_the_time_of_a_pass(loop: Loop) -> None:
-    made = [loop.turn(worker, 1.5, 1.5) for worker in "abc"]
+    made = [loop.turn(worker, 1.1, 1.1) for worker in "abc"]
 
     assert [2, 0, 0] == made
 
 
 def test_who_waited_is_before_the_others_in_the_next_pass(loop: Loop) -> None:
-    made = [[loop.turn(worker, 10, 10) for worker in "abc"] for _ in range(4)]
+    made = [[loop.turn(worker, 2.1, 2.1) for worker in "abc"] for _ in range(4)]
 
     assert [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0]] == made
 
 
 def test_who_waits_for_no_step_any_more_keeps_the_others_for_one_pass_at_most(loop: Loop) -> None:
     for worker in "ab":
-        loop.turn(worker, 10)
+        loop.turn(worker, 3)
 
-    assert [0, 1, 1] == [loop.turn("a", 10) for _ in range(3)]
+    assert [0, 1, 1] == [loop.turn("a", 3) for _ in range(3)]
 
 
 @given(st.lists(st.permutations("abc"), min_size=10, max_size=30))

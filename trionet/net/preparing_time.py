@@ -2,7 +2,9 @@
 
 All selectors of a loop have it together, for what one of them does holds up the others as well. A
 step of a handshake costs as much as a hundred requests, with a long RSA key as a thousand, and
-cannot be cut short: so time is counted, not steps, and each pass makes one step at least.
+cannot be cut short: so time is counted, not steps. What a step takes beyond the time of its pass is
+missing in the next ones, up to a limit: a request takes several passes from its arrival to its
+answer, and is to meet one long step, not one in each of them.
 
 A pass is over when a selector comes again that has come before. Who had to wait in one pass is
 before the others in the next, or the first to come could take all of each.
@@ -18,6 +20,8 @@ from trio.lowlevel import RunVar
 
 # What a request waits for at most because of strangers, beside the step that goes beyond it.
 SECONDS_PER_PASS_MAX = 0.002
+# How much of a long step is made up for, in passes; after these there is time for another.
+PASSES_OWED_MAX = 4
 
 
 class PreparingTime:
@@ -46,7 +50,7 @@ class PreparingTime:
         if self._turns.get(worker, turn) != turn:
             self._begin_pass()
         self._turns[worker] = turn
-        has_time = not self._served or self._spent < self._seconds_max
+        has_time = self._spent <= self._seconds_max
         if has_time and worker is next(iter(self._waiting), worker):
             self._served.add(worker)
             return True
@@ -59,7 +63,8 @@ class PreparingTime:
         self._waiting = dict.fromkeys(each for each in waiting if each not in self._served)
         self._turns.clear()
         self._served.clear()
-        self._spent = 0.0
+        owed = max(0.0, self._spent - self._seconds_max)
+        self._spent = min(owed, PASSES_OWED_MAX * self._seconds_max)
 
     @contextmanager
     def spending(self) -> Iterator[None]:
