@@ -9,15 +9,12 @@ import resource
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import pairwise
-from typing import Any
 
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from support.selecting import CountingReadiness
-from support.serving import answer, echo, listener, serving, undisturbed
+from support.serving import echo, listener, serving, undisturbed
 from support.wire import LOOPBACK, Peer, open_sockets, reset, tcp_pair
 from trionet.net.close_reason import CloseReason
 from trionet.net.endpoint import ConnectionId, Endpoint
@@ -26,7 +23,7 @@ from trionet.net.transport import PlaintextTransport
 from trionet.server import Request, ServerConfig, SocketServer
 from trionet.server.acceptor import Acceptor, bind
 from trionet.server.channel_builder import PLAINTEXT, ChannelBuilder
-from trionet.server.processor import CONNECTION_QUEUE_SIZE, Processor
+from trionet.server.processor import Processor
 
 needs_ipv6 = pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no dual-stack IPv6 here")
 
@@ -344,100 +341,6 @@ async def test_lack_of_descriptors_makes_the_acceptor_wait(
         old.close()
 
 
-async def test_flood_of_connections_is_registered_a_queue_at_a_time(
-    kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """P53, KIP-402: the loop polls between, so that old connections are served meanwhile."""
-    count = 5 * CONNECTION_QUEUE_SIZE
-    # More than a queue holds, so that the acceptor has to wait, whoever runs first.
-    monkeypatch.setattr("trionet.server.acceptor.ACCEPTS_PER_WAKEUP_MAX", count)
-    async with serving(kind) as rig:
-        old = await rig.connect()
-        await rig.exchange(old, b"old")
-        await wait_all_tasks_blocked()
-        [processor] = rig.processors
-        selector = processor._selector
-        assert selector is not None
-        seen = []
-
-        class Watched(CountingReadiness):
-            def poll(self, *arguments: Any, **named: Any) -> list[tuple[int, int]]:
-                seen.append(processor.connection_count)
-                return super().poll(*arguments, **named)
-
-        selector._readiness = Watched(selector._readiness)
-        with ExitStack() as opened:
-            for _ in range(count):
-                address = (LOOPBACK, rig.server.endpoints[0].port)
-                opened.enter_context(socket.create_connection(address, timeout=5))
-            await wait_all_tasks_blocked()
-
-            assert 1 + count == processor.connection_count
-            steps = [after - before for before, after in pairwise(seen)]
-            assert max(steps) <= CONNECTION_QUEUE_SIZE + 1
-            assert len([step for step in steps if step]) >= 4
-            assert 0 < rig.server.quotas.listener("L0").blocked_seconds
-            await rig.exchange(old, b"still")
-
-
-async def test_full_processor_is_passed_over(kind: ReadinessKind) -> None:
-    """Two processors take two queues at once, and nobody is lost when both are full."""
-    count = 5 * CONNECTION_QUEUE_SIZE
-    async with serving(kind, num_network_threads=2) as rig:
-        with ExitStack() as opened:
-            for _ in range(count):
-                address = (LOOPBACK, rig.server.endpoints[0].port)
-                opened.enter_context(socket.create_connection(address, timeout=5))
-            await wait_all_tasks_blocked()
-
-            shares = [processor.connection_count for processor in rig.processors]
-            assert count == sum(shares)
-            assert min(shares) >= CONNECTION_QUEUE_SIZE
-
-
-async def test_connection_that_waited_for_room_is_registered_without_another_event(
-    kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One more than the queue holds; and the loop parks as soon as it finds nothing."""
-    monkeypatch.setattr("trionet.net.selector.EMPTY_POLLS_BEFORE_PARK", 0)
-    async with serving(kind) as rig:
-        port = rig.server.endpoints[0].port
-        with ExitStack() as opened:
-            for _ in range(CONNECTION_QUEUE_SIZE + 1):
-                opened.enter_context(socket.create_connection((LOOPBACK, port), timeout=5))
-            await wait_all_tasks_blocked()
-
-            assert CONNECTION_QUEUE_SIZE + 1 == rig.server.statistics().connections
-
-
-class Deaf(CountingReadiness):
-    """A backend that cannot be woken up."""
-
-    def wakeup(self) -> None:
-        pass
-
-
-@pytest.mark.parametrize("how", ["cancelled", "stopped"])
-async def test_server_that_ends_while_its_acceptor_waits_for_room_leaves_nothing_open(
-    kind: ReadinessKind, how: str
-) -> None:
-    """P6, KAFKA-9796: and neither waits for the other."""
-    async with serving(kind) as rig:
-        await wait_all_tasks_blocked()
-        [processor] = rig.processors
-        assert processor._selector is not None
-        processor._selector._readiness = Deaf(processor._selector._readiness)
-        for _ in range(CONNECTION_QUEUE_SIZE + 5):
-            await rig.connect()
-        await wait_all_tasks_blocked()
-        assert 1 == processor._new_connections.statistics().tasks_waiting_send
-
-        if how == "stopped":
-            await rig.server.stop()
-
-    assert 0 == rig.server.quotas.total
-
-
 async def test_socket_for_a_processor_that_has_ended_is_closed(
     kind: ReadinessKind, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -470,19 +373,6 @@ async def test_socket_for_a_processor_that_has_ended_is_closed(
                     assert b"" == await peer.receive_to_end()
             nursery.cancel_scope.cancel()
         assert 0 == shared.quotas.total
-
-
-async def test_full_queue_does_not_keep_the_answer_of_a_connection(kind: ReadinessKind) -> None:
-    async with serving(kind) as rig:
-        peers = [await rig.connect() for _ in range(3 * CONNECTION_QUEUE_SIZE)]
-        for number, peer in enumerate(peers):
-            await peer.send_frames(b"%d" % number)
-        for _ in peers:
-            request = await rig.requests.receive()
-            request.respond(answer(bytes(request.payload)))
-
-        for number, peer in enumerate(peers):
-            assert b"%d" % number == await peer.receive_frame()
 
 
 async def test_listeners_and_accepted_connections_are_logged(

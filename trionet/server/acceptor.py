@@ -219,8 +219,9 @@ class Acceptor:
                 self._next = (index + 1) % count
                 self._log_accepted(accepted, processors[index])
                 return
-        processor = processors[self._next % count]
-        self._next = (self._next + 1) % count
+        # The last one that was tried: the next connection begins with the first of them again.
+        processor = processors[(self._next - 1) % count]
+        self._next %= count
         began = trio.current_time()
         await processor.accept_connection(accepted)
         quota = self._quotas.listener(self.endpoint.listener_name)
