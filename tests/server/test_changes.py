@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 
@@ -99,15 +100,16 @@ async def test_fewer_processors_close_the_connections_of_those_that_end(
         assert (4, 6) == (statistics.connections_created, statistics.requests)
 
 
-@pytest.mark.parametrize(("count", "allowed"), [(1, False), (2, True), (6, True), (7, False)])
+@pytest.mark.parametrize(("count", "allowed"), [(0, False), (1, True), (6, True), (7, False)])
 async def test_a_number_changes_to_half_or_twice_at_most(
     kind: ReadinessKind, count: int, allowed: bool
 ) -> None:
+    """Half of 3 is 1, as in Kafka."""
     async with serving(kind, "A", "B", processors=3, own={"B": 1}) as server:
         if allowed:
             await server.resize_processors(count)
         else:
-            with pytest.raises(ConfigError, match="allowed: 2 to 6"):
+            with pytest.raises(ConfigError, match="allowed: 1 to 6"):
                 await server.resize_processors(count)
 
         assert {"A": count if allowed else 3, "B": 1} == processors_of(server)
@@ -240,6 +242,23 @@ async def test_a_listener_can_come_and_go_again_and_again(kind: ReadinessKind) -
             assert not listens_on(added.port)
             assert {"A": 2} == processors_of(server)
             assert await works(server.endpoints[0])
+
+
+async def test_listeners_that_come_and_go_are_logged(
+    kind: ReadinessKind, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "trionet.server")
+    async with serving(kind, "A") as server:
+        caplog.clear()
+
+        added = await server.add_listener(listener(name="B"))
+        await server.remove_listener("B")
+
+        prefix = "[SocketServer broker 0]"
+        assert [
+            f"{prefix} started listener {added}",
+            f"{prefix} stopped listener {added}",
+        ] == caplog.messages
 
 
 async def test_a_removed_listener_closes_its_connections_and_counts_on(

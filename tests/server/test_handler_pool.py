@@ -155,7 +155,9 @@ async def test_handler_that_raises_closes_its_connection(
         assert b"fine" == await peer.receive_frame()
         assert {CloseReason.HANDLER_FAILED: 2} == rig.reasons()
         assert 3 == rig.server.statistics().requests
-        assert 2 == caplog.text.count("unexpected error while handling a request of ")
+        begin = "[SocketServer broker 0] unexpected error while handling a request of 127.0.0.1:"
+        assert [True, True] == [text.startswith(begin) for text in caplog.messages]
+        assert [True, True] == [text.endswith("; closing it") for text in caplog.messages]
 
 
 @pytest.mark.parametrize("how", ["returns an answer", "raises", "is answered later"])
@@ -164,13 +166,16 @@ async def test_local_time_is_what_the_handler_took(kind: ReadinessKind, how: str
     count = 10
     spent_ns = 0
     requests: list[Request] = []
+    all_handled = trio.Event()
 
     async def handle(request: Request) -> Response | None:
         nonlocal spent_ns
         began_ns = now_ns()
-        await wait_all_tasks_blocked(0.001)
+        await trio.sleep(0.001)
         spent_ns += now_ns() - began_ns
         requests.append(request)
+        if len(requests) == count:
+            all_handled.set()
         if how == "raises":
             raise ZeroDivisionError
         return answer(b"a") if how == "returns an answer" else None
@@ -181,14 +186,14 @@ async def test_local_time_is_what_the_handler_took(kind: ReadinessKind, how: str
         sent_ns = now_ns()
         for peer in peers:
             peer.send_now(frame(b"x"))
-        while len(requests) < count:
-            await wait_all_tasks_blocked()
+        await all_handled.wait()
+        await wait_all_tasks_blocked()
         if how == "is answered later":
             for request in requests:
                 request.respond(NO_OP)
-        while rig.server.times.requests < count:
-            await wait_all_tasks_blocked()
+        await wait_all_tasks_blocked()
 
+        assert count == rig.server.times.requests
         assert spent_ns <= rig.server.times.sum_ns(LOCAL) <= now_ns() - sent_ns
 
 
@@ -228,6 +233,9 @@ async def test_handler_that_raises_after_its_answer_has_answered(
         assert b"the answer" == await peer.receive_frame()
         assert {} == rig.reasons()
         assert "ZeroDivisionError" in caplog.text
+        assert [True, True] == [
+            text.endswith("; it is answered already") for text in caplog.messages
+        ]
 
 
 async def test_handler_that_answers_and_returns_an_answer_too_has_answered_once(

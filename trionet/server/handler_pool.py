@@ -16,8 +16,6 @@ from ..metrics.request_times import now_ns
 from ..net.close_reason import CloseReason
 from .request_channel import CloseConnection, Request, RequestChannel, Response
 
-logger = logging.getLogger("trionet.server")
-
 Handler = Callable[[Request], Awaitable[Response | None]]
 """Answers one request; None says that ``request.respond`` is (or will be) called instead."""
 
@@ -27,7 +25,10 @@ REQUESTS_PER_WAKEUP_MAX = 64
 
 
 async def handle_requests(
-    request_channel: RequestChannel, handler: Handler, is_wanted: Callable[[], bool]
+    request_channel: RequestChannel,
+    handler: Handler,
+    is_wanted: Callable[[], bool],
+    log: logging.LoggerAdapter[logging.Logger],
 ) -> None:
     """Run one handler task until it is cancelled, or not wanted: then it ends between requests."""
     while True:
@@ -48,17 +49,21 @@ async def handle_requests(
                     request.answer(response, at_ns)
             except Exception as error:  # boundary: one request
                 at_ns = request.handled_ns = now_ns()
-                _close_after(request, error)
+                _close_after(request, error, log)
         request_channel.send_responses()
 
 
-def _close_after(request: Request, error: Exception) -> None:
-    logger.error(
-        "unexpected error while handling a request of %s; closing it",
+def _close_after(
+    request: Request, error: Exception, log: logging.LoggerAdapter[logging.Logger]
+) -> None:
+    is_answered = request.response is not None
+    log.error(
+        "unexpected error while handling a request of %s; %s",
         request.channel.id,
+        "it is answered already" if is_answered else "closing it",
         exc_info=error,
     )
-    if request.response is None:
+    if not is_answered:
         request.respond(CloseConnection(CloseReason.HANDLER_FAILED, repr(error)))
 
 
@@ -70,6 +75,7 @@ class HandlerPool:
         handler: answers them.
         name: tasks are named ``<name>-0`` and so on.
         nursery: where they run.
+        log: where errors of the handler go.
     """
 
     def __init__(
@@ -78,11 +84,13 @@ class HandlerPool:
         handler: Handler,
         name: str,
         nursery: trio.Nursery,
+        log: logging.LoggerAdapter[logging.Logger],
     ) -> None:
         self._request_channel = request_channel
         self._handler = handler
         self._name = name
         self._nursery = nursery
+        self._log = log
         self._running: set[int] = set()
         self._wanted = 0
 
@@ -108,5 +116,5 @@ class HandlerPool:
         return len(self._running) <= self._wanted
 
     async def _run(self, index: int) -> None:
-        await handle_requests(self._request_channel, self._handler, self._is_wanted)
+        await handle_requests(self._request_channel, self._handler, self._is_wanted, self._log)
         self._running.remove(index)

@@ -263,6 +263,7 @@ class SocketServer:
                     self.quotas.remove_listener(name)
                 raise
             self.endpoints.append(bound)
+            self._log.info("started listener %s", bound)
             return bound
 
     async def remove_listener(self, listener_name: str) -> None:
@@ -280,6 +281,7 @@ class SocketServer:
             self.endpoints = [each for each in self.endpoints if each != listener.endpoint]
             await listener.stop()
             self.quotas.remove_listener(listener_name)
+            self._log.info("stopped listener %s", listener.endpoint)
 
     # Parts of the start and the stop.
 
@@ -302,7 +304,11 @@ class SocketServer:
         await trio.lowlevel.checkpoint()
         config = self.config
         self._handlers = HandlerPool(
-            self.request_channel, self._handler, f"request-handler-{config.node_id}", nursery
+            self.request_channel,
+            self._handler,
+            f"request-handler-{config.node_id}",
+            nursery,
+            self._log,
         )
         self._handlers.resize(config.num_io_threads)
         for endpoint, sock in zip(self.endpoints, listening, strict=True):
@@ -380,11 +386,14 @@ class SocketServer:
 
 
 def _check_resize(key: str, old: int, new: int) -> None:
-    """Kafka's bounds for a change while the server runs (DynamicThreadPool)."""
-    if not max(1, (old + 1) // 2) <= new <= 2 * old:
+    """Kafka's bounds for a change while the server runs; half of an odd number is rounded down.
+
+    (Kafka: DynamicThreadPool.)
+    """
+    lowest, highest = max(1, old // 2), 2 * old
+    if not lowest <= new <= highest:
         raise ConfigError(
-            f"{key} = {new} is not allowed while there are {old}; allowed: {max(1, (old + 1) // 2)}"
-            f" to {2 * old}"
+            f"{key} = {new} is not allowed while there are {old}; allowed: {lowest} to {highest}"
         )
 
 
