@@ -235,7 +235,7 @@ async def test_nothing_expires_that_may_have_sent_what_nobody_reads(
 async def test_who_is_muted_expires_although_nothing_is_read(
     link: Link, mock_clock: MockClock
 ) -> None:
-    """Kafka closes muted connections, too; a stop would wait for ever for one that reads nothing."""
+    """As in Kafka; and a stop would wait for ever for one that reads nothing."""
     async with selecting(link, idle_seconds_max=LIMIT) as rig:
         muted, _ = rig.connect()
         stuck, _ = rig.connect()
