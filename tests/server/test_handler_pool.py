@@ -252,3 +252,28 @@ async def test_handler_that_answers_and_returns_an_answer_too_has_answered_once(
             assert b"first" == await peer.receive_frame()
 
         assert "was answered twice" in caplog.text
+
+
+async def test_time_of_handlers_is_counted_as_it_passes_however_many_there_are(
+    kind: ReadinessKind,
+) -> None:
+    """While there are four, and then two; and none any more when the server has ended."""
+    before_ns = now_ns()
+    async with serving(kind, num_io_threads=4) as rig:
+        started_ns = now_ns()
+        await trio.sleep(0.02)
+        resizing_ns = now_ns()
+        rig.server.resize_handlers(2)
+        await wait_all_tasks_blocked()
+        resized_ns = now_ns()
+        await trio.sleep(0.01)
+        told_ns = now_ns()
+        told = rig.server.handler_seconds() * 1e9
+        told_after_ns = now_ns()
+
+        least = 4 * (resizing_ns - started_ns) + 2 * (told_ns - resizing_ns)
+        most = 4 * (resized_ns - before_ns) + 2 * (told_after_ns - resized_ns)
+        assert least <= told <= most
+
+    ended = rig.server.handler_seconds()
+    assert ended == rig.server.handler_seconds()

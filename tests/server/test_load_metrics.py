@@ -36,7 +36,7 @@ class Rig:
             lambda: self.loop,
             queued=lambda: self.queued,
             queued_max=500,
-            handlers=lambda: handlers,
+            handler_seconds=lambda: handlers * self.loop.seconds,
             closed=lambda: self.closed,
             times=lambda: [self.times],
         )

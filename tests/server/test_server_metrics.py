@@ -23,6 +23,7 @@ from trionet.server.server_metrics import UnnamedRequests, server_collectors, se
 
 GROUP = "kafka_server_socket_server_metrics_"
 TOTAL_TIME = "kafka_network_requestmetrics_totaltimems"
+HANDLERS_IDLE = "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"
 MEGABYTE = 1024 * 1024
 
 
@@ -155,6 +156,20 @@ async def test_a_request_whose_client_leaves_during_the_answer_is_timed_all_the_
 
         assert 1 == metrics.snapshot()[TOTAL_TIME].of("")
         assert 0 == metrics.sum("connection_count")
+
+
+async def test_handlers_with_nothing_to_do_are_idle_also_when_there_are_fewer(
+    kind: ReadinessKind,
+) -> None:
+    """The time of those that have ended stays what it was."""
+    async with measured(kind) as (rig, metrics):
+        await trio.sleep(0.02)
+        for now in range(100, 200, 20):
+            metrics.registry.snapshot(now)
+        rig.server.resize_handlers(1)
+        await wait_all_tasks_blocked()
+
+        assert 1 == metrics.registry.snapshot(200)[HANDLERS_IDLE].of()
 
 
 async def test_after_the_stop_requests_are_still_told_and_nobody_is_idle(

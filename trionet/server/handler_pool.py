@@ -93,15 +93,28 @@ class HandlerPool:
         self._log = log
         self._running: set[int] = set()
         self._wanted = 0
+        self._available_ns = 0
+        self._counted_at_ns = now_ns()
 
     def __len__(self) -> int:
         return self._wanted
+
+    def available_seconds(self) -> float:
+        """For how long there were tasks, in all: two of them make two seconds a second."""
+        self._count_time()
+        return self._available_ns / 1e9
+
+    def _count_time(self) -> None:
+        now = now_ns()
+        self._available_ns += (now - self._counted_at_ns) * len(self._running)
+        self._counted_at_ns = now
 
     def resize(self, count: int) -> None:
         """Have ``count`` tasks.
 
         Those that are too many end when they are idle, whichever are first.
         """
+        self._count_time()
         self._wanted = count
         for index in range(count):
             if len(self._running) >= count:
@@ -116,5 +129,8 @@ class HandlerPool:
         return len(self._running) <= self._wanted
 
     async def _run(self, index: int) -> None:
-        await handle_requests(self._request_channel, self._handler, self._is_wanted, self._log)
-        self._running.remove(index)
+        try:
+            await handle_requests(self._request_channel, self._handler, self._is_wanted, self._log)
+        finally:
+            self._count_time()
+            self._running.remove(index)

@@ -44,7 +44,8 @@ class LoadMetrics:
         loop: the loop that they share.
         queued: how many requests wait for a handler.
         queued_max: how many may.
-        handlers: how many handler tasks there are.
+        handler_seconds: for how long there were handler tasks, in all, also while their number
+            was another one.
         closed: connections that ended since the start, by reason.
         times: what requests are counted in.
         samples: ``metrics.num.samples``.
@@ -58,7 +59,7 @@ class LoadMetrics:
         *,
         queued: Callable[[], int],
         queued_max: int,
-        handlers: Callable[[], int],
+        handler_seconds: Callable[[], float],
         closed: Callable[[], Mapping[CloseReason, int]],
         times: Callable[[], Iterable[RequestTimes]],
         samples: int = SAMPLES,
@@ -68,7 +69,7 @@ class LoadMetrics:
         self._loop = loop
         self._queued = queued
         self._queued_max = queued_max
-        self._handlers = handlers
+        self._handler_seconds = handler_seconds
         self._closed = closed
         self._times = times
 
@@ -98,6 +99,6 @@ class LoadMetrics:
         # After the end nobody is idle (Kafka: SocketServerTest.testMetricCollectionAfterShutdown).
         yield from self._loop_idle.families({(): idle if processors else (0.0, 0.0)}, now)
         yield from self._idle.families(dict.fromkeys(by_id, idle), now)
-        available = loop.seconds * max(1, self._handlers())
+        available = self._handler_seconds()
         busy = sum(times.sum_ns(LOCAL) for times in self._times()) / NS
         yield from self._handlers_idle.families({(): (available - busy, available)}, now)

@@ -71,7 +71,7 @@ def server_collectors(
         loop,
         queued=lambda: len(server.request_channel),
         queued_max=server.request_channel.requests_max,
-        handlers=lambda: server.handler_count,
+        handler_seconds=server.handler_seconds,
         closed=lambda: server.statistics().closed,
         times=requests.request_times,
         samples=samples,

@@ -177,10 +177,9 @@ class SocketServer:
         """Those that serve connections now, of all listeners."""
         return [each for listener in self._listeners.values() for each in listener.processors]
 
-    @property
-    def handler_count(self) -> int:
-        """How many handler tasks there are; 0 while it does not run."""
-        return len(self._handlers) if self._handlers is not None else 0
+    def handler_seconds(self) -> float:
+        """For how long there were handler tasks since the start, in all (num.io.threads)."""
+        return self._handlers.available_seconds() if self._handlers is not None else 0.0
 
     def statistics(self) -> ServerStatistics:
         return self._totals.statistics(self._running, len(self.request_channel))
