@@ -179,7 +179,7 @@ async def test_handlers_are_as_many_as_asked_for_however_the_number_went(
             for peer in peers:
                 await peer.send_frames(b"a")
             await wait_all_tasks_blocked()
-            last = may_go_on[f"request-handler-0-{busy}"]
+            last = may_go_on[f"data-plane-kafka-request-handler-0-{busy}"]
             for event in may_go_on.values():
                 if event is not last:
                     event.set()

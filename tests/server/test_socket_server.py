@@ -76,11 +76,11 @@ async def test_tasks_have_names_as_kafka_threads_have(kind: ReadinessKind) -> No
         endpoint = rig.server.endpoints[0]
 
     assert {
-        "request-handler-0-0",
-        "request-handler-0-1",
-        "network-thread-0-L0-PLAINTEXT-0",
-        "network-thread-0-L0-PLAINTEXT-1",
-        f"socket-acceptor-L0-PLAINTEXT-{endpoint.port}",
+        "data-plane-kafka-request-handler-0-0",
+        "data-plane-kafka-request-handler-0-1",
+        "data-plane-kafka-network-thread-0-L0-PLAINTEXT-0",
+        "data-plane-kafka-network-thread-0-L0-PLAINTEXT-1",
+        f"data-plane-kafka-socket-acceptor-L0-PLAINTEXT-{endpoint.port}",
     } <= names
 
 

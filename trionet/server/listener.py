@@ -77,7 +77,7 @@ class Listener:
     async def _start_processor(self) -> Processor:
         processor = self._new_processor()
         name = (
-            f"network-thread-{self._node_id}-{self.endpoint.listener_name}-"
+            f"data-plane-kafka-network-thread-{self._node_id}-{self.endpoint.listener_name}-"
             f"{self.endpoint.security_protocol}-{processor.id}"
         )
         await self._running.start(self._run_processor, processor, name=name)
@@ -101,7 +101,8 @@ class Listener:
         """
         endpoint = self.endpoint
         name = (
-            f"socket-acceptor-{endpoint.listener_name}-{endpoint.security_protocol}-{endpoint.port}"
+            f"data-plane-kafka-socket-acceptor-{endpoint.listener_name}-"
+            f"{endpoint.security_protocol}-{endpoint.port}"
         )
         self._running.start_soon(self._accept, name=name)
 

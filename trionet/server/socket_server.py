@@ -305,7 +305,7 @@ class SocketServer:
         self._handlers = HandlerPool(
             self.request_channel,
             self._handler,
-            f"request-handler-{config.node_id}",
+            f"data-plane-kafka-request-handler-{config.node_id}",
             nursery,
             self._log,
         )
