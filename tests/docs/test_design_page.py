@@ -37,6 +37,20 @@ def test_every_folder_of_the_package_is_in_the_house() -> None:
     assert folders | {"errors", "_pure", "_util"} == on_a_level
 
 
+def test_what_stands_for_words_of_kafka_exists() -> None:
+    table = PAGE.partition("## 6. Kafka's words")[2].partition("\n## ")[0]
+    cells = re.findall(r"^\|[^|]+\|([^|]+)\|", table, re.MULTILINE)
+    names = {name for cell in cells for name in re.findall(r"`(?:\w+\.)?(\w+)`", cell)}
+    sources = [path.read_text("utf-8") for path in (ROOT / "trionet").rglob("*.py")]
+
+    text = "\n".join(sources)
+    defined = set(re.findall(r"\b(?:class|def) (\w+)", text))
+    defined |= set(re.findall(r"\bself\.(\w+)\b.* = ", text))
+
+    assert len(names) > 20
+    assert set() == names - defined
+
+
 def test_comments_refer_to_sections_that_exist() -> None:
     headings = set(re.findall(r"^#+ (\d(?:\.\d)?)\b", PAGE, re.MULTILINE))
     sources = [path.read_text("utf-8") for path in (ROOT / "trionet").rglob("*.py")]
