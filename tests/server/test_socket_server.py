@@ -126,7 +126,7 @@ async def test_port_is_open_from_the_start_to_the_stop(kind: ReadinessKind) -> N
 
 
 async def test_listeners_need_not_start_together(kind: ReadinessKind) -> None:
-    """P5: one serves while another is not open yet; then both do."""
+    """One serves while another is not open yet; then both do."""
     with bound_elsewhere() as reserved:
         later = listener(reserved.getsockname()[1], name="LATER")
     async with serving(kind) as rig:

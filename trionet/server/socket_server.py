@@ -121,6 +121,7 @@ class SocketServer:
     async def run(
         self,
         *,
+        ready: Mapping[str, trio.Event] | None = None,
         task_status: trio.TaskStatus[list[Endpoint]] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Serve until :meth:`stop` or cancellation.
@@ -128,9 +129,16 @@ class SocketServer:
         Reports ``started`` with the bound endpoints once connections are accepted; one that was
         stopped before binds none, and returns.
 
+        Args:
+            ready: by name, the event that a listener waits for before it is bound; those without
+                one do not wait (Kafka: enableRequestProcessing, KIP-801).
+            task_status: gets the list that :attr:`endpoints` is.
+
         Raises:
+            ConfigError: there is no listener of a name in ``ready``.
             OSError: a listener cannot be bound.
         """
+        late = self._take_late(ready or {})
         if self._stop_requested.is_set():
             await trio.lowlevel.checkpoint()
             task_status.started(self.endpoints)
@@ -144,7 +152,11 @@ class SocketServer:
                 try:
                     await self._start(nursery, listening)
                     task_status.started(self.endpoints)
-                    await self._stop_requested.wait()
+                    async with trio.open_nursery() as waiting:
+                        for endpoint, event in late:
+                            waiting.start_soon(self._add_when, event, endpoint)
+                        await self._stop_requested.wait()
+                        waiting.cancel_scope.cancel(reason="the server is stopping")
                 finally:
                     self._refuse_changes()
                 for listener in self._listeners.values():
@@ -283,6 +295,20 @@ class SocketServer:
             self._log.info("stopped listener %s", listener.endpoint)
 
     # Parts of the start and the stop.
+
+    def _take_late(self, ready: Mapping[str, trio.Event]) -> list[tuple[Endpoint, trio.Event]]:
+        """Take the listeners that wait for an event out of those that open at once."""
+        names = [endpoint.listener_name for endpoint in self.endpoints]
+        for name in ready.keys() - names:
+            raise ConfigError(f"ready names {name}, which is none of the listeners")
+        waiting = [each for each in self.endpoints if each.listener_name in ready]
+        self.endpoints = [each for each in self.endpoints if each not in waiting]
+        return [(endpoint, ready[endpoint.listener_name]) for endpoint in waiting]
+
+    async def _add_when(self, event: trio.Event, endpoint: Endpoint) -> None:
+        await event.wait()
+        security = self._security.get(endpoint.listener_name, PLAINTEXT)
+        await self.add_listener(endpoint, security)
 
     def _bind(self, listening: list[socket.socket]) -> None:
         """Bind every listener; those before one that fails are in ``listening`` all the same."""
