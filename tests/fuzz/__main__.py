@@ -17,7 +17,7 @@ from pathlib import Path
 from fuzz.corpus import SEEDS, keep
 from fuzz.engine import fetched
 from fuzz.guided import ROOT, Search, Searched, StatusLine, table
-from fuzz.target import NAMES, load, purpose
+from fuzz.target import NAMES, load, purpose, share
 
 SECONDS = 600
 #: Of the whole, for the property tests, where no target is named.
@@ -101,8 +101,8 @@ def _search(names: list[str], chosen: argparse.Namespace) -> int:
     searched: list[Searched] = []
     for name in names:
         left = began + chosen.seconds - time.monotonic()
-        share = max(1, round(left / (len(names) - len(searched))))
-        search = Search(name, share, folder, atheris)
+        seconds = max(1, round(left * share(name, names[len(searched) :])))
+        search = Search(name, seconds, folder, atheris)
         one = search.run(line)
         searched.append(one)
         print(table([one]), flush=True)
@@ -116,8 +116,8 @@ def _search(names: list[str], chosen: argparse.Namespace) -> int:
     finds += [] if are_properties_clean else ["the property tests"]
     if not finds and chosen.folder is None:
         shutil.rmtree(folder)
-    seconds = time.monotonic() - began
-    print(f"fuzz: {seconds:.0f} s: {', '.join(finds) or 'nothing'} found", flush=True)
+    took = time.monotonic() - began
+    print(f"fuzz: {took:.0f} s: {', '.join(finds) or 'nothing'} found", flush=True)
     return 1 if finds else 0
 
 

@@ -14,13 +14,14 @@ import pytest
 from fuzz import blind, engine
 from fuzz.corpus import keep, seeds_of, smallest
 from fuzz.guided import ROOT, Search, Searched, StatusLine, table
-from fuzz.target import NAMES, Target
+from fuzz.target import NAMES, Target, share
 
 SECONDS = 2
 WORD = b"magic"
 
 # Of a file in the folder of a target, in a package of its own.
 BROKEN = f"""\
+WATCHED = ()
 WORDS = ({WORD!r},)
 BYTES_MAX = 64
 
@@ -29,6 +30,7 @@ def run(data: bytes) -> None:
         raise IndexError("this is what was searched for")
 """
 ENDS = """\
+WATCHED = ()
 WORDS = (b"x",)
 BYTES_MAX = 64
 
@@ -162,6 +164,13 @@ def test_an_input_with_a_name_stays_and_makes_others_needless(tmp_path: Path) ->
     assert 1 == keep(WAYS, [b"a", b"c", b"cc"], tmp_path)
 
     assert {b"aaaa", b"c"} == {path.read_bytes() for path in tmp_path.iterdir()}
+
+
+def test_shares_are_all_of_the_time() -> None:
+    shares = {name: share(name, NAMES) for name in NAMES}
+
+    assert 1 == pytest.approx(sum(shares.values()))
+    assert shares["tls_records"] == max(shares.values()) > shares["plain"] > 0
 
 
 def fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:

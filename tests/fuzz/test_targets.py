@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from struct import Struct
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 import scramp.core
 
 from fuzz.corpus import KEPT_MAX, SEEDS, seeds_of
-from fuzz.target import NAMES, load
+from fuzz.target import NAMES, load, watched
 from trionet.broker import jaas, properties
 from trionet.broker.sasl_exchange import SaslExchange
 from trionet.net import certificate, framing, head_decoder, principal, tls
@@ -71,6 +72,14 @@ def _breaks(run: Callable[[bytes], None], data: bytes) -> bool:
     except Exception:  # boundary: a target says so by whatever it raises
         return True
     return False
+
+
+@every_target
+def test_what_is_watched_is_there_and_imported(name: str) -> None:
+    load(name)
+
+    assert watched(name)
+    assert {*watched(name)} <= sys.modules.keys()
 
 
 @every_target

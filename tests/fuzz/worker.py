@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 from fuzz.blind import search
-from fuzz.target import load
+from fuzz.guided import ROOT
+from fuzz.target import load, watched
 
 #: How long one input may take. Most take less than a millisecond.
 RUN_SECONDS_MAX = 20
@@ -39,7 +40,7 @@ def main(arguments: list[str]) -> None:
 def search_guided(name: str, seconds: int, corpus: Path, seeds: Path, finds: Path) -> None:
     """Let coverage guide the search; ends the process."""
     atheris = importlib.import_module("atheris")  # it has no types
-    with atheris.instrument_imports(include=["trionet"]):
+    with atheris.instrument_imports(include=["trionet"], exclude=unwatched(name)):
         target = load(name)
     words = finds / f"{name}.words"
     words.write_text("".join(f'"{escaped(word)}"\n' for word in target.words))
@@ -55,6 +56,23 @@ def search_guided(name: str, seconds: int, corpus: Path, seeds: Path, finds: Pat
     flags = [f"-{option}={value}" for option, value in options.items()]
     atheris.Setup([sys.argv[0], *flags, str(corpus), str(seeds)], target.run)
     atheris.Fuzz()
+
+
+def unwatched(name: str) -> list[str]:
+    """The modules of the package whose branches do not matter for a target.
+
+    To watch all of them would take some ten seconds at each start.
+    """
+    modules = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for path in (ROOT / "trionet").rglob("*.py")
+    }
+    of_interest = watched(name)
+    return sorted(
+        module
+        for module in modules
+        if not f"{module}.".startswith(tuple(f"{one}." for one in of_interest))
+    )
 
 
 def escaped(word: bytes) -> str:

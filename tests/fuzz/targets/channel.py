@@ -13,6 +13,7 @@ from trionet.net.channel import Channel
 from trionet.net.close_reason import CloseReason
 from trionet.net.transport import PlaintextTransport
 
+WATCHED = ("trionet.net.channel", "trionet.net.framing")
 WORDS = (
     *(b"\0\0\0", b"\0\0\0\0", b"\0\0\0\1", b"\xff\xff\xff\xff"),
     *(b"\x7f\xff\xff\xff", b"\0\0\0\x1c"),

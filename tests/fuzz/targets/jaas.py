@@ -7,6 +7,7 @@ import re
 from trionet.broker.jaas import LoginModule, parse_jaas
 from trionet.errors import ConfigError
 
+WATCHED = ("trionet.broker.jaas",)
 WORDS = (
     *(b"M required;", b" required ", b"optional", b'user_alice="secret"', b"=", b";", b'"', b"'"),
     *(b"\\", b"//", b"/*", b"*/", b"\n", b"\\101", b"\\n", b"a=b", b"org.apache.kafka.X"),

@@ -23,6 +23,7 @@ _Y = base64.urlsafe_b64encode(
 RSA = b'{"kty":"RSA","n":"%b","e":"AQAB"}' % _N
 EC = b'{"kty":"EC","crv":"P-256","x":"%b","y":"%b"}' % (_X, _Y)  # the curve's own point
 
+WATCHED = ("trionet.net.sasl",)
 WORDS = (
     *(KEY_SET.encode(), b'{"keys":[', RSA, EC, b"]}", b",", b'"kty":"OKP"', b'"crv":"Ed448"'),
     *(b"null", b'"alg":"RS256"', b'"alg":"ES384"', b'"use":"enc"', b'"kid":"a"', b'"kid":null'),

@@ -18,6 +18,7 @@ from trionet.errors import AuthenticationError
 from trionet.net.sasl.jwt_validation import KeySet, SignedTokens, TokenRules, UnsecuredTokens
 from trionet.net.sasl.oauthbearer import OAuthBearerServer
 
+WATCHED = ("trionet.net.sasl",)
 WORDS = (
     *(b"n,,\x01auth=Bearer ", b"n,a=alice,\x01", b"\x01\x01", b"\x01x=y", b"auth=", b"bearer"),
     *(b"=2C", HEADER, CLAIMS, SEPARATOR, b'"alg":', b'"none"', b'"RS256"', b'"kid":', b"null"),

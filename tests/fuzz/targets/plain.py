@@ -7,6 +7,7 @@ from trionet.errors import AuthenticationError
 from trionet.net.sasl.mechanism import CredentialsError
 from trionet.net.sasl.plain import PlainServer, verify_with
 
+WATCHED = ("trionet.net.sasl",)
 WORDS = (
     *(b"\0", b"alice", b"secret", b"\0alice\0secret", "bøb\0pässword".encode()),
     *(b"\xc3", SEPARATOR),

@@ -10,6 +10,7 @@ import re
 from trionet.errors import AuthenticationError, ConfigError
 from trionet.net.principal import Identity, PrincipalMapping
 
+WATCHED = ("trionet.net.principal",)
 WORDS = (
     *(b"DEFAULT", b"RULE:", b"RULE:^CN=(.*?),.*$/$1/L", b"/U", b",", b"\\/", b"\\", b"$1", b"$0"),
     *(b"$9", b"(", b")", b"[", b"]", b"*", b"+?", b"{2}", b"{1,99999999999}", b"(?i)", b"(?P<a>"),

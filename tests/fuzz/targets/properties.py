@@ -7,6 +7,7 @@ import re
 from trionet.broker.properties import parse_properties
 from trionet.errors import ConfigError
 
+WATCHED = ("trionet.broker.properties",)
 WORDS = (
     *(b"a=b\n", b"listeners", b":", b" ", b"\t", b"\f", b"\\", b"\\\n", b"\r\n", b"\r", b"#"),
     *(b"!", b"\\u0041", b"\\ud83d\\ude00", b"\\ud800", b"\\u", b"\\t", b"\\=", b"="),

@@ -26,6 +26,15 @@ from trionet.protocol import api_keys
 from trionet.protocol.codec import lookup
 from trionet.protocol.header import decode_response_header
 
+WATCHED = (
+    "trionet.broker.sasl_exchange",
+    "trionet.net.sasl",
+    "trionet.protocol.header",
+    "trionet.protocol.messages.api_versions",
+    "trionet.protocol.messages.sasl_authenticate",
+    "trionet.protocol.messages.sasl_handshake",
+    "trionet.protocol.wire",
+)
 WORDS = (
     *(handshake("PLAIN"), handshake("SCRAM-SHA-256", 0), token_request(b"x"), api_versions()),
     *(b"\0\x11", b"\0\x12\0\3", b"\0\x24\0\2", b"\0\x03\0\1", b"PLAIN"),

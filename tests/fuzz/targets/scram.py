@@ -14,6 +14,7 @@ from fuzz.script import SEPARATOR
 from trionet.net.sasl.mechanism import CredentialsError
 from trionet.net.sasl.scram import HASHES, ScramServer
 
+WATCHED = ("trionet.net.sasl",)
 WORDS = (
     *(b"n,,n=alice,r=abc", b"c=biws,r=%N,p=%P", b"c=biws,r=%C%N,p=%P", SEPARATOR, b"%N", b"%C"),
     *(b"%P", b"y,,", b"p=tls-unique,,", b"a=alice,", b"n=", b",r=", b"m=", b"=2C", b"=3D"),

@@ -19,6 +19,7 @@ from trionet.errors import AuthenticationError
 from trionet.net.readiness import READ
 from trionet.net.tls import TlsTransport
 
+WATCHED = ("trionet.net.tls",)
 WORDS = (
     *(b"\x16\x03\x01", b"\x16\x03\x03\0\1", b"\x17\x03\x03"),
     *(b"\x15\x03\x03\0\2\1\0", b"\x14\x03\x03\0\1\1"),
