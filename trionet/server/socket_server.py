@@ -378,15 +378,11 @@ class SocketServer:
         await listener.resize(count)
         return listener
 
-    async def _run_processor(
-        self,
-        processor: Processor,
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
+    async def _run_processor(self, processor: Processor, **start: trio.TaskStatus[None]) -> None:
+        """Run a processor, counted; ``start`` is what ``nursery.start`` gives it to report to."""
         self._running.append(processor)
         try:
-            await processor.run(task_status)
+            await processor.run(**start)
         finally:
             self._running.remove(processor)
             self._totals.add(processor)
