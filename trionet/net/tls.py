@@ -8,6 +8,10 @@ Nothing is read ahead of the engine: ciphertext is taken from the socket only wh
 for it, and when it asks it has consumed all of the last. So :attr:`TlsTransport.has_buffered` is
 false as soon as no progress is possible without the socket: no frame is stuck (KAFKA-13559), and a
 partial record makes no loop spin (KAFKA-7012).
+
+Records without data, as key updates, cost the engine much more than their bytes tell, and it goes
+through all it is given before it comes back. Who sends them is given to it in small pieces, a piece
+in one turn of the loop, and who sends nothing else is let go.
 """
 
 from __future__ import annotations
@@ -32,6 +36,15 @@ READ_BYTES_MAX = 256 * 1024
 # How much passes through one of the engine's buffers at a time. Such a buffer grows to the most
 # that it ever held and never shrinks: an idle connection keeps it (KAFKA-7454).
 ENGINE_BYTES_MAX = 64 * 1024
+# The most that it is given to decrypt behind what brought little data, or none.
+SLOW_FEED_BYTES_MAX = 16 * 1024
+# How much of what was read may be no data: a record that is not complete, and some bytes around it.
+# Beyond that little is read at once (see above).
+OVERHEAD_BYTES_MAX = 20 * 1024
+# How much may come without any data: no record is half as long.
+SILENT_BYTES_MAX = 36 * 1024
+# How much the engine may answer to a peer that does not read its answers.
+ANSWER_BYTES_MAX = 64 * 1024
 # A flight of the handshake is a few kilobytes. Who sends more waits for another turn of the loop.
 HANDSHAKE_READS_PER_STEP = 4
 # What is thrown away before a close, so that the alert before it is not overtaken by a reset.
@@ -64,10 +77,14 @@ class TlsTransport:
 
     __slots__ = (
         "_accepted",
+        "_answered",
         "_has_shaken_hands",
         "_incoming",
+        "_is_turn_over",
         "_outgoing",
+        "_overhead",
         "_read_bytes",
+        "_silent",
         "_socket",
         "_tls",
         "_unfed",
@@ -87,6 +104,10 @@ class TlsTransport:
         self._unfed: bytes | memoryview = b""  # ciphertext that the engine has not asked for yet
         self._unsent: list[bytes | memoryview] = []  # and that the socket has not taken yet
         self._accepted = 0  # plaintext inside _unsent, counted as written when that has left
+        self._answered = 0  # bytes inside _unsent that answer records without data
+        self._overhead = 0  # ciphertext less twice the data that it brought, at least 0
+        self._silent = 0  # ciphertext since the last data
+        self._is_turn_over = False  # reading into a buffer has taken long enough
 
     @property
     def has_buffered(self) -> bool:
@@ -170,26 +191,43 @@ class TlsTransport:
 
     def read(self, bytes_max: int, /) -> bytes:
         tls = self._tls
+        self._is_turn_over = is_fed = False
         data = None
         while data is None:
             try:
                 data = tls.read(bytes_max)
             except ssl.SSLWantReadError:
+                if self._silent:
+                    # Nobody would look here again for what was read and is not decrypted yet.
+                    self._read_bytes = READ_BYTES_FIRST
+                    if is_fed and self._overhead > OVERHEAD_BYTES_MAX and not self._unfed:
+                        raise BlockingIOError from None
                 self._on_want_read()
+                is_fed = True
             except ssl.SSLError as error:
                 if self._is_end(error):
                     return b""
                 raise self._broken(error) from error
+        self._note_data(len(data))
         if self._outgoing.pending:
-            self._flush_protocol()
+            self._answer()
         return data
 
     def read_into(self, buffer: memoryview, /) -> int:
-        """Fill as much of the buffer as there is data for (KAFKA-6258)."""
+        """Fill as much of the buffer as there is data for (KAFKA-6258).
+
+        Raises:
+            BlockingIOError: there is none now; :attr:`has_buffered` tells whether there is more to
+                be decrypted in another turn.
+        """
         if not len(buffer):
             return 0
+        if self._is_turn_over:
+            self._is_turn_over = False
+            raise BlockingIOError
         tls = self._tls
-        filled = 0
+        filled = noted = 0
+        is_fed = False
         while filled < len(buffer):
             try:
                 # A number with a buffer, bytes without one.
@@ -198,8 +236,15 @@ class TlsTransport:
                     break
                 filled += count
             except ssl.SSLWantReadError:
+                if filled > noted:
+                    self._note_data(filled - noted)
+                    noted = filled
                 try:
+                    if is_fed and self._overhead > OVERHEAD_BYTES_MAX:
+                        self._is_turn_over = filled > 0
+                        raise BlockingIOError
                     self._on_want_read()
+                    is_fed = True
                 except BlockingIOError:
                     if filled:
                         break
@@ -208,8 +253,9 @@ class TlsTransport:
                 if self._is_end(error):
                     break
                 raise self._broken(error) from error
+        self._note_data(filled - noted)
         if self._outgoing.pending:
-            self._flush_protocol()
+            self._answer()
         return filled
 
     def write(self, data: Buffer, /) -> int:
@@ -306,8 +352,28 @@ class TlsTransport:
     def _on_want_read(self) -> None:
         """The engine has consumed all it was given: send what it answered, fetch more."""
         if self._outgoing.pending:
-            self._flush_protocol()
+            self._answer()
+        if self._silent > SILENT_BYTES_MAX:
+            raise TlsError("TLS: too many records without data")
         self._feed()
+
+    def _note_data(self, count: int) -> None:
+        if count:
+            self._silent = 0
+            self._overhead = max(0, self._overhead - 2 * count)
+
+    def _answer(self) -> None:
+        """Send what the engine answers to records without data.
+
+        Raises:
+            TlsError: the peer asks for ever more answers, and reads none.
+        """
+        self._answered += self._outgoing.pending
+        self._flush_protocol()
+        if not self._unsent:
+            self._answered = 0
+        elif self._answered > ANSWER_BYTES_MAX:
+            raise TlsError("TLS: the peer asks, and does not read the answers")
 
     def _feed(self) -> None:
         """Take the next ciphertext, of the last read or from the socket, or the stream's end."""
@@ -321,13 +387,19 @@ class TlsTransport:
                 self._read_bytes = min(4 * self._read_bytes, READ_BYTES_MAX)
             else:
                 self._read_bytes = READ_BYTES_FIRST
-        if len(data) <= ENGINE_BYTES_MAX:
+        is_slow = self._silent or self._overhead > OVERHEAD_BYTES_MAX
+        feed_bytes = SLOW_FEED_BYTES_MAX if is_slow else ENGINE_BYTES_MAX
+        if len(data) <= feed_bytes:
             self._incoming.write(data)
             self._unfed = b""
         else:
             view = memoryview(data)
-            self._incoming.write(view[:ENGINE_BYTES_MAX])
-            self._unfed = view[ENGINE_BYTES_MAX:]
+            data = view[:feed_bytes]
+            self._incoming.write(data)
+            self._unfed = view[feed_bytes:]
+        if self._has_shaken_hands:
+            self._overhead += len(data)
+            self._silent += len(data)
 
     def _encrypt(self, data: Buffer) -> int:
         """Encrypt the first part of some data; its size."""
