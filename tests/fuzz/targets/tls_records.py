@@ -29,7 +29,7 @@ STEPS_MAX = 40
 
 VERSIONS = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
 CLIENT_AUTH = ("none", "requested", "required")
-READ_BYTES = (7, 100, 4096, 40_000)
+READ_BYTES = (90, 1000, 4096, 40_000)
 WRITE_BYTES = (1, 100, 1000, 16_384, 20_000)
 HEADER_BYTES = 5
 # Far more than any input needs: who takes as many turns makes no progress.
