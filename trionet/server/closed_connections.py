@@ -36,7 +36,7 @@ class ClosedConnection:
     """One connection that ended.
 
     Attributes:
-        id: its connection id; nothing if it was over before it had one.
+        id: its connection id.
         reason: why it ended.
         detail: the error behind that, or nothing; at most 256 characters.
         peer: the address and port at the far end.
@@ -89,25 +89,6 @@ class ClosedConnection:
             bytes_sent=channel.bytes_sent,
         )
 
-    @classmethod
-    def failed(
-        cls, detail: str, endpoint: Endpoint, processor: int, now: float
-    ) -> ClosedConnection:
-        """What is remembered of an accepted connection that was over before it was set up."""
-        return cls(
-            id="",
-            reason=CloseReason.REGISTER_FAILED,
-            detail=detail,
-            peer="",
-            listener=endpoint.listener_name,
-            processor=processor,
-            opened_at=now,
-            closed_at=now,
-            requests=0,
-            bytes_received=0,
-            bytes_sent=0,
-        )
-
     @property
     def age_seconds(self) -> float:
         """For how long it was open."""
@@ -149,6 +130,13 @@ class ClosedConnections:
                 listener(connection)
             except Exception:  # boundary: one listener
                 logger.exception("a listener failed for %s, which closed", connection.id)
+
+    def count(self, reason: CloseReason) -> None:
+        """Count one and do not remember it, because it was over before there was anything to know.
+
+        A storm of those that connect and reset would push out all the others.
+        """
+        self._by_reason[reason] += 1
 
     @property
     def by_reason(self) -> Mapping[CloseReason, int]:

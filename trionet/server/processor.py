@@ -297,9 +297,7 @@ class Processor:
             level = logging.DEBUG if has_gone else logging.WARNING
             self._log.log(level, "could not set up an accepted connection: %s", error)
             self.closed[CloseReason.REGISTER_FAILED] += 1
-            self._shared.closed_connections.add(
-                ClosedConnection.failed(str(error), self.endpoint, self.id, trio.current_time())
-            )
+            self._shared.closed_connections.count(CloseReason.REGISTER_FAILED)
             _drop((sock, guard))
             return
         channel.attachment = Connection(id.remote_host, id.remote_port, guard, channel.last_used_at)
