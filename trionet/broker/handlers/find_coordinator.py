@@ -1,7 +1,7 @@
 """FindCoordinator, versions 0 to 6: of consumer groups it is this broker; there are no others yet.
 
 It is served from version 0 because librdkafka reads features off it. COORDINATOR_NOT_AVAILABLE is
-the answer of a Kafka whose coordinator cannot be reached.
+the answer of a Kafka whose coordinator cannot be reached. Gap: no transactions and no share groups.
 """
 
 from __future__ import annotations
