@@ -60,8 +60,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("trionet.broker")
 
-# Where open_broker differs from Kafka's defaults, for those who test: no port to collide with, and no
-# wait for a second consumer.
+# Where open_broker differs from Kafka's defaults, for those who test: no port to collide with, and
+# no wait for a second consumer.
 _DEFAULTS = {"listeners": "PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms": 0}
 # How long a graceful stop waits for answers that are owed to leave.
 STOP_GRACE_SECONDS = 5.0

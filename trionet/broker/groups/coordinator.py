@@ -1,9 +1,9 @@
 """All groups of a broker: finds them, keeps their time, stores what they decide, sends answers.
 
 (Kafka: GroupCoordinatorService.) Every call changes a :class:`Group` at once and then lets go: what
-the group wants told is told, what it wants stored is queued, and when it wants to be woken is noted.
-Nothing here waits, so no call holds a handler. Groups of other protocols (KIP-848, KIP-932) would
-stand beside :class:`Group`, with the same offsets.
+the group wants told is told, what it wants stored is queued, and it is noted when it wants to be
+woken. Nothing here waits, so no call holds a handler. Groups of other protocols (KIP-848, KIP-932)
+would stand beside :class:`Group`, with the same offsets.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class GroupCoordinator:
         if group is None:
             if caller.generation >= 0:
                 return error_codes.ILLEGAL_GENERATION
-            # Who manages its partitions by itself keeps offsets under the group's name all the same.
+            # Who manages its partitions by itself keeps offsets under a group's name all the same.
             self.groups[group_id] = Group(group_id, self._settings, now)
             return error_codes.NONE
         error_code = group.check_commit(caller, now)

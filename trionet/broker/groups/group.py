@@ -367,7 +367,7 @@ class Group:
     def leave(self, member_id: str, instance_id: str | None, now: float) -> int:
         """One member of a LeaveGroup; its error code.
 
-        An administrator who removes a static member does not know its id, and sends ``""`` (KIP-345).
+        An administrator who removes a static member does not know its id: it is ``""`` (KIP-345).
         """
         if self.state is GroupState.DEAD:
             return error_codes.COORDINATOR_NOT_AVAILABLE

@@ -1,4 +1,4 @@
-"""OffsetDelete, version 0: drop committed offsets of partitions that a group does not read (KIP-496)."""
+"""OffsetDelete, version 0: drop offsets of topics that a group does not read (KIP-496)."""
 
 from __future__ import annotations
 
