@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import trio
@@ -138,14 +138,14 @@ class GroupCoordinator:
         self._settle(group)
         return error_code
 
-    def leave(self, group_id: str, member_id: str, instance_id: str | None) -> int:
-        """One member leaves; its error code."""
+    def leave(self, group_id: str, leaving: Sequence[tuple[str, str | None]]) -> list[int]:
+        """A LeaveGroup of members by id and instance id; the error code of each."""
         group = self.groups.get(group_id)
         if group is None:
-            return _unknown(group_id)
-        error_code = group.leave(member_id, instance_id, trio.current_time())
+            return [_unknown(group_id)] * len(leaving)
+        codes = group.leave(leaving, trio.current_time())
         self._settle(group)
-        return error_code
+        return codes
 
     # Offsets.
 
@@ -277,15 +277,11 @@ class GroupCoordinator:
         self._plan(group)
 
     def _store_group(self, group: Group) -> None:
-        group.is_stored = True
-        generation = group.generation
-        proposes = group.proposed is not None
+        tell_group = group.being_stored()
 
         def stored(error: DatabaseError | None) -> None:
-            if proposes:
-                code = error_codes.NONE if error is None else error_codes.UNKNOWN_SERVER_ERROR
-                group.stored(generation, code, trio.current_time())
-                self._settle(group)
+            tell_group(_storage_error(error), trio.current_time())
+            self._settle(group)
 
         self._store.write(put_group(snapshot(group, self._now_ms())), stored)
 

@@ -14,12 +14,14 @@ and syncs, leave a reply with the group; whatever later completes them puts ``(r
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Final
 
 from ...protocol import error_codes
 from .answers import JoinAnswer, MemberMetadata, SyncAnswer
 from .group_state import GroupSettings, GroupState
+from .join_phase import JoinPhase
 from .member import Caller, Join, Member
 from .members import Members
 
@@ -44,9 +46,9 @@ class Group:
         members: who they are, and who leads them.
         outbox: answers to be sent, as ``(reply, answer)``; whoever sends them empties it.
         wake_at: when :meth:`expire` is to be called at the latest.
-        proposed: the leader's assignments while they are being stored (see :meth:`stored`).
+        proposed: the leader's assignments until they are stored (see :meth:`being_stored`).
         changed_at: when it came into its state.
-        is_stored: what the database holds of it is as it is; :meth:`snapshot` makes it so.
+        is_stored: nothing has changed that must outlive the broker since it was stored.
     """
 
     def __init__(self, id: str, settings: GroupSettings, now: float) -> None:
@@ -63,10 +65,8 @@ class Group:
         self.changed_at = now
         self.is_stored = True
         self._pending: dict[str, float] = {}  # ids that were given and not used yet: until when
-        self._is_initial = False
-        self._more_came = False
-        self._initial_remaining = 0.0
-        self._join_ends_at = math.inf
+        self._owed: list[tuple[object, JoinAnswer]] = []  # when what they say is stored
+        self._joining = JoinPhase(settings.initial_delay)
         self._sync_ends_at = math.inf
 
     # Joining.
@@ -77,10 +77,9 @@ class Group:
         if self.state is GroupState.DEAD:
             self._refuse(reply, id, error_codes.COORDINATOR_NOT_AVAILABLE)
         elif not self._has_room_for(id):
-            if id in self.members:
-                self._drop(self.members[id])
-                self._go_on_without(now)
-            self._refuse(reply, id, error_codes.GROUP_MAX_SIZE_REACHED)
+            self._drop(id)
+            self._maybe_complete_join(now)
+            self._refuse(reply, "", error_codes.GROUP_MAX_SIZE_REACHED)
         elif not self._shares_protocol(join):
             self._refuse(reply, id, error_codes.INCONSISTENT_GROUP_PROTOCOL)
         elif id:
@@ -124,7 +123,7 @@ class Group:
             self._hear_of(member, now)
         else:
             self._update(member, join, reply)
-            self._prepare(now)
+            self.rebalance(now)
 
     def _add(self, join: Join, id: str, reply: object, now: float) -> None:
         member = Member.of(join, id)
@@ -135,10 +134,10 @@ class Group:
             self.protocol_type = join.protocol_type
         self.members.add(member)
         if self.state is GroupState.PREPARING:
-            self._more_came = True
+            self._joining.note_new_member()
             self._maybe_complete_join(now)
         else:
-            self._prepare(now)
+            self.rebalance(now)
 
     def _update(self, member: Member, join: Join, reply: object) -> None:
         if member.is_joining:  # it has given that one up, or it would not ask again
@@ -159,30 +158,27 @@ class Group:
         was_leader = self.members.leader_id == old.id
         self.members.replace(old, member)
         self._hear_of(member, now)
-        if self.state is GroupState.STABLE:
-            self.is_stored = False
         if self.state is GroupState.STABLE and self.members.choose_protocol() == self.protocol_name:
-            if join.can_skip_assignment:
-                self._answer_join(member, reply, skips=was_leader)
-            else:
-                # It must not take itself for the leader, which would assign anew (KAFKA-7728).
-                self._answer_join(member, reply, leader_id=old.id if was_leader else None)
+            skips = was_leader and join.can_skip_assignment
+            # Else it must not take itself for the leader, which would assign anew (KAFKA-7728).
+            leader_id = old.id if was_leader and not skips else None
+            # A broker that starts anew would know the old id only, and fence the new one.
+            self._owed.append((reply, self._join_answer(member, skips, leader_id)))
+            self.is_stored = False
         else:
             member.join_reply = reply
             if self.state is GroupState.PREPARING:
                 self._maybe_complete_join(now)
             else:
-                self._prepare(now)
+                self.rebalance(now)
 
     def _has_room_for(self, id: str) -> bool:
         limit = self._settings.members_max
-        if id in self.members:
-            member = self.members[id]
-            if self.state is not GroupState.PREPARING or member.is_joining:
-                return True
-        elif self.state is not GroupState.PREPARING:
-            return len(self.members) < limit
-        return sum(member.is_joining for member in self.members) < limit
+        if self.state is GroupState.PREPARING:
+            # Of a group that has become too large, those who come too late are out.
+            joined = [member.id for member in self.members if member.is_joining]
+            return id in joined or len(joined) < limit
+        return id in self.members or len(self.members) < limit
 
     def _shares_protocol(self, join: Join) -> bool:
         if not self.members:
@@ -196,44 +192,39 @@ class Group:
 
     # From one generation to the next.
 
-    def _prepare(self, now: float) -> None:
+    def rebalance(self, now: float) -> None:
         """Begin a rebalance: everybody has to join again."""
         if self.state is GroupState.COMPLETING:
             self._end_syncs(error_codes.REBALANCE_IN_PROGRESS, now)
         self._sync_ends_at = math.inf
         self.proposed = None
-        self._is_initial = self.state is GroupState.EMPTY
+        is_initial = self.state is GroupState.EMPTY
         self._set_state(GroupState.PREPARING, now)
-        if self._is_initial:
-            delay = self._settings.initial_delay
-            self._initial_remaining = max(self.members.rebalance_seconds - delay, 0.0)
-            self._more_came = False
-            self._join_ends_at = now + delay
-            if not delay:
+        if is_initial:
+            self._joining.begin_initial(self.members.rebalance_seconds, now)
+            if self._joining.ends_at <= now:
                 self._complete_join(now)
         else:
-            self._join_ends_at = now + self.members.rebalance_seconds
+            self._joining.begin(self.members.rebalance_seconds, now)
             self._maybe_complete_join(now)
-        self._wake(self._join_ends_at)
+        self._wake(self._joining.ends_at)
 
     def _maybe_complete_join(self, now: float) -> None:
-        if self.state is not GroupState.PREPARING or self._is_initial or self._pending:
-            return
-        if self.members.have_all_joined:
+        is_open = self.state is GroupState.PREPARING and not self._joining.is_initial
+        if is_open and not self._pending and self.members.have_all_joined:
             self._complete_join(now)
 
     def _complete_join(self, now: float) -> None:
         """Whoever has joined by now is in the next generation."""
         for member in self.members:
             if not member.is_joining and member.instance_id is None:
-                self._drop(member)
+                self._drop(member.id)
         if self.members and not self.members.choose_leader():
             # Static members only, and none of them is back yet.
-            self._join_ends_at = now + self.members.rebalance_seconds
-            self._wake(self._join_ends_at)
+            self._joining.begin(self.members.rebalance_seconds, now)
+            self._wake(self._joining.ends_at)
             return
-        self._is_initial = False
-        self._join_ends_at = math.inf
+        self._joining.end()
         self.generation = self.generation + 1 if self.generation < 2**31 - 1 else 1
         if not self.members:
             self.protocol_name = None
@@ -252,9 +243,12 @@ class Group:
                 member.join_reply = None
             self._hear_of(member, now)
 
-    def _answer_join(
-        self, member: Member, reply: object, skips: bool = False, leader_id: str | None = None
-    ) -> None:
+    def _answer_join(self, member: Member, reply: object) -> None:
+        self.outbox.append((reply, self._join_answer(member)))
+
+    def _join_answer(
+        self, member: Member, skips: bool = False, leader_id: str | None = None
+    ) -> JoinAnswer:
         leader_id = leader_id or self.members.leader_id or ""
         name = self.protocol_name
         assert name is not None
@@ -264,19 +258,14 @@ class Group:
                 MemberMetadata(each.id, each.instance_id, each.protocols[name])
                 for each in self.members
             )
-        self.outbox.append(
-            (
-                reply,
-                JoinAnswer(
-                    member.id,
-                    generation=self.generation,
-                    protocol_type=self.protocol_type,
-                    protocol_name=name,
-                    leader_id=leader_id,
-                    skip_assignment=skips,
-                    members=members,
-                ),
-            )
+        return JoinAnswer(
+            member.id,
+            generation=self.generation,
+            protocol_type=self.protocol_type,
+            protocol_name=name,
+            leader_id=leader_id,
+            skip_assignment=skips,
+            members=members,
         )
 
     # The assignment.
@@ -297,7 +286,8 @@ class Group:
         error_code = self._check_call(caller)
         mine = (self.protocol_type, self.protocol_name)
         if not error_code and any(
-            theirs is not None and theirs != own for theirs, own in zip(protocol, mine, strict=True)
+            None not in (theirs, own) and theirs != own
+            for theirs, own in zip(protocol, mine, strict=True)
         ):
             error_code = error_codes.INCONSISTENT_GROUP_PROTOCOL
         elif not error_code and self.state is GroupState.PREPARING:
@@ -319,14 +309,30 @@ class Group:
             self.is_stored = False
             self.proposed = {each.id: assignments.get(each.id, b"") for each in self.members}
 
-    def stored(self, generation: int, error_code: int, now: float) -> None:
-        """The proposed assignments of a generation are stored, or could not be."""
-        if self.proposed is None or self.generation != generation:
+    def being_stored(self) -> Callable[[int, float], None]:
+        """It is being stored as it is now; the function returned is told how that has ended.
+
+        Its arguments are an error code and ``now``.
+        """
+        self.is_stored = True
+        owed, self._owed = self._owed, []
+        return partial(self._stored, self.proposed, owed)
+
+    def _stored(
+        self,
+        proposed: Mapping[str, bytes] | None,
+        owed: list[tuple[object, JoinAnswer]],
+        error_code: int,
+        now: float,
+    ) -> None:
+        for reply, answer in owed:
+            self.outbox.append((reply, JoinAnswer("", error_code) if error_code else answer))
+        if proposed is None or proposed is not self.proposed:
             return  # another rebalance has begun in the meantime
-        proposed, self.proposed = self.proposed, None
+        self.proposed = None
         if error_code:
             self._end_syncs(error_code, now)
-            self._prepare(now)
+            self.rebalance(now)
             return
         self._set_state(GroupState.STABLE, now)
         for member in self.members:
@@ -364,24 +370,26 @@ class Group:
             return error_codes.REBALANCE_IN_PROGRESS
         return error_codes.NONE
 
-    def leave(self, member_id: str, instance_id: str | None, now: float) -> int:
-        """One member of a LeaveGroup; its error code.
+    def leave(self, leaving: Iterable[tuple[str, str | None]], now: float) -> list[int]:
+        """A LeaveGroup of members by id and instance id; the error code of each.
 
         An administrator who removes a static member does not know its id: it is ``""`` (KIP-345).
         """
+        before = len(self.members)
+        codes = [self._leave(id, instance_id) for id, instance_id in leaving]
+        self._go_on(before, now)
+        return codes
+
+    def _leave(self, member_id: str, instance_id: str | None) -> int:
         if self.state is GroupState.DEAD:
             return error_codes.COORDINATOR_NOT_AVAILABLE
         if instance_id is not None and not member_id:
             member_id = self.members.static_id(instance_id) or ""
-        elif member_id in self._pending:
-            del self._pending[member_id]
-            self._maybe_complete_join(now)
-            return error_codes.NONE
-        error_code = self.members.check(member_id, instance_id)
-        if error_code:
-            return error_code
-        self._drop(self.members[member_id])
-        self._go_on_without(now)
+        if member_id not in self._pending:
+            error_code = self.members.check(member_id, instance_id)
+            if error_code:
+                return error_code
+        self._drop(member_id)
         return error_codes.NONE
 
     def check_commit(self, caller: Caller, now: float) -> int:
@@ -420,36 +428,22 @@ class Group:
     def expire(self, now: float) -> None:
         """Do what is due by now; to be called at :attr:`wake_at`."""
         self._pending = {id: until for id, until in self._pending.items() if until > now}
-        silent = [member for member in self.members if self._is_silent(member, now)]
-        if self._sync_ends_at <= now:
+        before = len(self.members)
+        may_sync = self._sync_ends_at > now
+        if not may_sync:
             self._sync_ends_at = math.inf
-            silent += [
-                member for member in self.members if not member.has_synced and member not in silent
-            ]
-        for member in silent:
-            self._drop(member)
-        if silent:
-            self._go_on_without(now)
-        if self._join_ends_at <= now:
-            self._end_join(now)
-        else:
-            self._maybe_complete_join(now)
+        for member in self.members:
+            if self._is_silent(member, now) or not (member.has_synced or may_sync):
+                self._drop(member.id)
+        self._go_on(before, now)
+        if self._joining.ends_at <= now and not self._joining.extend(now):
+            self._complete_join(now)
         self.wake_at = min(
-            self._join_ends_at,
+            self._joining.ends_at,
             self._sync_ends_at,
             *self._pending.values(),
             *(each.expires_at for each in self.members if not self._is_excused(each)),
         )
-
-    def _end_join(self, now: float) -> None:
-        if not self._is_initial or not self._more_came or not self._initial_remaining:
-            self._complete_join(now)
-            return
-        # Members came while it waited for them: there may be more (KIP-134).
-        delay = min(self._settings.initial_delay, self._initial_remaining)
-        self._more_came = False
-        self._initial_remaining -= delay
-        self._join_ends_at = now + delay
 
     def _is_silent(self, member: Member, now: float) -> bool:
         return member.expires_at <= now and not self._is_excused(member)
@@ -462,7 +456,12 @@ class Group:
         member.expires_at = now + member.session_seconds
         self._wake(member.expires_at)
 
-    def _drop(self, member: Member) -> None:
+    def _drop(self, id: str) -> None:
+        """Let go of a member, or of an id that was not used yet."""
+        self._pending.pop(id, None)
+        if id not in self.members:
+            return
+        member = self.members[id]
         self.members.drop(member)
         gone = error_codes.UNKNOWN_MEMBER_ID
         if member.is_joining:
@@ -470,10 +469,11 @@ class Group:
         if member.is_syncing:
             self.outbox.append((member.sync_reply, SyncAnswer(gone)))
 
-    def _go_on_without(self, now: float) -> None:
-        """Members have gone."""
-        if self.state in (GroupState.STABLE, GroupState.COMPLETING):
-            self._prepare(now)
+    def _go_on(self, before: int, now: float) -> None:
+        """Go on with the members that are left of as many as there were before."""
+        is_complete = self.state in (GroupState.STABLE, GroupState.COMPLETING)
+        if is_complete and len(self.members) < before:
+            self.rebalance(now)
         else:
             self._maybe_complete_join(now)
 

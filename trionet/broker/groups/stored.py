@@ -91,4 +91,7 @@ def restored(stored: StoredGroup, settings: GroupSettings, now: float) -> Group:
     if stored.members:
         group.state = GroupState.STABLE
         group.members.leader_id = stored.leader_id
+    if len(stored.members) > settings.members_max:
+        # The limit was lowered: those who will be out are given the time to commit.
+        group.rebalance(now)
     return group

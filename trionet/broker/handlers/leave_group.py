@@ -9,7 +9,6 @@ from ...protocol import error_codes
 from ...protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
-    MemberIdentity,
     MemberResponse,
 )
 from ..call import Call
@@ -22,16 +21,13 @@ async def handle(broker: BrokerState, request: LeaveGroupRequest, call: Call) ->
     if not request.group_id:
         return LeaveGroupResponse(error_code=error_codes.INVALID_GROUP_ID)
     if call.version < MANY_MEMBERS_VERSION:
-        error_code = broker.groups.leave(request.group_id, request.member_id, None)
+        [error_code] = broker.groups.leave(request.group_id, [(request.member_id, None)])
         return LeaveGroupResponse(error_code=error_code)
+    leaving = [(member.member_id, member.group_instance_id) for member in request.members]
+    codes = broker.groups.leave(request.group_id, leaving)
     return LeaveGroupResponse(
-        members=[_leave(broker, request.group_id, member) for member in request.members]
-    )
-
-
-def _leave(broker: BrokerState, group_id: str, member: MemberIdentity) -> MemberResponse:
-    return MemberResponse(
-        member_id=member.member_id,
-        group_instance_id=member.group_instance_id,
-        error_code=broker.groups.leave(group_id, member.member_id, member.group_instance_id),
+        members=[
+            MemberResponse(member_id=id, group_instance_id=instance_id, error_code=error_code)
+            for (id, instance_id), error_code in zip(leaving, codes, strict=True)
+        ]
     )
