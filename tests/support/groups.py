@@ -16,7 +16,7 @@ from trionet.broker.groups.answers import JoinAnswer, SyncAnswer
 from trionet.broker.groups.group import Group
 from trionet.broker.groups.group_state import GroupSettings, GroupState
 from trionet.broker.groups.member import Caller, Join, Member
-from trionet.broker.groups.stored import restored, snapshot
+from trionet.broker.groups.stored import StoredGroup, restored, snapshot
 from trionet.protocol import error_codes
 
 T = TypeVar("T", JoinAnswer, SyncAnswer)
@@ -61,7 +61,8 @@ class GroupRig:
 
     Attributes:
         now: the time.
-        begun: ends of writes that were begun and have not ended.
+        begun: writes that have not ended yet: what is written, and whom to tell.
+        kept: what a broker that starts anew would find.
     """
 
     def __init__(
@@ -76,7 +77,8 @@ class GroupRig:
             make_member_id=lambda prefix: f"{prefix}-{next(numbers)}",
         )
         self.group = Group("g", self.settings, self.now)
-        self.begun: list[Callable[[int, float], None]] = []
+        self.begun: list[tuple[StoredGroup, Callable[[int, float], None]]] = []
+        self.kept: StoredGroup | None = None
 
     # Calls.
 
@@ -153,13 +155,16 @@ class GroupRig:
         """Send the answers, and store what is to be stored."""
         self._answer()
         while not self.group.is_stored:
-            self.begun.append(self.group.being_stored())
+            self.begun.append((snapshot(self.group, 0), self.group.being_stored()))
             if self.stores:
                 self.store()
 
     def store(self, error_code: int = error_codes.NONE) -> None:
         """The oldest write that was begun has ended."""
-        self.begun.pop(0)(error_code, self.now)
+        written, tell_group = self.begun.pop(0)
+        if not error_code:
+            self.kept = written
+        tell_group(error_code, self.now)
         self._answer()
         self.settle()
 
@@ -182,7 +187,10 @@ class GroupRig:
     def restart(self, **settings: Any) -> None:
         """The broker starts anew, with other settings; nobody who waits is ever answered."""
         self.settings = attrs.evolve(self.settings, **settings)
-        self.group = restored(snapshot(self.group, 0), self.settings, self.now)
+        if self.kept is None:
+            self.group = Group("g", self.settings, self.now)
+        else:
+            self.group = restored(self.kept, self.settings, self.now)
         self.begun.clear()
         self.settle()
 

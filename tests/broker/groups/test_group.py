@@ -198,6 +198,19 @@ def test_assignments_of_the_last_generation_are_not_those_of_the_next(rig: Group
     assert b"" == waiting.answer.assignment
 
 
+def test_assignments_are_kept_until_others_are_made(rig: GroupRig) -> None:
+    """They are what tools show."""
+    leader, follower = rig.stable()
+    rig.join(leader)
+    assert b"of c-2" == rig.member(follower).assignment
+    rig.join(follower)
+    assert b"of c-2" == rig.member(follower).assignment
+
+    rig.join(leader, protocols={"range": b"new"})
+
+    assert b"" == rig.member(follower).assignment
+
+
 def test_it_is_noted_when_a_group_came_into_its_state(rig: GroupRig) -> None:
     rig.pass_time(5)
     reply = rig.join()

@@ -34,6 +34,13 @@ def test_one_more_is_refused_in_every_state(rig: GroupRig, state: str) -> None:
     assert before == (rig.state, rig.members)
 
 
+@pytest.mark.parametrize("state", ["completing", "stable"])
+def test_members_of_a_full_group_may_join_again(rig: GroupRig, state: str) -> None:
+    ids = rig.complete() if state == "completing" else rig.stable()
+
+    assert error_codes.NONE == rig.join(ids[1]).error_code
+
+
 def test_the_group_is_asked_before_anything_else(rig: GroupRig) -> None:
     rig.stable()
 

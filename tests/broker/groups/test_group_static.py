@@ -197,6 +197,8 @@ def test_it_has_a_session_again(rig: GroupRig) -> None:
     rig.heartbeat("i-1", instance="i")
 
     assert (STABLE, ["i-1", "j-3"]) == (rig.state, rig.members)
+    rig.pass_time(1)
+    assert (PREPARING, ["i-1"]) == (rig.state, rig.members)
 
 
 def test_who_had_not_asked_for_its_assignment_has_to_after_it_started_anew(

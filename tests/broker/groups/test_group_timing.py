@@ -153,6 +153,19 @@ def test_members_have_the_longest_of_their_patience_to_join_again(rig: GroupRig)
     assert (COMPLETING, 2, [hasty]) == (rig.state, reply.answer.generation, rig.members)
 
 
+def test_a_new_member_gives_them_no_more_time(rig: GroupRig) -> None:
+    """The delay of an empty group is over."""
+    late, early = rig.stable(2, session=1000.0)
+    new = rig.join()
+    rig.join(early, session=1000.0)
+    rig.pass_time(59.9)
+    assert new.is_waiting
+
+    rig.pass_time(0.1)
+
+    assert (2, late in rig.members) == (new.answer.generation, False)
+
+
 def test_who_comes_too_late_is_no_member_any_more(rig: GroupRig) -> None:
     late, early = rig.stable(2, rebalance=5.0)
     rig.join(early, protocols={"range": b"new"}, rebalance=5.0)
@@ -284,6 +297,17 @@ def test_members_of_a_new_generation_have_a_whole_session(rig: GroupRig) -> None
     assert [] == rig.members
 
 
+def test_a_first_call_that_waits_too_long_is_over() -> None:
+    rig = GroupRig(delay=1000.0)
+
+    reply = rig.join()
+
+    assert rig.group.wake_at <= rig.now + NEW_MEMBER_SECONDS_MAX
+    rig.pass_time(NEW_MEMBER_SECONDS_MAX)
+
+    assert (error_codes.UNKNOWN_MEMBER_ID, []) == (reply.error_code, rig.members)
+
+
 def test_a_client_that_joins_and_goes_does_not_hold_up_a_group_for_ever(rig: GroupRig) -> None:
     """It is not known, and nothing is heard of it: its call waits, so it sends no heartbeats."""
     [slow] = rig.stable(1, rebalance=3600.0)
@@ -315,6 +339,25 @@ def test_who_does_not_ask_for_its_assignment_is_dropped(rig: GroupRig) -> None:
 
     assert (PREPARING, [leader]) == (rig.state, rig.members)
     assert error_codes.UNKNOWN_MEMBER_ID == rig.heartbeat(stuck)
+
+
+def test_it_has_to_ask_in_each_generation(rig: GroupRig) -> None:
+    leader, stuck = rig.stable(2, session=1000.0, rebalance=20.0)
+    for id in (leader, stuck):
+        rig.join(id, session=1000.0, rebalance=20.0)
+    rig.sync(leader)
+
+    rig.pass_time(20)
+
+    assert (PREPARING, [leader]) == (rig.state, rig.members)
+
+
+def test_a_group_that_waits_for_assignments_wakes_when_they_are_due() -> None:
+    rig = GroupRig(delay=0)
+
+    rig.join(session=1000.0, rebalance=20.0)
+
+    assert (COMPLETING, rig.now + 20) == (rig.state, rig.group.wake_at)
 
 
 def test_a_leader_that_gives_no_assignments_is_dropped(rig: GroupRig) -> None:

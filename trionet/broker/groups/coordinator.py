@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,14 @@ from .group import Group
 from .group_state import GroupSettings, GroupState
 from .member import Caller, Join
 from .offsets import CommittedOffset, CommittedOffsets, Partition, expired
-from .store import GroupStore, put_group, put_offsets, remove_group, remove_offsets
+from .store import (
+    GroupStore,
+    put_group,
+    put_offsets,
+    remove_group,
+    remove_offsets,
+    remove_topic_offsets,
+)
 from .stored import restored, snapshot
 from .subscriptions import subscribed_topics
 
@@ -58,6 +66,7 @@ class GroupCoordinator:
             config.integer("group.min.session.timeout.ms"),
             config.integer("group.max.session.timeout.ms"),
         )
+        self._commits: Counter[str] = Counter()  # those that are being stored, by group
         self._wakes: list[tuple[float, str]] = []
         self._planned: dict[str, float] = {}
         self._sleep = trio.CancelScope()
@@ -81,6 +90,8 @@ class GroupCoordinator:
             self._plan(group)
         for group_id, each in offsets.items():
             self.offsets.put(group_id, each)
+            if group_id not in self.groups:  # it never had members, so nothing else was stored
+                self.groups[group_id] = Group(group_id, self._settings, now)
 
     async def run(self) -> None:
         """Keep the groups' time and store what they decide, until cancelled."""
@@ -107,7 +118,7 @@ class GroupCoordinator:
         lowest, highest = self._session_ms
         if not group_id:
             return error_codes.INVALID_GROUP_ID
-        if not lowest <= join.session_seconds * 1000 <= highest:
+        if not lowest <= round(join.session_seconds * 1000) <= highest:
             return error_codes.INVALID_SESSION_TIMEOUT
         if join.member_id and group_id not in self.groups:
             return error_codes.UNKNOWN_MEMBER_ID
@@ -122,7 +133,7 @@ class GroupCoordinator:
         reply: Callable[[SyncAnswer], None],
     ) -> None:
         """A SyncGroup; ``reply`` is called with its answer, now or later."""
-        group = self.groups.get(group_id)
+        group = self._group_with_members(group_id)
         if group is None or self._is_closed:
             reply(SyncAnswer(self._closed_error or _unknown(group_id)))
             return
@@ -131,7 +142,7 @@ class GroupCoordinator:
 
     def heartbeat(self, group_id: str, caller: Caller) -> int:
         """A Heartbeat; its error code."""
-        group = self.groups.get(group_id)
+        group = self._group_with_members(group_id)
         if group is None:
             return _unknown(group_id)
         error_code = group.heartbeat(caller, trio.current_time())
@@ -140,12 +151,16 @@ class GroupCoordinator:
 
     def leave(self, group_id: str, leaving: Sequence[tuple[str, str | None]]) -> list[int]:
         """A LeaveGroup of members by id and instance id; the error code of each."""
-        group = self.groups.get(group_id)
+        group = self._group_with_members(group_id)
         if group is None:
             return [_unknown(group_id)] * len(leaving)
         codes = group.leave(leaving, trio.current_time())
         self._settle(group)
         return codes
+
+    def _group_with_members(self, group_id: str) -> Group | None:
+        """A group that one can be a member of; the one without a name has offsets only."""
+        return self.groups.get(group_id) if group_id else None
 
     # Offsets.
 
@@ -155,28 +170,35 @@ class GroupCoordinator:
         caller: Caller,
         offsets: Mapping[Partition, CommittedOffset],
         done: Callable[[int], None],
+        *,
+        missing: int = error_codes.ILLEGAL_GENERATION,
     ) -> None:
-        """An OffsetCommit; ``done`` is called with its error code when it is stored, or refused."""
-        error_code = self._check_commit(group_id, caller)
+        """An OffsetCommit; ``done`` is called with its error code when it is stored, or refused.
+
+        Who says to be in a generation of a group that is not there is told ``missing``.
+        """
+        error_code = self._check_commit(group_id, caller, missing)
         if error_code or not offsets:
             done(error_code)
             return
 
         def stored(error: DatabaseError | None) -> None:
+            self._commits[group_id] -= 1
+            if not self._commits[group_id]:
+                del self._commits[group_id]
             if error is None:
                 self.offsets.put(group_id, offsets)
             done(_storage_error(error))
 
+        self._commits[group_id] += 1
         self._store.write(put_offsets(group_id, offsets), stored)
 
-    def _check_commit(self, group_id: str, caller: Caller) -> int:
-        if not group_id:
-            return error_codes.INVALID_GROUP_ID
+    def _check_commit(self, group_id: str, caller: Caller, missing: int) -> int:
         now = trio.current_time()
         group = self.groups.get(group_id)
         if group is None:
             if caller.generation >= 0:
-                return error_codes.ILLEGAL_GENERATION
+                return missing
             # Who manages its partitions by itself keeps offsets under a group's name all the same.
             self.groups[group_id] = Group(group_id, self._settings, now)
             return error_codes.NONE
@@ -198,17 +220,21 @@ class GroupCoordinator:
         self._store.write(remove_offsets(group_id, dropped), stored)
 
     def forget_topic(self, topic: str) -> None:
-        """A topic is deleted: so are the offsets in it."""
-        for group_id, partitions in self.offsets.of_topic(topic).items():
-            self.delete_offsets(group_id, partitions, _nobody_asked)
+        """A topic is deleted: so are the offsets in it, and those that are being stored."""
+
+        def stored(error: DatabaseError | None) -> None:
+            if error is None:
+                self.offsets.remove_topic(topic)
+
+        self._store.write(remove_topic_offsets(topic), stored)
 
     # Groups.
 
     def delete(self, group_id: str, done: Callable[[int], None]) -> None:
         """Delete an empty group and its offsets; ``done`` is called with the error code."""
         group = self.groups.get(group_id)
-        if group is None:
-            done(error_codes.GROUP_ID_NOT_FOUND if group_id else error_codes.INVALID_GROUP_ID)
+        if group is None or group.state is GroupState.DEAD:
+            done(error_codes.GROUP_ID_NOT_FOUND)
             return
         if group.state is not GroupState.EMPTY:
             done(error_codes.NON_EMPTY_GROUP)
@@ -238,8 +264,11 @@ class GroupCoordinator:
         """
         now_ms = self._now_ms()
         for group in list(self.groups.values()):
+            if self._commits[group.id] or group.state is GroupState.DEAD:
+                continue  # what is known here of its offsets is about to change
             offsets = self.offsets.of(group.id)
             is_empty = group.state is GroupState.EMPTY
+            is_stable = group.state is GroupState.STABLE
             empty_since_ms = None
             if is_empty and group.protocol_type is not None:
                 empty_since_ms = now_ms - int((trio.current_time() - group.changed_at) * 1000)
@@ -248,7 +277,8 @@ class GroupCoordinator:
                 now_ms,
                 retention_ms,
                 empty_since_ms=empty_since_ms,
-                in_use=frozenset() if is_empty else subscribed_topics(group),
+                # While members change, so may what they read.
+                in_use=subscribed_topics(group) if is_empty or is_stable else None,
             )
             if is_empty and len(due) == len(offsets) and not group.has_pending:
                 self._delete(group, _nobody_asked)
@@ -256,7 +286,7 @@ class GroupCoordinator:
                 self.delete_offsets(group.id, due, _nobody_asked)
 
     def close(self) -> None:
-        """Answer all that waits, and from now on each call, with COORDINATOR_NOT_AVAILABLE."""
+        """Answer all that waits, or would from now on, with COORDINATOR_NOT_AVAILABLE."""
         self._is_closed = True
         for group in self.groups.values():
             group.turn_away(error_codes.COORDINATOR_NOT_AVAILABLE)

@@ -222,7 +222,6 @@ class Group:
         if self.members and not self.members.choose_leader():
             # Static members only, and none of them is back yet.
             self._joining.begin(self.members.rebalance_seconds, now)
-            self._wake(self._joining.ends_at)
             return
         self._joining.end()
         self.generation = self.generation + 1 if self.generation < 2**31 - 1 else 1

@@ -43,9 +43,6 @@ class CommittedOffsets:
     def __init__(self) -> None:
         self._groups: dict[str, dict[Partition, CommittedOffset]] = {}
 
-    def groups(self) -> Iterable[str]:
-        return self._groups.keys()
-
     def of(self, group_id: str) -> Mapping[Partition, CommittedOffset]:
         """The offsets of a group, by partition; empty if it has none."""
         return self._groups.get(group_id, {})
@@ -66,13 +63,9 @@ class CommittedOffsets:
     def remove_group(self, group_id: str) -> None:
         self._groups.pop(group_id, None)
 
-    def of_topic(self, topic: str) -> dict[str, list[Partition]]:
-        """The partitions of a topic that have offsets, by group."""
-        found = {
-            group_id: [partition for partition in offsets if partition[0] == topic]
-            for group_id, offsets in self._groups.items()
-        }
-        return {group_id: partitions for group_id, partitions in found.items() if partitions}
+    def remove_topic(self, topic: str) -> None:
+        for group_id, offsets in list(self._groups.items()):
+            self.remove(group_id, [partition for partition in offsets if partition[0] == topic])
 
 
 def expired(
@@ -93,15 +86,16 @@ def expired(
             members, and for a group that never had any.
         in_use: the topics that the members read; None if that is not known, so that any may be.
     """
-    due = []
-    for partition, each in offsets.items():
+    if in_use is None:
+        return []
+
+    def is_due(each: CommittedOffset) -> bool:
         if each.expires_at_ms is not None:
-            if now_ms >= each.expires_at_ms:
-                due.append(partition)
-            continue
-        if in_use is None or partition[0] in in_use:
-            continue
-        since = max(each.committed_at_ms, empty_since_ms or 0)
-        if now_ms - since >= retention_ms:
-            due.append(partition)
-    return due
+            return now_ms >= each.expires_at_ms
+        return now_ms - max(each.committed_at_ms, empty_since_ms or 0) >= retention_ms
+
+    return [
+        partition
+        for partition, each in offsets.items()
+        if partition[0] not in in_use and is_due(each)
+    ]

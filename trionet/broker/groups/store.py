@@ -126,6 +126,15 @@ def remove_offsets(group_id: str, partitions: Iterable[Partition]) -> Statements
     return statements
 
 
+def remove_topic_offsets(topic: str) -> Statements:
+    """Remove what all groups have committed of a topic."""
+
+    def statements(connection: Connection) -> None:
+        connection.execute("DELETE FROM committed_offset WHERE topic = ?", (topic,))
+
+    return statements
+
+
 def remove_group(group_id: str) -> Statements:
     """Remove a group and its offsets."""
 

@@ -12,6 +12,8 @@ CONSUMER: Final = "consumer"
 """The protocol type of members that speak Kafka's consumer protocol."""
 
 _VERSION_BYTES: Final = 2
+# Every version begins like the first one, also those that are newer than what we know.
+_decode = MESSAGES[0][0]
 
 
 def subscribed_topics(group: Group) -> frozenset[str] | None:
@@ -26,11 +28,8 @@ def subscribed_topics(group: Group) -> frozenset[str] | None:
         metadata = member.protocols.get(group.protocol_name)
         if metadata is None or len(metadata) < _VERSION_BYTES:
             return None
-        # A version that is newer than those we know begins like the newest of them.
-        version = int.from_bytes(metadata[:_VERSION_BYTES], "big", signed=True)
-        decode, _ = MESSAGES[max(0, min(version, max(MESSAGES)))]
         try:
-            topics.update(decode(metadata, _VERSION_BYTES).topics)
+            topics.update(_decode(metadata, _VERSION_BYTES).topics)
         except WireFormatError:
             return None
     return frozenset(topics)

@@ -19,15 +19,14 @@ from ..state import BrokerState
 async def handle(
     broker: BrokerState, request: OffsetDeleteRequest, call: Call
 ) -> OffsetDeleteResponse | None:
+    if not request.group_id:
+        return OffsetDeleteResponse(error_code=error_codes.INVALID_GROUP_ID)
     group = broker.groups.groups.get(request.group_id)
-    if group is None:
+    if group is None or group.state is GroupState.DEAD:
         return OffsetDeleteResponse(error_code=error_codes.GROUP_ID_NOT_FOUND)
-    in_use: frozenset[str] = frozenset()
-    if group.state is not GroupState.EMPTY:
-        known = subscribed_topics(group)
-        if group.protocol_type != CONSUMER or known is None:
-            return OffsetDeleteResponse(error_code=error_codes.NON_EMPTY_GROUP)
-        in_use = known
+    if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER:
+        return OffsetDeleteResponse(error_code=error_codes.NON_EMPTY_GROUP)
+    in_use = subscribed_topics(group)
     due: list[Partition] = []
     topics = []
     for topic in request.topics:
@@ -36,7 +35,7 @@ async def handle(
             error_code = error_codes.NONE
             if broker.get_log(topic.name, each.partition_index) is None:
                 error_code = error_codes.UNKNOWN_TOPIC_OR_PARTITION
-            elif topic.name in in_use:
+            elif in_use is None or topic.name in in_use:
                 error_code = error_codes.GROUP_SUBSCRIBED_TO_TOPIC
             else:
                 due.append((topic.name, each.partition_index))
