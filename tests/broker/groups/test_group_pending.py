@@ -1,4 +1,4 @@
-"""Ids that are given before they are used, so that a client that goes leaves no member (KIP-394)."""
+"""Ids that are given before they are used: a client that goes leaves no member (KIP-394)."""
 
 from __future__ import annotations
 

@@ -34,9 +34,7 @@ async def handle(
 
 def _missing(group_id: str, version: int) -> DescribedGroup:
     described = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
-    if not group_id:
-        described.error_code = error_codes.INVALID_GROUP_ID
-    elif version >= NOT_FOUND_VERSION:
+    if version >= NOT_FOUND_VERSION:
         described.error_code = error_codes.GROUP_ID_NOT_FOUND
         described.error_message = f"Group {group_id} not found."
     return described
@@ -60,8 +58,8 @@ def _member(member: Member, protocol_name: str | None) -> DescribedGroupMember:
         group_instance_id=member.instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
+        member_assignment=member.assignment,
     )
     if protocol_name is not None:
         described.member_metadata = member.protocols.get(protocol_name, b"")
-        described.member_assignment = member.assignment
     return described

@@ -10,7 +10,7 @@ TYPE = "classic"
 
 
 async def handle(broker: BrokerState, request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
-    states = {state.lower() for state in request.states_filter}
+    states = {state.lower().strip() for state in request.states_filter}
     types = {each.lower() for each in request.types_filter}
     if types and TYPE not in types:
         return ListGroupsResponse()

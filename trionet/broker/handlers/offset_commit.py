@@ -19,7 +19,10 @@ from ..groups.member import Caller
 from ..groups.offsets import CommittedOffset, Partition
 from ..state import BrokerState
 
+# From here on a group that is not there is told from one that is in another generation (KIP-848).
+GROUP_NOT_FOUND_VERSION = 9
 TOPIC_ID_VERSION = 10
+_UNKNOWN = (error_codes.UNKNOWN_TOPIC_ID, error_codes.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 async def handle(broker: BrokerState, request: OffsetCommitRequest, call: Call) -> None:
@@ -52,11 +55,19 @@ async def handle(broker: BrokerState, request: OffsetCommitRequest, call: Call) 
             )
         )
     response = OffsetCommitResponse(topics=topics)
+    if all(p.error_code in _UNKNOWN for topic in topics for p in topic.partitions):
+        call.respond(response)
+        return
     caller = Caller(
         request.member_id, request.group_instance_id, request.generation_id_or_member_epoch
     )
+    new = call.version >= GROUP_NOT_FOUND_VERSION
     broker.groups.commit(
-        request.group_id, caller, offsets, lambda code: _respond(call, response, code)
+        request.group_id,
+        caller,
+        offsets,
+        lambda code: _respond(call, response, code),
+        missing=error_codes.GROUP_ID_NOT_FOUND if new else error_codes.ILLEGAL_GENERATION,
     )
 
 
@@ -84,5 +95,6 @@ def _respond(call: Call, response: OffsetCommitResponse, error_code: int) -> Non
     if error_code:
         for topic in response.topics:
             for partition in topic.partitions:
-                partition.error_code = partition.error_code or error_code
+                if partition.error_code not in _UNKNOWN:
+                    partition.error_code = error_code
     call.respond(response)
