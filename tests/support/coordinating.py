@@ -125,12 +125,6 @@ class Coordinating:
             partition: each.offset for partition, each in self.coordinator.offsets.of(group).items()
         }
 
-    async def written(self) -> None:
-        """Wait until everything that was to be written so far is written."""
-        asked = Asked[object]()
-        self.coordinator._store.write(lambda _: None, asked)
-        await asked.answer()
-
     @asynccontextmanager
     async def broken(self, table: str) -> AsyncIterator[None]:
         """A block in which no write to a table succeeds."""

@@ -326,3 +326,5 @@ async def _stop(state: BrokerState, server: SocketServer) -> None:
     state.groups.close()
     with trio.move_on_after(STOP_GRACE_SECONDS):
         await server.stop()
+        # Who has left is not to be waited for after the next start.
+        await state.groups.flush()

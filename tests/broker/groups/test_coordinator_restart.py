@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> str:
 async def expire(it: Coordinating) -> None:
     """One round, with a retention of a day."""
     it.coordinator.expire_offsets(DAY_MS)
-    await it.written()
+    await it.coordinator.flush()
 
 
 async def test_a_member_goes_on_where_it_was(path: str) -> None:
@@ -98,7 +98,7 @@ async def test_the_retention_goes_on_while_the_broker_is_down(path: str) -> None
         caller = Caller(answer.member_id, None, answer.generation)
         await it.commit(("t", 0, 5), caller=caller).answer()
         it.coordinator.leave("g", [(answer.member_id, None)])
-        await it.written()
+        await it.coordinator.flush()
 
     # Two seconds are more than this test takes.
     async with coordinating(path, now_ms=lambda: EPOCH_MS + DAY_MS - 2000) as it:
@@ -115,7 +115,7 @@ async def test_a_clock_that_was_set_back_makes_nothing_old(path: str) -> None:
         caller = Caller(answer.member_id, None, answer.generation)
         await it.commit(("t", 0, 5), caller=caller).answer()
         it.coordinator.leave("g", [(answer.member_id, None)])
-        await it.written()
+        await it.coordinator.flush()
 
     async with coordinating(path, now_ms=lambda: EPOCH_MS - 10 * DAY_MS) as it:
         await expire(it)
@@ -128,7 +128,7 @@ async def test_a_group_that_all_have_left_goes_on_counting(path: str) -> None:
         caller = Caller(answer.member_id, None, answer.generation)
         await it.commit(("t", 0, 5), caller=caller).answer()
         it.coordinator.leave("g", [(answer.member_id, None)])
-        await it.written()
+        await it.coordinator.flush()
 
     async with coordinating(path) as it:
         assert GroupState.EMPTY is it.state()

@@ -292,6 +292,10 @@ class GroupCoordinator:
             group.turn_away(error_codes.COORDINATOR_NOT_AVAILABLE)
             self._send_answers(group)
 
+    async def flush(self) -> None:
+        """Wait until everything that was decided so far is stored, or could not be."""
+        await self._store.flush()
+
     # What a group wants after each call.
 
     def _send_answers(self, group: Group) -> None:

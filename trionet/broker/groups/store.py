@@ -45,6 +45,12 @@ class GroupStore:
         self._queue.append((statements, done))
         self._has_work.set()
 
+    async def flush(self) -> None:
+        """Wait until what was queued so far is written; :meth:`run` must be running."""
+        has_ended = trio.Event()
+        self.write(lambda _: None, lambda _: has_ended.set())
+        await has_ended.wait()
+
     async def run(self) -> None:
         """Write what is queued, until cancelled; what is begun then still ends."""
         while True:
