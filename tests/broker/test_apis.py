@@ -21,12 +21,22 @@ SERVED = {
     1: (4, 18),
     2: (1, 11),
     3: (0, 13),
+    8: (2, 10),
+    9: (1, 10),
     10: (0, 6),
+    11: (0, 9),
+    12: (0, 4),
+    13: (0, 5),
+    14: (0, 5),
+    15: (0, 6),
+    16: (0, 5),
     18: (0, 4),
     19: (2, 7),
     20: (1, 6),
     22: (0, 5),
     32: (1, 4),
+    42: (0, 2),
+    47: (0, 0),
     60: (0, 2),
 }
 
@@ -55,7 +65,7 @@ def unserved() -> Iterator[tuple[int, int]]:
     for key, (lowest, highest) in SERVED.items():
         if key != API_VERSIONS:
             yield from ((key, version) for version in (-1, lowest - 1, highest + 1, 32767))
-    yield from ((key, 0) for key in (4, 8, 11, 21, 27, 93, 999, -1, -32768))
+    yield from ((key, 0) for key in (4, 7, 21, 27, 68, 93, 999, -1, -32768))
 
 
 @pytest.mark.parametrize(("key", "version"), sorted(set(unserved())))

@@ -241,7 +241,8 @@ def test_settings_of_features_that_are_not_there_are_listed() -> None:
     config = BrokerConfig.from_settings(
         {
             "log.cleanup.policy": "compact",
-            "group.max.size": 10,
+            "group.max.size": 10,  # applied
+            "group.consumer.max.size": 10,
             "delegation.token.secret.key": "hush",
             "unstable.api.versions.enable": True,
             "super.users": "User:a",
@@ -253,7 +254,7 @@ def test_settings_of_features_that_are_not_there_are_listed() -> None:
 
     assert config.not_applied == (
         "log.cleanup.policy=compact",
-        "group.max.size=10",
+        "group.consumer.max.size=10",
         "delegation.token.secret.key=[hidden]",
         "unstable.api.versions.enable=true",
         "super.users=User:a",

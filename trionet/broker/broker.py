@@ -28,17 +28,27 @@ from .database import DATABASE_NAME, open_database
 from .handlers import (
     api_versions,
     create_topics,
+    delete_groups,
     delete_topics,
     describe_cluster,
     describe_configs,
+    describe_groups,
     fetch,
     find_coordinator,
+    heartbeat,
     init_producer_id,
+    join_group,
+    leave_group,
+    list_groups,
     list_offsets,
     metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
     produce,
     sasl_authenticate,
     sasl_handshake,
+    sync_group,
 )
 from .log import FolderDirectory, MemoryDirectory, open_log_folder
 from .ownership import check_ownership
@@ -53,6 +63,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("trionet.broker")
 
+# Where open_broker differs from Kafka's defaults, for those who test: no port to collide with, and
+# no wait for a second consumer.
+_DEFAULTS = {"listeners": "PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms": 0}
 # How long a graceful stop waits for answers that are owed to leave.
 STOP_GRACE_SECONDS = 5.0
 
@@ -62,7 +75,15 @@ _SERVED: list[tuple[int, int, int, ModuleType, int]] = [
     (api_keys.FETCH, 4, 18, fetch, 4),
     (api_keys.LIST_OFFSETS, 1, 11, list_offsets, 1),
     (api_keys.METADATA, 0, 13, metadata, 0),
+    (api_keys.OFFSET_COMMIT, 2, 10, offset_commit, 2),
+    (api_keys.OFFSET_FETCH, 1, 10, offset_fetch, 1),
     (api_keys.FIND_COORDINATOR, 0, 6, find_coordinator, 0),
+    (api_keys.JOIN_GROUP, 0, 9, join_group, 0),
+    (api_keys.HEARTBEAT, 0, 4, heartbeat, 0),
+    (api_keys.LEAVE_GROUP, 0, 5, leave_group, 0),
+    (api_keys.SYNC_GROUP, 0, 5, sync_group, 0),
+    (api_keys.DESCRIBE_GROUPS, 0, 6, describe_groups, 0),
+    (api_keys.LIST_GROUPS, 0, 5, list_groups, 0),
     (api_keys.SASL_HANDSHAKE, 0, 1, sasl_handshake, 0),
     (api_keys.API_VERSIONS, 0, 4, api_versions, 0),
     (api_keys.CREATE_TOPICS, 2, 7, create_topics, 2),
@@ -70,6 +91,8 @@ _SERVED: list[tuple[int, int, int, ModuleType, int]] = [
     (api_keys.INIT_PRODUCER_ID, 0, 5, init_producer_id, 0),
     (api_keys.DESCRIBE_CONFIGS, 1, 4, describe_configs, 1),
     (api_keys.SASL_AUTHENTICATE, 0, 2, sasl_authenticate, 0),
+    (api_keys.DELETE_GROUPS, 0, 2, delete_groups, 0),
+    (api_keys.OFFSET_DELETE, 0, 0, offset_delete, 0),
     (api_keys.DESCRIBE_CLUSTER, 0, 2, describe_cluster, 0),
 ]
 
@@ -179,7 +202,7 @@ async def open_broker(
     enough, they are not marked clean, and the next start scans them; nothing that was acknowledged
     is lost either way. While it starts, it ends when the logs being opened are.
     """
-    given = {"listeners": "PLAINTEXT://127.0.0.1:0", **(settings or {}), **keywords}
+    given = {**_DEFAULTS, **(settings or {}), **keywords}
     config = BrokerConfig.from_settings(given)
     _check_metrics(config)
     with raise_single_error() as caller, ExitStack() as last:
@@ -246,6 +269,7 @@ async def _open_state(config: BrokerConfig, stack: AsyncExitStack) -> BrokerStat
         partial(api_versions.unsupported_version, state),
     )
     await state.open_logs()
+    await state.groups.load()
     return state
 
 
@@ -315,5 +339,8 @@ async def _start_metrics(
 
 async def _stop(state: BrokerState, server: SocketServer) -> None:
     state.purgatory.close()
+    state.groups.close()
     with trio.move_on_after(STOP_GRACE_SECONDS):
         await server.stop()
+        # Who has left is not to be waited for after the next start.
+        await state.groups.flush()

@@ -69,10 +69,6 @@ LATER: tuple[Row, ...] = (
         ("classic", "consumer", "streams"),
         GROUP_PROTOCOLS,
     ),
-    ("group.initial.rebalance.delay.ms", INT, 3000, None),
-    ("group.max.session.timeout.ms", INT, 1_800_000, None),
-    ("group.max.size", INT, INT_MAX, FROM_1),
-    ("group.min.session.timeout.ms", INT, 6000, None),
     ("group.share.assignment.interval.ms", INT, 1000, FROM_0),
     ("group.share.assignors", LIST, ("simple",), None),
     ("group.share.delivery.count.limit", INT, 5, between(2, 10)),
@@ -128,9 +124,6 @@ LATER: tuple[Row, ...] = (
     ("max.request.partition.size.limit", INT, 2000, FROM_1),
     ("metric.reporters", LIST, ("org.apache.kafka.common.metrics.JmxReporter",), None),
     ("metrics.recording.level", STRING, "INFO", None),
-    ("offset.metadata.max.bytes", INT, 4096, None),
-    ("offsets.retention.check.interval.ms", LONG, 600_000, FROM_1),
-    ("offsets.retention.minutes", INT, 10_080, FROM_1),
     (
         "principal.builder.class",
         CLASS,
@@ -253,7 +246,6 @@ INTERNAL: tuple[Row, ...] = (
 
 # Values that ask for nothing, beside the default: without the feature they are already true.
 ASKS_FOR_NOTHING: dict[str, tuple[Value, ...]] = {
-    "group.initial.rebalance.delay.ms": (0,),
     "log.cleaner.enable": (False,),
     "log.cleanup.policy": ((),),
     "metric.reporters": ((),),

@@ -72,6 +72,32 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ) WITHOUT ROWID
         """,
     ),
+    (
+        """
+        CREATE TABLE consumer_group (
+            id TEXT PRIMARY KEY,
+            generation INTEGER NOT NULL,
+            protocol_type TEXT,
+            protocol_name TEXT,
+            leader_id TEXT,
+            changed_at_ms INTEGER NOT NULL,
+            members TEXT NOT NULL
+        ) WITHOUT ROWID
+        """,
+        """
+        CREATE TABLE committed_offset (
+            group_id TEXT NOT NULL,
+            topic TEXT NOT NULL,
+            "partition" INTEGER NOT NULL,
+            "offset" INTEGER NOT NULL,
+            leader_epoch INTEGER NOT NULL,
+            metadata TEXT NOT NULL,
+            committed_at_ms INTEGER NOT NULL,
+            expires_at_ms INTEGER,
+            PRIMARY KEY (group_id, topic, "partition")
+        ) WITHOUT ROWID
+        """,
+    ),
 )
 
 

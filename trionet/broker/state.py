@@ -22,6 +22,7 @@ from .config_topic_keys import topic_config, topic_keys_not_applied
 from .database import Database, DatabaseError
 from .delayed import Purgatory
 from .fetch_sessions import FetchSessionCache
+from .groups.coordinator import GroupCoordinator
 from .log import Log, LogConfig, LogFolder
 from .producer_ids import ProducerIds
 from .topics import Topic, TopicRegistry
@@ -39,6 +40,7 @@ def _operations(*codes: int) -> int:
 
 # Without an authorizer everybody may do everything (Kafka: AclEntry.supportedOperations).
 TOPIC_OPERATIONS = _operations(3, 4, 5, 6, 7, 8, 10, 11)
+GROUP_OPERATIONS = _operations(3, 6, 8, 10, 11)
 CLUSTER_OPERATIONS = _operations(5, 7, 8, 9, 10, 11, 12)
 
 
@@ -76,6 +78,7 @@ class BrokerState:
         scram_credentials: the users of SCRAM; only there with a listener that uses SASL or TLS.
         purgatory: calls that wait for data.
         fetch_sessions: incremental fetches.
+        groups: consumer groups and what they have committed.
         apis: what is served.
         nursery: where work goes that outlives the call that began it, until the broker stops.
         unflushed: logs that were written since the background flush last looked.
@@ -102,6 +105,7 @@ class BrokerState:
         self.fetch_sessions = FetchSessionCache(
             config.integer("max.incremental.fetch.session.cache.slots")
         )
+        self.groups = GroupCoordinator(config, database, self.now_ms)
         self.node_id = config.node_id
         self.cluster_id = folder.cluster_id
         rack = config["broker.rack"]
@@ -230,6 +234,7 @@ class BrokerState:
         async with self._changing_topics:
             with storage_errors():
                 await self._remove(topic)
+            self.groups.forget_topic(topic.name)
 
     async def _remove(self, topic: Topic) -> None:
         await self.topics.delete(topic)

@@ -25,9 +25,11 @@ def start_upkeep(nursery: trio.Nursery, broker: BrokerState) -> None:
     """Start the tasks in ``nursery``; they run until it is cancelled."""
     config = broker.config
     nursery.start_soon(broker.purgatory.run, name="delayed-operations")
+    nursery.start_soon(broker.groups.run, name="groups")
     nursery.start_soon(_every, FLUSH_CHECK_SECONDS, _flush, broker, name="log-flusher")
     rounds: list[tuple[str, str, Callable[[BrokerState], Awaitable[None]]]] = [
         ("log-retention", "log.retention.check.interval.ms", _apply_retention),
+        ("offset-expiry", "offsets.retention.check.interval.ms", _expire_offsets),
         ("producer-expiry", "producer.id.expiration.check.interval.ms", _expire_producers),
         (
             "checkpoints",
@@ -83,6 +85,11 @@ async def _expire_producers(broker: BrokerState) -> None:
     now_ms = broker.now_ms()
     for log in list(broker.folder.logs.values()):
         log.expire_producers(now_ms)
+    await trio.lowlevel.checkpoint()
+
+
+async def _expire_offsets(broker: BrokerState) -> None:
+    broker.groups.expire_offsets(broker.config.integer("offsets.retention.minutes") * 60_000)
     await trio.lowlevel.checkpoint()
 
 

@@ -26,6 +26,8 @@ DEFAULT_LISTEN = "127.0.0.1:9092"
 _SECURING = re.compile(
     r"(?:listener\.name\.(?!metrics\.)[^.]+\.(?:[^.]+\.)?)?(?:ssl|sasl)\.", re.IGNORECASE
 )
+# A broker that serves others waits for their consumers as Kafka does; open_broker alone does not.
+_DEFAULTS = {"group.initial.rebalance.delay.ms": 3000}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -182,7 +184,7 @@ async def _serve(settings: dict[str, object]) -> None:
         async with trio.open_nursery() as nursery:
             ready, stop = trio.Event(), trio.Event()
             nursery.start_soon(_watch_signals, signals, ready, stop, nursery.cancel_scope)
-            async with open_broker(settings) as broker:
+            async with open_broker({**_DEFAULTS, **settings}) as broker:
                 # Nobody is told of a broker that was given up in the last moment of its start.
                 await trio.lowlevel.checkpoint_if_cancelled()
                 ready.set()

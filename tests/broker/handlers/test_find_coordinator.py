@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from support.client import Client
+from support.client import Client, connect, host_and_port
+from trionet import Broker, open_broker
 from trionet.protocol import error_codes
 from trionet.protocol.messages.find_coordinator import FindCoordinatorRequest
 
@@ -10,8 +11,46 @@ GROUP, TRANSACTION, SHARE = 0, 1, 2
 
 
 @pytest.mark.parametrize("version", range(4))
-async def test_there_is_no_coordinator_for_one_key(client: Client, version: int) -> None:
+async def test_a_group_is_coordinated_here(broker: Broker, client: Client, version: int) -> None:
     response = await client.call(FindCoordinatorRequest(key="g"), version)
+
+    assert not response.error_message
+    assert (error_codes.NONE, 1, *host_and_port(broker.bootstrap_servers)) == (
+        response.error_code,
+        response.node_id,
+        response.host,
+        response.port,
+    )
+
+
+@pytest.mark.parametrize("version", range(4, 7))
+async def test_so_is_every_one_of_several_groups(
+    broker: Broker, client: Client, version: int
+) -> None:
+    response = await client.call(FindCoordinatorRequest(coordinator_keys=["a", "b"]), version)
+
+    here = (error_codes.NONE, 1, *host_and_port(broker.bootstrap_servers))
+    assert [("a", *here), ("b", *here)] == [
+        (each.key, each.error_code, each.node_id, each.host, each.port)
+        for each in response.coordinators
+    ]
+
+
+async def test_a_client_is_told_the_address_of_the_listener_that_it_uses() -> None:
+    settings = {
+        "listeners": "A://127.0.0.1:0,B://127.0.0.1:0",
+        "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT",
+    }
+    async with open_broker(settings) as broker:
+        for endpoint in broker.endpoints:
+            async with connect(endpoint.address) as client:
+                response = await client.call(FindCoordinatorRequest(key="g"), 3)
+                assert endpoint.port == response.port
+
+
+@pytest.mark.parametrize("version", range(1, 4))
+async def test_transactions_have_no_coordinator(client: Client, version: int) -> None:
+    response = await client.call(FindCoordinatorRequest(key="t", key_type=TRANSACTION), version)
 
     assert (error_codes.COORDINATOR_NOT_AVAILABLE, -1, "", -1) == (
         response.error_code,
@@ -19,14 +58,11 @@ async def test_there_is_no_coordinator_for_one_key(client: Client, version: int)
         response.host,
         response.port,
     )
-    if version >= 1:
-        assert "consumer groups are not supported" in response.error_message
+    assert "transactions are not supported" in response.error_message
 
 
 @pytest.mark.parametrize("version", range(4, 7))
-async def test_there_is_no_coordinator_for_any_of_several_keys(
-    client: Client, version: int
-) -> None:
+async def test_none_of_several_transactions_has_a_coordinator(client: Client, version: int) -> None:
     request = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=["a", "b"])
 
     response = await client.call(request, version)

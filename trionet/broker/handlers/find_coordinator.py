@@ -1,8 +1,7 @@
-"""FindCoordinator, versions 0 to 6: there are no groups or transactions yet, and it says so.
+"""FindCoordinator, versions 0 to 6: of consumer groups it is this broker; there are no others yet.
 
 It is served from version 0 because librdkafka reads features off it. COORDINATOR_NOT_AVAILABLE is
-the answer of a Kafka whose coordinator cannot be reached: clients that only assign partitions carry
-on with it, and those that want a group see it by name.
+the answer of a Kafka whose coordinator cannot be reached. Gap: no transactions and no share groups.
 """
 
 from __future__ import annotations
@@ -16,28 +15,47 @@ from ...protocol.messages.find_coordinator import (
 from ..call import Call
 from ..state import BrokerState
 
-_KINDS = {0: "consumer groups", 1: "transactions", 2: "share groups"}
+GROUP = 0
+_UNSUPPORTED = {1: "transactions", 2: "share groups"}
+MANY_KEYS_VERSION = 4
 
 
 async def handle(
     broker: BrokerState, request: FindCoordinatorRequest, call: Call
 ) -> FindCoordinatorResponse:
-    kind = _KINDS.get(request.key_type)
-    if kind is None:
-        code = error_codes.INVALID_REQUEST
-        message = f"coordinator type {request.key_type} is not known; 0, 1 and 2 are"
-    else:
-        code = error_codes.COORDINATOR_NOT_AVAILABLE
-        message = f"{kind} are not supported by this broker; assign partitions instead"
-    if call.version < 4:
+    if call.version >= MANY_KEYS_VERSION:
         return FindCoordinatorResponse(
-            error_code=code, error_message=message, node_id=-1, host="", port=-1
+            coordinators=[
+                _find(broker, request.key_type, key, call) for key in request.coordinator_keys
+            ]
         )
+    found = _find(broker, request.key_type, request.key, call)
     return FindCoordinatorResponse(
-        coordinators=[
-            Coordinator(
-                key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message
-            )
-            for key in request.coordinator_keys
-        ]
+        error_code=found.error_code,
+        error_message=found.error_message,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+def _find(broker: BrokerState, key_type: int, key: str, call: Call) -> Coordinator:
+    if key_type == GROUP:
+        endpoint = broker.advertised(call.listener_name)
+        return Coordinator(
+            key=key,
+            node_id=broker.node_id,
+            host=endpoint.host,
+            port=endpoint.port,
+            error_code=error_codes.NONE,
+            error_message=None,
+        )
+    if key_type in _UNSUPPORTED:
+        code = error_codes.COORDINATOR_NOT_AVAILABLE
+        message = f"{_UNSUPPORTED[key_type]} are not supported by this broker"
+    else:
+        code = error_codes.INVALID_REQUEST
+        message = f"coordinator type {key_type} is not known; 0, 1 and 2 are"
+    return Coordinator(
+        key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message
     )

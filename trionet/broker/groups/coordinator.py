@@ -1,0 +1,356 @@
+"""All groups of a broker: finds them, keeps their time, stores what they decide, sends answers.
+
+(Kafka: GroupCoordinatorService.) Every call changes a :class:`Group` at once and then lets go: what
+the group wants told is told, what it wants stored is queued, and it is noted when it wants to be
+woken. Nothing here waits, so no call holds a handler. Groups of other protocols (KIP-848, KIP-932)
+would stand beside :class:`Group`, with the same offsets.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import trio
+
+from ...protocol import error_codes
+from .answers import JoinAnswer, SyncAnswer
+from .group import Group
+from .group_state import GroupSettings, GroupState
+from .member import Caller, Join
+from .offsets import CommittedOffset, CommittedOffsets, Partition, expired
+from .store import (
+    GroupStore,
+    put_group,
+    put_offsets,
+    remove_group,
+    remove_offsets,
+    remove_topic_offsets,
+)
+from .stored import restored, snapshot
+from .subscriptions import subscribed_topics
+
+if TYPE_CHECKING:
+    from ..config import BrokerConfig
+    from ..database import Database, DatabaseError
+
+
+class GroupCoordinator:
+    """The groups of a broker and their offsets.
+
+    Args:
+        config: the broker's settings.
+        database: where groups are kept.
+        now_ms: the time in ms since the epoch.
+
+    Attributes:
+        groups: by their ids.
+        offsets: what they have committed.
+    """
+
+    def __init__(self, config: BrokerConfig, database: Database, now_ms: Callable[[], int]) -> None:
+        self.groups: dict[str, Group] = {}
+        self.offsets = CommittedOffsets()
+        self._store = GroupStore(database)
+        self._now_ms = now_ms
+        self._settings = GroupSettings(
+            initial_delay=config.integer("group.initial.rebalance.delay.ms") / 1000,
+            members_max=config.integer("group.max.size"),
+            make_member_id=lambda prefix: f"{prefix}-{uuid.uuid4()}",
+        )
+        self._session_ms = (
+            config.integer("group.min.session.timeout.ms"),
+            config.integer("group.max.session.timeout.ms"),
+        )
+        self._commits: Counter[str] = Counter()  # those that are being stored, by group
+        self._wakes: list[tuple[float, str]] = []
+        self._planned: dict[str, float] = {}
+        self._sleep = trio.CancelScope()
+        self._is_closed = False
+
+    @property
+    def _closed_error(self) -> int:
+        return error_codes.COORDINATOR_NOT_AVAILABLE if self._is_closed else error_codes.NONE
+
+    async def load(self) -> None:
+        """Take up what the database has; its members have their session timeout to come back.
+
+        Raises:
+            DatabaseError: it cannot be read.
+        """
+        groups, offsets = await self._store.load()
+        now = trio.current_time()
+        for stored in groups:
+            group = self.groups[stored.id] = restored(stored, self._settings, now)
+            group.changed_at = now - max(self._now_ms() - stored.changed_at_ms, 0) / 1000
+            self._plan(group)
+        for group_id, each in offsets.items():
+            self.offsets.put(group_id, each)
+            if group_id not in self.groups:  # it never had members, so nothing else was stored
+                self.groups[group_id] = Group(group_id, self._settings, now)
+
+    async def run(self) -> None:
+        """Keep the groups' time and store what they decide, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._store.run, name="group-store")
+            nursery.start_soon(self._keep_time, name="group-timers")
+
+    # Members.
+
+    def join(self, group_id: str, join: Join, reply: Callable[[JoinAnswer], None]) -> None:
+        """A JoinGroup; ``reply`` is called with its answer, now or later."""
+        error_code = self._closed_error or self._check_join(group_id, join)
+        if error_code:
+            reply(JoinAnswer(join.member_id, error_code))
+            return
+        now = trio.current_time()
+        group = self.groups.get(group_id)
+        if group is None:
+            group = self.groups[group_id] = Group(group_id, self._settings, now)
+        group.join(join, reply, now)
+        self._settle(group)
+
+    def _check_join(self, group_id: str, join: Join) -> int:
+        lowest, highest = self._session_ms
+        if not group_id:
+            return error_codes.INVALID_GROUP_ID
+        if not lowest <= round(join.session_seconds * 1000) <= highest:
+            return error_codes.INVALID_SESSION_TIMEOUT
+        if join.member_id and group_id not in self.groups:
+            return error_codes.UNKNOWN_MEMBER_ID
+        return error_codes.NONE
+
+    def sync(
+        self,
+        group_id: str,
+        caller: Caller,
+        protocol: tuple[str | None, str | None],
+        assignments: Mapping[str, bytes],
+        reply: Callable[[SyncAnswer], None],
+    ) -> None:
+        """A SyncGroup; ``reply`` is called with its answer, now or later."""
+        group = self._group_with_members(group_id)
+        if group is None or self._is_closed:
+            reply(SyncAnswer(self._closed_error or _unknown(group_id)))
+            return
+        group.sync(caller, assignments, reply, trio.current_time(), protocol)
+        self._settle(group)
+
+    def heartbeat(self, group_id: str, caller: Caller) -> int:
+        """A Heartbeat; its error code."""
+        group = self._group_with_members(group_id)
+        if group is None:
+            return _unknown(group_id)
+        error_code = group.heartbeat(caller, trio.current_time())
+        self._settle(group)
+        return error_code
+
+    def leave(self, group_id: str, leaving: Sequence[tuple[str, str | None]]) -> list[int]:
+        """A LeaveGroup of members by id and instance id; the error code of each."""
+        group = self._group_with_members(group_id)
+        if group is None:
+            return [_unknown(group_id)] * len(leaving)
+        codes = group.leave(leaving, trio.current_time())
+        self._settle(group)
+        return codes
+
+    def _group_with_members(self, group_id: str) -> Group | None:
+        """A group that one can be a member of; the one without a name has offsets only."""
+        return self.groups.get(group_id) if group_id else None
+
+    # Offsets.
+
+    def commit(
+        self,
+        group_id: str,
+        caller: Caller,
+        offsets: Mapping[Partition, CommittedOffset],
+        done: Callable[[int], None],
+        *,
+        missing: int = error_codes.ILLEGAL_GENERATION,
+    ) -> None:
+        """An OffsetCommit; ``done`` is called with its error code when it is stored, or refused.
+
+        Who says to be in a generation of a group that is not there is told ``missing``.
+        """
+        error_code = self._check_commit(group_id, caller, missing)
+        if error_code or not offsets:
+            done(error_code)
+            return
+
+        def stored(error: DatabaseError | None) -> None:
+            self._commits[group_id] -= 1
+            if not self._commits[group_id]:
+                del self._commits[group_id]
+            if error is None:
+                self.offsets.put(group_id, offsets)
+            done(_storage_error(error))
+
+        self._commits[group_id] += 1
+        self._store.write(put_offsets(group_id, offsets), stored)
+
+    def _check_commit(self, group_id: str, caller: Caller, missing: int) -> int:
+        now = trio.current_time()
+        group = self.groups.get(group_id)
+        if group is None:
+            if caller.generation >= 0:
+                return missing
+            # Who manages its partitions by itself keeps offsets under a group's name all the same.
+            self.groups[group_id] = Group(group_id, self._settings, now)
+            return error_codes.NONE
+        error_code = group.check_commit(caller, now)
+        self._settle(group)
+        return error_code
+
+    def delete_offsets(
+        self, group_id: str, partitions: Iterable[Partition], done: Callable[[int], None]
+    ) -> None:
+        """Drop some offsets of a group; ``done`` is called with the error code."""
+        dropped = list(partitions)
+
+        def stored(error: DatabaseError | None) -> None:
+            if error is None:
+                self.offsets.remove(group_id, dropped)
+            done(_storage_error(error))
+
+        self._store.write(remove_offsets(group_id, dropped), stored)
+
+    def forget_topic(self, topic: str) -> None:
+        """A topic is deleted: so are the offsets in it, and those that are being stored."""
+
+        def stored(error: DatabaseError | None) -> None:
+            if error is None:
+                self.offsets.remove_topic(topic)
+
+        self._store.write(remove_topic_offsets(topic), stored)
+
+    # Groups.
+
+    def delete(self, group_id: str, done: Callable[[int], None]) -> None:
+        """Delete an empty group and its offsets; ``done`` is called with the error code."""
+        group = self.groups.get(group_id)
+        if group is None or group.state is GroupState.DEAD:
+            done(error_codes.GROUP_ID_NOT_FOUND)
+            return
+        if group.state is not GroupState.EMPTY:
+            done(error_codes.NON_EMPTY_GROUP)
+            return
+
+        self._delete(group, done)
+
+    def _delete(self, group: Group, done: Callable[[int], None]) -> None:
+        # Dead from here on: who joins or commits now is told to try again.
+        group.state = GroupState.DEAD
+
+        def stored(error: DatabaseError | None) -> None:
+            if error is None:
+                del self.groups[group.id]
+                self.offsets.remove_group(group.id)
+                self._planned.pop(group.id, None)
+            else:
+                group.state = GroupState.EMPTY
+            done(_storage_error(error))
+
+        self._store.write(remove_group(group.id), stored)
+
+    def expire_offsets(self, retention_ms: int) -> None:
+        """Drop the offsets that nobody has needed for a while, and groups that nothing is left of.
+
+        (KIP-211; Kafka: cleanupExpiredOffsets.)
+        """
+        now_ms = self._now_ms()
+        for group in list(self.groups.values()):
+            if self._commits[group.id] or group.state is GroupState.DEAD:
+                continue  # what is known here of its offsets is about to change
+            offsets = self.offsets.of(group.id)
+            is_empty = group.state is GroupState.EMPTY
+            is_stable = group.state is GroupState.STABLE
+            empty_since_ms = None
+            if is_empty and group.protocol_type is not None:
+                empty_since_ms = now_ms - int((trio.current_time() - group.changed_at) * 1000)
+            due = expired(
+                offsets,
+                now_ms,
+                retention_ms,
+                empty_since_ms=empty_since_ms,
+                # While members change, so may what they read.
+                in_use=subscribed_topics(group) if is_empty or is_stable else None,
+            )
+            if is_empty and len(due) == len(offsets) and not group.has_pending:
+                self._delete(group, _nobody_asked)
+            elif due:
+                self.delete_offsets(group.id, due, _nobody_asked)
+
+    def close(self) -> None:
+        """Answer all that waits, or would from now on, with COORDINATOR_NOT_AVAILABLE."""
+        self._is_closed = True
+        for group in self.groups.values():
+            group.turn_away(error_codes.COORDINATOR_NOT_AVAILABLE)
+            self._send_answers(group)
+
+    async def flush(self) -> None:
+        """Wait until everything that was decided so far is stored, or could not be."""
+        await self._store.flush()
+
+    # What a group wants after each call.
+
+    def _send_answers(self, group: Group) -> None:
+        while group.outbox:
+            outbox, group.outbox = group.outbox, []
+            for reply, answer in outbox:
+                reply(answer)  # type: ignore[operator]  # it came through join() or sync()
+
+    def _settle(self, group: Group) -> None:
+        self._send_answers(group)
+        if not group.is_stored:
+            self._store_group(group)
+        self._plan(group)
+
+    def _store_group(self, group: Group) -> None:
+        tell_group = group.being_stored()
+
+        def stored(error: DatabaseError | None) -> None:
+            tell_group(_storage_error(error), trio.current_time())
+            self._settle(group)
+
+        self._store.write(put_group(snapshot(group, self._now_ms())), stored)
+
+    def _plan(self, group: Group) -> None:
+        if group.wake_at < self._planned.get(group.id, math.inf):
+            self._planned[group.id] = group.wake_at
+            heapq.heappush(self._wakes, (group.wake_at, group.id))
+            if self._wakes[0] == (group.wake_at, group.id):
+                self._sleep.cancel(reason="a group wants to be woken earlier")
+
+    async def _keep_time(self) -> None:
+        wakes = self._wakes
+        while True:
+            now = trio.current_time()
+            while wakes and wakes[0][0] <= now:
+                at, group_id = heapq.heappop(wakes)
+                if self._planned.get(group_id) == at:
+                    del self._planned[group_id]
+                    group = self.groups[group_id]
+                    group.expire(now)
+                    self._settle(group)
+            self._sleep = trio.CancelScope(deadline=wakes[0][0] if wakes else math.inf)
+            with self._sleep:
+                await trio.sleep_forever()
+
+
+def _unknown(group_id: str) -> int:
+    """Why a member of a group that is not there is none."""
+    return error_codes.UNKNOWN_MEMBER_ID if group_id else error_codes.INVALID_GROUP_ID
+
+
+def _storage_error(error: DatabaseError | None) -> int:
+    # Clients try again on this one; KAFKA_STORAGE_ERROR means nothing to a committing consumer.
+    return error_codes.NONE if error is None else error_codes.COORDINATOR_NOT_AVAILABLE
+
+
+def _nobody_asked(error_code: int) -> None:
+    """The log of the store tells of the error."""

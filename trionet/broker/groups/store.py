@@ -1,0 +1,184 @@
+"""Groups and their offsets in the broker's database: read at the start, written behind.
+
+(Kafka: the topic ``__consumer_offsets``.) Writes are queued and committed together, one transaction
+for all that came while the one before was on its way, so that a thousand commits a second cost a
+few dozen waits for the disk. Each write is told when it is done, and only then may it be answered.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import attrs
+import trio
+
+from ..database import Database, DatabaseError
+from .offsets import CommittedOffset, Partition
+from .stored import StoredGroup, StoredMember
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+logger = logging.getLogger("trionet.broker")
+
+Statements = Callable[["Connection"], object]
+"""Executes statements, in a thread; must leave the loop's state alone."""
+
+Done = Callable[[DatabaseError | None], None]
+"""Called in the loop when a write is stored, or with why it could not be."""
+
+
+class GroupStore:
+    """The part of the database that groups are kept in."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._queue: list[tuple[Statements, Done]] = []
+        self._has_work = trio.Event()
+
+    def write(self, statements: Statements, done: Done) -> None:
+        """Queue a write; it is part of the next transaction of :meth:`run`."""
+        self._queue.append((statements, done))
+        self._has_work.set()
+
+    async def flush(self) -> None:
+        """Wait until what was queued so far is written; :meth:`run` must be running."""
+        has_ended = trio.Event()
+        self.write(lambda _: None, lambda _: has_ended.set())
+        await has_ended.wait()
+
+    async def run(self) -> None:
+        """Write what is queued, until cancelled; what is begun then still ends."""
+        while True:
+            await self._has_work.wait()
+            self._has_work = trio.Event()
+            queue, self._queue = self._queue, []
+            error = await self._commit([statements for statements, _ in queue])
+            if error is not None and len(queue) > 1:
+                # One of them may be to blame for all.
+                for statements, done in queue:
+                    done(await self._commit([statements]))
+                continue
+            for _, done in queue:
+                done(error)
+
+    async def _commit(self, writes: list[Statements]) -> DatabaseError | None:
+        def work(connection: Connection) -> None:
+            for statements in writes:
+                statements(connection)
+
+        try:
+            await self._database.transaction(work)
+        except DatabaseError as error:
+            logger.warning("cannot store consumer groups: %s", error)
+            return error
+        return None
+
+    async def load(self) -> tuple[list[StoredGroup], dict[str, dict[Partition, CommittedOffset]]]:
+        """All groups and offsets.
+
+        Raises:
+            DatabaseError: they cannot be read.
+        """
+        return await self._database.transaction(_load)
+
+
+def put_group(group: StoredGroup) -> Statements:
+    """Store a group in place of what was stored of it."""
+    row = (
+        group.id,
+        group.generation,
+        group.protocol_type,
+        group.protocol_name,
+        group.leader_id,
+        group.changed_at_ms,
+        json.dumps([_plain(member) for member in group.members]),
+    )
+
+    def statements(connection: Connection) -> None:
+        connection.execute(
+            "INSERT OR REPLACE INTO consumer_group VALUES (?, ?, ?, ?, ?, ?, ?)", row
+        )
+
+    return statements
+
+
+def put_offsets(group_id: str, offsets: Mapping[Partition, CommittedOffset]) -> Statements:
+    """Store committed offsets of a group."""
+    rows = [(group_id, *partition, *attrs.astuple(each)) for partition, each in offsets.items()]
+
+    def statements(connection: Connection) -> None:
+        connection.executemany(
+            "INSERT OR REPLACE INTO committed_offset VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows
+        )
+
+    return statements
+
+
+def remove_offsets(group_id: str, partitions: Iterable[Partition]) -> Statements:
+    """Remove committed offsets of a group."""
+    rows = [(group_id, *partition) for partition in partitions]
+
+    def statements(connection: Connection) -> None:
+        connection.executemany(
+            'DELETE FROM committed_offset WHERE group_id = ? AND topic = ? AND "partition" = ?',
+            rows,
+        )
+
+    return statements
+
+
+def remove_topic_offsets(topic: str) -> Statements:
+    """Remove what all groups have committed of a topic."""
+
+    def statements(connection: Connection) -> None:
+        connection.execute("DELETE FROM committed_offset WHERE topic = ?", (topic,))
+
+    return statements
+
+
+def remove_group(group_id: str) -> Statements:
+    """Remove a group and its offsets."""
+
+    def statements(connection: Connection) -> None:
+        connection.execute("DELETE FROM committed_offset WHERE group_id = ?", (group_id,))
+        connection.execute("DELETE FROM consumer_group WHERE id = ?", (group_id,))
+
+    return statements
+
+
+def _plain(member: StoredMember) -> dict[str, object]:
+    """A member as JSON has it: bytes in base64."""
+    return {
+        name: base64.b64encode(value).decode() if isinstance(value, bytes) else value
+        for name, value in attrs.asdict(member).items()
+    }
+
+
+def _members(text: str) -> tuple[StoredMember, ...]:
+    return tuple(map(_member, json.loads(text)))
+
+
+def _member(plain: dict[str, str]) -> StoredMember:
+    of_bytes = {name: base64.b64decode(plain[name]) for name in ("metadata", "assignment")}
+    return StoredMember(**{**plain, **of_bytes})  # type: ignore[arg-type]
+
+
+def _load(
+    connection: Connection,
+) -> tuple[list[StoredGroup], dict[str, dict[Partition, CommittedOffset]]]:
+    groups = [
+        StoredGroup(id, generation, kind, name, leader, since, _members(members))
+        for id, generation, kind, name, leader, since, members in connection.execute(
+            "SELECT id, generation, protocol_type, protocol_name, leader_id, changed_at_ms, members"
+            " FROM consumer_group"
+        )
+    ]
+    offsets: dict[str, dict[Partition, CommittedOffset]] = {}
+    for group_id, topic, partition, *row in connection.execute("SELECT * FROM committed_offset"):
+        offsets.setdefault(group_id, {})[topic, partition] = CommittedOffset(*row)
+    return groups, offsets

@@ -1,0 +1,32 @@
+"""DeleteGroups, versions 0 to 2: groups without members, and what they have committed (KIP-229)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ...protocol.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+from ..call import Call
+from ..state import BrokerState
+
+
+async def handle(
+    broker: BrokerState, request: DeleteGroupsRequest, call: Call
+) -> DeleteGroupsResponse | None:
+    names = list(dict.fromkeys(request.groups_names))
+    if not names:
+        return DeleteGroupsResponse()
+    codes: dict[str, int] = {}
+
+    def done(group_id: str, error_code: int) -> None:
+        codes[group_id] = error_code
+        if len(codes) == len(names):
+            results = [DeletableGroupResult(group_id=n, error_code=codes[n]) for n in names]
+            call.respond(DeleteGroupsResponse(results=results))
+
+    for group_id in names:
+        broker.groups.delete(group_id, partial(done, group_id))
+    return None

@@ -1,0 +1,65 @@
+"""DescribeGroups, versions 0 to 6: the state of groups and who is in them."""
+
+from __future__ import annotations
+
+from ...protocol import error_codes
+from ...protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from ..call import Call
+from ..groups.group import Group
+from ..groups.group_state import GroupState
+from ..groups.member import Member
+from ..state import GROUP_OPERATIONS, BrokerState
+
+# Before, a group that is not there is one that is dead (KIP-1043).
+NOT_FOUND_VERSION = 6
+
+
+async def handle(
+    broker: BrokerState, request: DescribeGroupsRequest, call: Call
+) -> DescribeGroupsResponse:
+    groups = []
+    for group_id in request.groups:
+        group = broker.groups.groups.get(group_id)
+        described = _missing(group_id, call.version) if group is None else _describe(group)
+        if request.include_authorized_operations and not described.error_code:
+            described.authorized_operations = GROUP_OPERATIONS
+        groups.append(described)
+    return DescribeGroupsResponse(groups=groups)
+
+
+def _missing(group_id: str, version: int) -> DescribedGroup:
+    described = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
+    if version >= NOT_FOUND_VERSION:
+        described.error_code = error_codes.GROUP_ID_NOT_FOUND
+        described.error_message = f"Group {group_id} not found."
+    return described
+
+
+def _describe(group: Group) -> DescribedGroup:
+    is_stable = group.state is GroupState.STABLE
+    name = group.protocol_name if is_stable else None
+    return DescribedGroup(
+        group_id=group.id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=name or "",
+        members=[_member(member, name) for member in group.members],
+    )
+
+
+def _member(member: Member, protocol_name: str | None) -> DescribedGroupMember:
+    described = DescribedGroupMember(
+        member_id=member.id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_assignment=member.assignment,
+    )
+    if protocol_name is not None:
+        described.member_metadata = member.protocols.get(protocol_name, b"")
+    return described

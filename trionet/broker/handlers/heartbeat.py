@@ -1,0 +1,13 @@
+"""Heartbeat, versions 0 to 4: a member is there; it is told when a rebalance has begun."""
+
+from __future__ import annotations
+
+from ...protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ..call import Call
+from ..groups.member import Caller
+from ..state import BrokerState
+
+
+async def handle(broker: BrokerState, request: HeartbeatRequest, call: Call) -> HeartbeatResponse:
+    caller = Caller(request.member_id, request.group_instance_id, request.generation_id)
+    return HeartbeatResponse(error_code=broker.groups.heartbeat(request.group_id, caller))

@@ -1,0 +1,33 @@
+"""LeaveGroup, versions 0 to 5: members leave at once instead of by silence.
+
+From version 3 on several at a time, by member id or, static ones, by instance id (KIP-345).
+"""
+
+from __future__ import annotations
+
+from ...protocol import error_codes
+from ...protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberResponse,
+)
+from ..call import Call
+from ..state import BrokerState
+
+MANY_MEMBERS_VERSION = 3
+
+
+async def handle(broker: BrokerState, request: LeaveGroupRequest, call: Call) -> LeaveGroupResponse:
+    if not request.group_id:
+        return LeaveGroupResponse(error_code=error_codes.INVALID_GROUP_ID)
+    if call.version < MANY_MEMBERS_VERSION:
+        [error_code] = broker.groups.leave(request.group_id, [(request.member_id, None)])
+        return LeaveGroupResponse(error_code=error_code)
+    leaving = [(member.member_id, member.group_instance_id) for member in request.members]
+    codes = broker.groups.leave(request.group_id, leaving)
+    return LeaveGroupResponse(
+        members=[
+            MemberResponse(member_id=id, group_instance_id=instance_id, error_code=error_code)
+            for (id, instance_id), error_code in zip(leaving, codes, strict=True)
+        ]
+    )

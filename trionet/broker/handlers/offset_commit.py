@@ -1,0 +1,100 @@
+"""OffsetCommit, versions 2 to 10: a group keeps how far it has read. From version 10 by topic id.
+
+Answered when the offsets are stored; what the broker was killed after is still there.
+"""
+
+from __future__ import annotations
+
+from ...protocol import error_codes
+from ...protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from ..call import Call
+from ..groups.member import Caller
+from ..groups.offsets import CommittedOffset, Partition
+from ..state import BrokerState
+
+# From here on a group that is not there is told from one that is in another generation (KIP-848).
+GROUP_NOT_FOUND_VERSION = 9
+TOPIC_ID_VERSION = 10
+_UNKNOWN = (error_codes.UNKNOWN_TOPIC_ID, error_codes.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+async def handle(broker: BrokerState, request: OffsetCommitRequest, call: Call) -> None:
+    now_ms = broker.now_ms()
+    retention_ms = request.retention_time_ms
+    expires_at_ms = now_ms + retention_ms if retention_ms >= 0 else None
+    offsets: dict[Partition, CommittedOffset] = {}
+    topics = []
+    for topic in request.topics:
+        name = _name_of(broker, topic, call.version)
+        partitions = []
+        for each in topic.partitions:
+            error_code = _check(broker, name, each, call.version)
+            if not error_code and name is not None:
+                offsets[name, each.partition_index] = CommittedOffset(
+                    each.committed_offset,
+                    each.committed_leader_epoch,
+                    each.committed_metadata or "",
+                    now_ms,
+                    expires_at_ms,
+                )
+            partitions.append(
+                OffsetCommitResponsePartition(
+                    partition_index=each.partition_index, error_code=error_code
+                )
+            )
+        topics.append(
+            OffsetCommitResponseTopic(
+                name=topic.name, topic_id=topic.topic_id, partitions=partitions
+            )
+        )
+    response = OffsetCommitResponse(topics=topics)
+    if all(p.error_code in _UNKNOWN for topic in topics for p in topic.partitions):
+        call.respond(response)
+        return
+    caller = Caller(
+        request.member_id, request.group_instance_id, request.generation_id_or_member_epoch
+    )
+    new = call.version >= GROUP_NOT_FOUND_VERSION
+    broker.groups.commit(
+        request.group_id,
+        caller,
+        offsets,
+        lambda code: _respond(call, response, code),
+        missing=error_codes.GROUP_ID_NOT_FOUND if new else error_codes.ILLEGAL_GENERATION,
+    )
+
+
+def _name_of(broker: BrokerState, topic: OffsetCommitRequestTopic, version: int) -> str | None:
+    if version < TOPIC_ID_VERSION:
+        return topic.name
+    known = broker.topics.by_id(topic.topic_id)
+    return known.name if known is not None else None
+
+
+def _check(
+    broker: BrokerState, name: str | None, each: OffsetCommitRequestPartition, version: int
+) -> int:
+    if name is None:
+        return error_codes.UNKNOWN_TOPIC_ID
+    if broker.get_log(name, each.partition_index) is None:
+        return error_codes.UNKNOWN_TOPIC_OR_PARTITION
+    limit = broker.config.integer("offset.metadata.max.bytes")
+    if len(each.committed_metadata or "") > limit:
+        return error_codes.OFFSET_METADATA_TOO_LARGE
+    return error_codes.NONE
+
+
+def _respond(call: Call, response: OffsetCommitResponse, error_code: int) -> None:
+    if error_code:
+        for topic in response.topics:
+            for partition in topic.partitions:
+                if partition.error_code not in _UNKNOWN:
+                    partition.error_code = error_code
+    call.respond(response)

@@ -1,0 +1,55 @@
+"""OffsetDelete, version 0: drop offsets of topics that a group does not read (KIP-496)."""
+
+from __future__ import annotations
+
+from ...protocol import error_codes
+from ...protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from ..call import Call
+from ..groups.group_state import GroupState
+from ..groups.offsets import Partition
+from ..groups.subscriptions import CONSUMER, subscribed_topics
+from ..state import BrokerState
+
+
+async def handle(
+    broker: BrokerState, request: OffsetDeleteRequest, call: Call
+) -> OffsetDeleteResponse | None:
+    if not request.group_id:
+        return OffsetDeleteResponse(error_code=error_codes.INVALID_GROUP_ID)
+    group = broker.groups.groups.get(request.group_id)
+    if group is None or group.state is GroupState.DEAD:
+        return OffsetDeleteResponse(error_code=error_codes.GROUP_ID_NOT_FOUND)
+    if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER:
+        return OffsetDeleteResponse(error_code=error_codes.NON_EMPTY_GROUP)
+    in_use = subscribed_topics(group)
+    due: list[Partition] = []
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for each in topic.partitions:
+            error_code = error_codes.NONE
+            if broker.get_log(topic.name, each.partition_index) is None:
+                error_code = error_codes.UNKNOWN_TOPIC_OR_PARTITION
+            elif in_use is None or topic.name in in_use:
+                error_code = error_codes.GROUP_SUBSCRIBED_TO_TOPIC
+            else:
+                due.append((topic.name, each.partition_index))
+            partitions.append(
+                OffsetDeleteResponsePartition(
+                    partition_index=each.partition_index, error_code=error_code
+                )
+            )
+        topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
+    broker.groups.delete_offsets(
+        request.group_id,
+        due,
+        lambda code: call.respond(
+            OffsetDeleteResponse(error_code=code, topics=[] if code else topics)
+        ),
+    )
+    return None

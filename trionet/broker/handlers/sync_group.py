@@ -1,0 +1,43 @@
+"""SyncGroup, versions 0 to 5: the leader hands in the assignments, everybody gets its own.
+
+The answer comes when the assignments are stored, and holds no handler until then.
+"""
+
+from __future__ import annotations
+
+from ...protocol import error_codes
+from ...protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from ..call import Call
+from ..groups.answers import SyncAnswer
+from ..groups.member import Caller
+from ..state import BrokerState
+
+# From here on the client says which protocol it believes to be the group's (KIP-559).
+TELLS_PROTOCOL_VERSION = 5
+
+
+async def handle(
+    broker: BrokerState, request: SyncGroupRequest, call: Call
+) -> SyncGroupResponse | None:
+    protocol = (request.protocol_type, request.protocol_name)
+    if call.version >= TELLS_PROTOCOL_VERSION and None in protocol:
+        return SyncGroupResponse(error_code=error_codes.INCONSISTENT_GROUP_PROTOCOL)
+    assignments = {each.member_id: bytes(each.assignment) for each in request.assignments}
+    call.request.release()
+    broker.groups.sync(
+        request.group_id,
+        Caller(request.member_id, request.group_instance_id, request.generation_id),
+        protocol,
+        assignments,
+        lambda answer: call.respond(_response(answer)),
+    )
+    return None
+
+
+def _response(answer: SyncAnswer) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        error_code=answer.error_code,
+        protocol_type=answer.protocol_type,
+        protocol_name=answer.protocol_name,
+        assignment=answer.assignment,
+    )
