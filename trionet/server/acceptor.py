@@ -23,8 +23,8 @@ from .connection_counts import ConnectionGuard
 from .connection_quotas import ConnectionQuotas
 from .processor import Accepted, Processor
 
-# Accepts per wake-up, before the other tasks run. Few, because each listener has as many in the same
-# pass of the loop, each costs 60 µs until it is set up, and a request takes several passes.
+# Accepts per wake-up, before the other tasks run. Few, because each listener has as many in a pass
+# of the loop, each costs 60 µs until it is set up, and a request takes several passes.
 ACCEPTS_PER_WAKEUP_MAX = 4
 # How long accepting rests when the process or the system has no descriptor or memory left.
 RESOURCE_PAUSE_SECONDS = 0.1
