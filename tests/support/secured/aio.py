@@ -12,7 +12,7 @@ from aiokafka.errors import KafkaConnectionError
 from aiokafka.helpers import create_ssl_context
 
 from support.secured.access import OAUTHBEARER, Access, Failure, Refusal
-from support.secured.client import PATIENCE_SECONDS, Errors, SecuredClient, collect_leftovers
+from support.secured.client import PATIENCE_SECONDS, Errors, SecuredClient, without_leftovers
 from support.secured.logged import errors_logged_by
 
 
@@ -64,9 +64,8 @@ class Aiokafka(SecuredClient):
         return found
 
     def refusals(self, access: Access) -> Generator[Refusal]:
-        with errors_logged_by("aiokafka") as errors:
+        with errors_logged_by("aiokafka") as errors, without_leftovers():
             asyncio.run(self._try(access))
-        collect_leftovers()
         yield from errors
 
     async def _try(self, access: Access) -> None:

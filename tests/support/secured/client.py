@@ -7,7 +7,7 @@ import contextlib
 import gc
 import re
 import warnings
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import ClassVar
 
 from support.secured.access import Access, Failure, Refusal
@@ -62,8 +62,12 @@ class SecuredClient(abc.ABC):
         """End what is kept between calls."""
 
 
-def collect_leftovers() -> None:
+@contextlib.contextmanager
+def without_leftovers() -> Iterator[None]:
     """Collect the sockets that a client leaves open when it is refused; each would be a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
+        try:
+            yield
+        finally:
+            gc.collect()

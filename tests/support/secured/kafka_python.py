@@ -16,7 +16,7 @@ from support.secured.client import (
     REFUSAL_SECONDS_MAX,
     Errors,
     SecuredClient,
-    collect_leftovers,
+    without_leftovers,
 )
 from support.secured.logged import errors_logged_by
 
@@ -69,9 +69,8 @@ class KafkaPython(SecuredClient):
         return found
 
     def refusals(self, access: Access) -> Generator[Refusal]:
-        with errors_logged_by("kafka.net.connection") as errors:
+        with errors_logged_by("kafka.net.connection") as errors, without_leftovers():
             self._try(access)
-        collect_leftovers()
         yield from errors
 
     def _try(self, access: Access) -> None:
