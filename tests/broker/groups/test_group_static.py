@@ -345,6 +345,23 @@ def test_a_rebalance_does_not_end_while_all_are_away(rig: GroupRig) -> None:
     assert (COMPLETING, 2) == (rig.state, reply.answer.generation)
 
 
+@pytest.mark.parametrize("rebalance", [0.0, -1.0])
+def test_nor_does_it_keep_the_broker_busy_if_members_have_no_patience(
+    rig: GroupRig, rebalance: float
+) -> None:
+    """The rig gives up a group that wants to be woken again and again."""
+    ids = rig.gather(
+        rig.join(instance="i", session=1000.0, rebalance=rebalance),
+        rig.join(session=1000.0, rebalance=rebalance),
+    )
+    rig.stabilize(*ids)
+    rig.leave(ids[1])
+
+    rig.pass_time(50)
+
+    assert (PREPARING, ["i-1"]) == (rig.state, rig.members)
+
+
 def test_it_loses_its_place_by_silence(rig: GroupRig) -> None:
     settled(rig)
 

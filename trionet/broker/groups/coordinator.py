@@ -330,8 +330,10 @@ class GroupCoordinator:
         wakes = self._wakes
         while True:
             now = trio.current_time()
+            due = []
             while wakes and wakes[0][0] <= now:
-                at, group_id = heapq.heappop(wakes)
+                due.append(heapq.heappop(wakes))
+            for at, group_id in due:
                 if self._planned.get(group_id) == at:
                     del self._planned[group_id]
                     group = self.groups[group_id]

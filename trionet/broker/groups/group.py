@@ -28,6 +28,8 @@ from .members import Members
 # How long a group waits for a member that has never seen a generation, since its client may have
 # gone while its first JoinGroup waited (Kafka: NEW_MEMBER_JOIN_TIMEOUT_MS).
 NEW_MEMBER_SECONDS_MAX: Final = 300.0
+# How often at most it is looked whether one of the members is back, while all are away.
+AWAY_SECONDS_MIN: Final = 1.0
 
 
 class Group:
@@ -221,7 +223,7 @@ class Group:
                 self._drop(member.id)
         if self.members and not self.members.choose_leader():
             # Static members only, and none of them is back yet.
-            self._joining.begin(self.members.rebalance_seconds, now)
+            self._joining.begin(max(self.members.rebalance_seconds, AWAY_SECONDS_MIN), now)
             return
         self._joining.end()
         self.generation = self.generation + 1 if self.generation < 2**31 - 1 else 1
