@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -53,13 +55,22 @@ def test_the_code_is_formatted() -> None:
 @pytest.mark.slow
 def test_everything_is_safe_to_cancel() -> None:
     # Named, the list of what is off replaces flake8-async's own: also what is off by default is on.
-    run(
-        "flake8_async",
-        f"--disable={CHECKPOINTS},{WITHOUT_AWAIT}",
-        # What the package itself begins with `await nursery.start(...)`.
-        "--startable-in-context-manager=run,serve",
-        *async_sources("trionet", "tests", "demo"),
-    )
+    files = async_sources("trionet", "tests", "demo")
+    shares = min(len(files), os.cpu_count() or 1)  # it takes a minute, and one core
+    with ThreadPoolExecutor(shares) as executor:
+        checks = [
+            executor.submit(
+                run,
+                "flake8_async",
+                f"--disable={CHECKPOINTS},{WITHOUT_AWAIT}",
+                # What the package itself begins with `await nursery.start(...)`.
+                "--startable-in-context-manager=run,serve",
+                *files[share::shares],
+            )
+            for share in range(shares)
+        ]
+    for check in checks:
+        check.result()
 
 
 @pytest.mark.slow
