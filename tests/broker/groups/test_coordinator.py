@@ -176,7 +176,7 @@ async def test_wakes_of_a_group_that_was_deleted_harm_nobody(autojump_clock: Moc
         await trio.sleep(6)  # past what was planned for the first one
 
         assert error_codes.NONE == it.heartbeat(again)
-        await trio.sleep(10)
+        await trio.sleep(10.1)
         assert GroupState.EMPTY is it.state()
 
 
