@@ -147,7 +147,8 @@ async def test_who_has_left_before_a_stop_is_not_waited_for_after_it(tmp_path: P
 
         joined = await join_alone(client)
         nursery.start_soon(release_the_disk)
-        nursery.start_soon(broker._state.database.transaction, lambda _: are_closed.wait())
+        transaction = broker._state.database.transaction
+        nursery.start_soon(transaction, lambda _: are_closed.wait())
         await settled(broker)
         members = [MemberIdentity(member_id=joined.member_id)]
         await client.call(LeaveGroupRequest(group_id="g", members=members), 5)

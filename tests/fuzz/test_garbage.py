@@ -99,7 +99,10 @@ def descriptors(pid: int, data: Path) -> Counter[str]:
     """What a process has open beside its logs, whose number is that of its topics."""
     found: Counter[str] = Counter()
     for link in Path(f"/proc/{pid}/fd").iterdir():
-        target = str(link.readlink())
+        try:
+            target = str(link.readlink())
+        except FileNotFoundError:
+            continue  # closed since the list was made
         if not target.startswith(str(data)):
             found[target.partition(":[")[0]] += 1
     return found

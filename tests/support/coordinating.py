@@ -166,6 +166,11 @@ async def coordinating_in(
     async with trio.open_nursery() as nursery:
         coordinator = GroupCoordinator(config, database, now_ms)
         await coordinator.load()
-        nursery.start_soon(coordinator.run)
+        _start(coordinator, nursery)
         yield Coordinating(coordinator, database)
         nursery.cancel_scope.cancel()
+
+
+def _start(coordinator: GroupCoordinator, nursery: trio.Nursery) -> None:
+    """Run it, soon: what it is asked for before waits until then."""
+    nursery.start_soon(coordinator.run)

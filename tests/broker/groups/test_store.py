@@ -51,8 +51,9 @@ class Writer:
 
     async def all_ended(self, count: int) -> None:
         with trio.fail_after(5):
+            await trio.lowlevel.checkpoint()
             while len(self.ended) < count:
-                await trio.lowlevel.checkpoint()
+                await wait_all_tasks_blocked()
 
 
 @pytest.fixture
