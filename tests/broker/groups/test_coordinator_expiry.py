@@ -107,15 +107,18 @@ async def test_nothing_expires_while_members_change(clock: MockClock) -> None:
         for _ in range(87):
             await trio.sleep(1000)
             it.heartbeat(answer)
-        it.join(protocols=reading("old"))
+        it.join(protocols=reading("t"))
         assert GroupState.PREPARING is it.state()
 
         await expire(it)
         assert {("old", 0): 6} == it.offsets()
-        await it.join(answer.member_id, protocols=reading("t"), rebalance=1800.0).answer()
+        answer = await it.join(answer.member_id, protocols=reading("t")).answer()
+        await expire(it)
+        assert {("old", 0): 6} == it.offsets()
+        await it.sync(answer).answer()
         await expire(it)
 
-        assert {("old", 0): 6} == it.offsets()
+        assert {} == it.offsets()
 
 
 async def test_nothing_expires_while_it_is_not_known_what_members_read(clock: MockClock) -> None:

@@ -150,7 +150,18 @@ async def test_offsets_go_with_their_topic() -> None:
         assert [{("u", 0): 6}] * 2 == [it.offsets(group) for group in "gh"]
 
 
-async def test_so_do_those_that_are_just_being_stored() -> None:
+async def test_offsets_whose_topic_could_not_be_forgotten_stay() -> None:
+    """What is known is what the next start will find."""
+    async with coordinating() as it:
+        await it.commit(("t", 0, 5)).answer()
+        async with it.broken("committed_offset"):
+            it.coordinator.forget_topic("t")
+            await wait_all_tasks_blocked()
+
+        assert {("t", 0): 5} == it.offsets()
+
+
+async def test_offsets_that_are_just_being_stored_go_too() -> None:
     """Else a topic of that name that is created later would be read from the middle."""
     async with coordinating() as it:
         asked = it.commit(("t", 0, 5))

@@ -59,6 +59,13 @@ def test_all_of_a_topic_can_be_removed(offsets: CommittedOffsets) -> None:
     assert ({("u", 0): at(3)}, {}) == (offsets.of("g"), offsets.of("h"))
 
 
+def test_a_group_that_has_none_left_takes_no_room(offsets: CommittedOffsets) -> None:
+    offsets.remove("g", [("t", 0), ("t", 1), ("u", 0)])
+    offsets.remove_topic("t")
+
+    assert {} == offsets._groups
+
+
 # Expiry.
 
 

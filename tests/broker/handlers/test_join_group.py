@@ -190,16 +190,19 @@ async def _join_and_go(broker: Broker) -> None:
 
 async def test_waiting_holds_no_memory_for_requests() -> None:
     async with (
-        open_broker(DELAY, socket_request_max_bytes=2000, queued_max_request_bytes=2000) as broker,
-        connect(broker.bootstrap_servers) as client,
-        connect(broker.bootstrap_servers) as other,
+        open_broker(DELAY, socket_request_max_bytes=6000, queued_max_request_bytes=6000) as broker,
+        connect(broker.bootstrap_servers) as first,
+        connect(broker.bootstrap_servers) as second,
+        connect(broker.bootstrap_servers) as third,
     ):
-        await client.send(join_request(protocols={"range": b"m" * 1800}), 3)
-        await settled(broker)
+        large = join_request(protocols={"range": b"m" * 5500})
+        for client in (first, second):
+            await client.send(large, 3)
+            await settled(broker)
 
         with trio.fail_after(2):
-            assert 0 == (await other.call(ApiVersionsRequest(), 0)).error_code
-        await settled(broker)
+            response = await third.call(join_request("x", protocols={"range": b"m" * 5500}), 3)
+        assert error_codes.UNKNOWN_MEMBER_ID == response.error_code
 
 
 async def test_who_is_gone_when_the_answer_comes_is_a_member_until_it_is_silent(

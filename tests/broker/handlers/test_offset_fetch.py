@@ -8,6 +8,8 @@ import pytest
 from support.calls import create_topic, delete_topic
 from support.client import Client
 from support.group_calls import commit, committed
+from trionet import Broker
+from trionet.broker.groups.offsets import CommittedOffset
 from trionet.protocol import error_codes
 from trionet.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -161,6 +163,18 @@ async def test_from_version_10_on_by_the_ids_of_topics(client: Client) -> None:
     assert {(t, 0): 5, (u, 0): 6} == {
         partition: offset for partition, (offset, *_) in everything["g"].items()
     }
+
+
+async def test_a_topic_that_has_no_id_any_more_is_left_out(broker: Broker, client: Client) -> None:
+    """Its offsets should have gone with it, but could not."""
+    u = (await create_topic(client, "u")).topic_id
+    await commit(client, {"u": {0: 6}})
+    broker._state.groups.offsets.put("g", {("gone", 0): CommittedOffset(5, -1, "", 0)})
+
+    answers = await ask_many(client, {"g": None}, 10)
+
+    assert {(u, 0): (6, -1, "", 0)} == answers["g"]
+    assert {("gone", 0): 5, ("u", 0): 6} == await committed(client)
 
 
 async def test_a_topic_that_was_created_anew_has_none_of_the_offsets_before(

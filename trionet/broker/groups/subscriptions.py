@@ -26,7 +26,7 @@ def subscribed_topics(group: Group) -> frozenset[str] | None:
     topics: set[str] = set()
     for member in group.members:
         metadata = member.protocols.get(group.protocol_name)
-        if metadata is None or len(metadata) < _VERSION_BYTES:
+        if metadata is None:
             return None
         try:
             topics.update(_decode(metadata, _VERSION_BYTES).topics)
