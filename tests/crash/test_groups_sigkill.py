@@ -23,7 +23,7 @@ PARTITIONS = 3
 
 
 class Committer:
-    """The one member of a group, which commits higher and higher offsets; it knows what it was told.
+    """The one member of a group, which commits ever higher offsets; it knows what it was told.
 
     Attributes:
         sent: the offsets of its last commit, by partition.
