@@ -53,9 +53,19 @@ def test_the_code_is_formatted() -> None:
 
 
 @pytest.mark.slow
-def test_everything_is_safe_to_cancel() -> None:
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "folders",
+    [
+        ("trionet", "demo", "tests/support", "tests/bench"),
+        # As many lines again, on which nobody's records depend: in the longer job.
+        pytest.param(("tests",), marks=pytest.mark.soak),
+    ],
+    ids=" ".join,
+)
+def test_everything_is_safe_to_cancel(folders: tuple[str, ...]) -> None:
     # Named, the list of what is off replaces flake8-async's own: also what is off by default is on.
-    files = async_sources("trionet", "tests", "demo")
+    files = async_sources(*folders)
     shares = min(len(files), os.cpu_count() or 1)  # it takes a minute, and one core
     with ThreadPoolExecutor(shares) as executor:
         checks = [
