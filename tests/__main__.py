@@ -32,7 +32,6 @@ COMPILED_TESTS = [
     "tests/test_compiled.py",
     "tests/broker",
     "tests/cli",
-    "tests/demo",
     "tests/metrics",
     "tests/net",
     "tests/protocol",

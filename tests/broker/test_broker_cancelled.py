@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,14 +17,36 @@ from support.leaks import nothing_left_behind
 from trionet import open_broker
 
 ROUNDS = 25
+COUNT_MAX = 15
 TOPIC = "t"
 
 
-async def cancel_after(passes: int, scope: trio.CancelScope) -> None:
-    """Cancel a scope when the loop has made so many passes."""
-    for _ in range(passes):
-        await trio.lowlevel.checkpoint()
-    scope.cancel(reason="the moment has come")
+class Steps(trio.abc.Instrument):
+    """Counts the steps of all tasks, and cancels a scope after so many.
+
+    A task that counts passes of the loop would spin, and leave the threads little of the GIL.
+    """
+
+    def __init__(self, limit: float, scope: trio.CancelScope) -> None:
+        self.count = 0
+        self.has_cancelled = False
+        self._limit = limit
+        self._scope = scope
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.count += 1
+        if self.count == self._limit:
+            self.has_cancelled = True
+            self._scope.cancel(reason="the moment has come")
+
+
+@contextmanager
+def counted(steps: Steps) -> Iterator[Steps]:
+    trio.lowlevel.add_instrument(steps)
+    try:
+        yield steps
+    finally:
+        trio.lowlevel.remove_instrument(steps)
 
 
 class Load:
@@ -74,75 +97,65 @@ async def stored(path: Path) -> list[bytes | None]:
             values += values_of(data)
 
 
-async def use_cancelled(path: Path, load: Load, count: int, passes: int, when: str) -> bool:
-    """As :func:`use`, cancelled after so many passes; whether it had not ended before."""
-    with trio.CancelScope() as scope:
-        async with trio.open_nursery() as nursery:
-
-            def begin() -> None:
-                nursery.start_soon(cancel_after, passes, scope)
-
-            if when == "anywhere":
-                begin()
-                await use(path, load, count, lambda: None)
-            else:
-                await use(path, load, count, begin)
-            nursery.cancel_scope.cancel()
-    return scope.cancelled_caught
+async def use_cancelled(path: Path, load: Load, count: int, limit: float, when: str) -> Steps:
+    """As :func:`use`, cancelled after so many steps of it, or of its end alone."""
+    with ExitStack() as counting, trio.CancelScope() as scope:
+        steps = Steps(limit, scope)
+        if when == "anywhere":
+            counting.enter_context(counted(steps))
+            await use(path, load, count, lambda: None)
+        else:
+            await use(path, load, count, lambda: counting.enter_context(counted(steps)))
+    return steps
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("when", "passes_max"), [("anywhere", 8000), ("at the end", 300)])
+@pytest.mark.parametrize("when", ["anywhere", "at the end"])
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_a_cancelled_broker_has_lost_nothing_and_left_nothing(
-    tmp_path: Path, when: str, passes_max: int, seed: int
+    tmp_path: Path, when: str, seed: int
 ) -> None:
     choices = random.Random(f"{when} {seed}")
     load = Load()
+    whole = await use_cancelled(tmp_path, load, COUNT_MAX, math.inf, when)
+    assert not whole.has_cancelled
+    assert 2 * COUNT_MAX == len(load.acknowledged)
     cancelled = 0
 
     for _ in range(ROUNDS):
-        count, passes = choices.randrange(15), choices.randrange(passes_max)
+        count, limit = choices.randint(0, COUNT_MAX), choices.randint(1, whole.count)
         with nothing_left_behind():
-            cancelled += await use_cancelled(tmp_path, load, count, passes, when)
+            cancelled += (await use_cancelled(tmp_path, load, count, limit, when)).has_cancelled
         values = await stored(tmp_path)
 
-        assert set() == set(load.acknowledged) - set(values), f"after {passes} passes"
+        assert set() == set(load.acknowledged) - set(values), f"after {limit} steps"
         assert len(values) == len(set(values))
 
     assert 0 < cancelled
-    assert 0 < len(load.acknowledged)
 
 
-@pytest.mark.parametrize("passes", range(0, 60, 3))
-async def test_a_broker_in_memory_can_be_cancelled_while_it_starts_or_stops(passes: int) -> None:
-    with nothing_left_behind(), trio.CancelScope() as scope:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(cancel_after, passes, scope)
-            async with (
-                open_broker() as broker,
-                connect(broker.bootstrap_servers) as client,
-            ):
-                await describe_topics(client, TOPIC, allow_auto_topic_creation=True)
-            nursery.cancel_scope.cancel()
+@pytest.mark.parametrize("limit", range(1, 300, 15))
+async def test_a_broker_in_memory_can_be_cancelled_while_it_starts_or_stops(limit: int) -> None:
+    with nothing_left_behind(), trio.CancelScope() as scope, counted(Steps(limit, scope)):
+        async with open_broker() as broker, connect(broker.bootstrap_servers) as client:
+            await describe_topics(client, TOPIC, allow_auto_topic_creation=True)
 
 
-@pytest.mark.parametrize("passes", [0, 1, 3, 10, 30, 100])
+@pytest.mark.parametrize("limit", [1, 3, 10, 30, 100, 300])
 @pytest.mark.parametrize("when", ["while it serves", "while it stops"])
 async def test_the_start_after_a_cancellation_scans_nothing(
-    tmp_path: Path, passes: int, when: str
+    tmp_path: Path, limit: int, when: str
 ) -> None:
     with nothing_left_behind(), trio.CancelScope() as scope:
-        async with AsyncExitStack() as outside, trio.open_nursery() as nursery:
+        async with AsyncExitStack() as outside:
             async with open_broker(log_dirs=str(tmp_path)) as broker:
                 client = await outside.enter_async_context(connect(broker.bootstrap_servers))
                 await create_topic(client, TOPIC, partitions=3)
                 for partition in range(3):
                     await produce(client, TOPIC, batch(b"a", b"b"), partition=partition)
-                nursery.start_soon(cancel_after, passes, scope)
+                outside.enter_context(counted(Steps(limit, scope)))
                 if when == "while it serves":
                     await Load().produce(client, 10**6)
-            nursery.cancel_scope.cancel()
 
     async with open_broker(log_dirs=str(tmp_path)) as broker:
         assert broker._state.folder.was_clean

@@ -62,7 +62,7 @@ def test_a_value_is_json_with_numbers_and_nulls(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_package_holds_the_whole_year_in_order() -> None:
     try:
         path = data_file()

@@ -94,7 +94,7 @@ def test_without_a_terminal_it_prints_a_line_a_second_and_ends_by_itself() -> No
     assert [] == left_behind(title)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.soak
 def test_the_whole_year_goes_through_as_fast_as_possible() -> None:
     with demo("--speed", "max") as process:
         output, errors = process.communicate()

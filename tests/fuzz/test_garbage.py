@@ -174,7 +174,7 @@ def run(seed: int, folder: Path, frames: int) -> None:
 
 @pytest.mark.slow
 def test_garbage_disturbs_nobody(tmp_path: Path) -> None:
-    run(1, tmp_path, 2_000)
+    run(1, tmp_path, 800)
 
 
 @pytest.mark.fuzz

@@ -270,6 +270,7 @@ class Processor:
                 self._forget(channel)
             except Exception as error:  # boundary: one channel's step
                 self._on_channel_error(channel, error)
+        channels.clear()  # or a loop that waits would keep the last that went
 
     def close_excess_connection(self) -> None:
         """Make room for another listener's: close the connection that was used least recently."""

@@ -45,15 +45,21 @@ class Writer:
     def __init__(self, database: Database) -> None:
         self.store = GroupStore(database)
         self.ended: list[tuple[str, bool]] = []
+        self._has_ended = trio.Event()
 
     def write(self, name: str, statements: Statements) -> None:
-        self.store.write(statements, lambda error: self.ended.append((name, error is None)))
+        def done(error: DatabaseError | None) -> None:
+            self.ended.append((name, error is None))
+            self._has_ended.set()
+
+        self.store.write(statements, done)
 
     async def all_ended(self, count: int) -> None:
+        """Wait asleep: a loop that spins would leave the writing thread little of the GIL."""
         with trio.fail_after(5):
-            await trio.lowlevel.checkpoint()
             while len(self.ended) < count:
-                await wait_all_tasks_blocked()
+                await self._has_ended.wait()
+                self._has_ended = trio.Event()
 
 
 @pytest.fixture
