@@ -101,11 +101,15 @@ async def use_cancelled(path: Path, load: Load, count: int, limit: float, when: 
     """As :func:`use`, cancelled after so many steps of it, or of its end alone."""
     with ExitStack() as counting, trio.CancelScope() as scope:
         steps = Steps(limit, scope)
-        if when == "anywhere":
+
+        def begin() -> None:
             counting.enter_context(counted(steps))
+
+        if when == "anywhere":
+            begin()
             await use(path, load, count, lambda: None)
         else:
-            await use(path, load, count, lambda: counting.enter_context(counted(steps)))
+            await use(path, load, count, begin)
     return steps
 
 
@@ -147,15 +151,14 @@ async def test_the_start_after_a_cancellation_scans_nothing(
     tmp_path: Path, limit: int, when: str
 ) -> None:
     with nothing_left_behind(), trio.CancelScope() as scope:
-        async with AsyncExitStack() as outside:
-            async with open_broker(log_dirs=str(tmp_path)) as broker:
-                client = await outside.enter_async_context(connect(broker.bootstrap_servers))
-                await create_topic(client, TOPIC, partitions=3)
-                for partition in range(3):
-                    await produce(client, TOPIC, batch(b"a", b"b"), partition=partition)
-                outside.enter_context(counted(Steps(limit, scope)))
-                if when == "while it serves":
-                    await Load().produce(client, 10**6)
+        async with AsyncExitStack() as outside, open_broker(log_dirs=str(tmp_path)) as broker:
+            client = await outside.enter_async_context(connect(broker.bootstrap_servers))
+            await create_topic(client, TOPIC, partitions=3)
+            for partition in range(3):
+                await produce(client, TOPIC, batch(b"a", b"b"), partition=partition)
+            outside.enter_context(counted(Steps(limit, scope)))
+            if when == "while it serves":
+                await Load().produce(client, 10**6)
 
     async with open_broker(log_dirs=str(tmp_path)) as broker:
         assert broker._state.folder.was_clean
