@@ -328,7 +328,7 @@ async def test_a_fetch_that_is_handled_while_the_broker_stops_does_not_wait() ->
                 await create_topic(one, "t")
 
                 async def hold_the_handler() -> None:
-                    async with broker._state._changing_topics:
+                    async with broker._cluster._changing_topics:
                         await broker._server._stop_requested.wait()
 
                 nursery.start_soon(hold_the_handler)

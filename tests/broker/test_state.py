@@ -11,7 +11,9 @@ from support.brokers import log_of
 from support.calls import append, create_topic, delete_topic, fetch, values_of
 from support.client import connect
 from trionet import open_broker
-from trionet.broker.state import BrokerState, storage_errors
+from trionet.broker.cluster import Cluster
+from trionet.broker.state import BrokerState
+from trionet.broker.storage_errors import storage_errors
 from trionet.errors import ApiError
 from trionet.protocol import error_codes
 
@@ -28,7 +30,7 @@ async def refusal(state: BrokerState, topic: str | bytes, partition: int) -> int
 async def test_a_log_is_found_by_the_name_and_by_the_id_of_its_topic() -> None:
     async with open_broker() as broker:
         state = broker._state
-        topic = await state.create_topic("t", partitions=2)
+        topic = await state.cluster.create_topic("t", partitions=2)
 
         by_name, by_id = state.find_log("t", 1), state.find_log(topic.id, 1)
 
@@ -39,7 +41,7 @@ async def test_a_log_is_found_by_the_name_and_by_the_id_of_its_topic() -> None:
 async def test_what_there_is_no_log_of_is_none_or_an_error() -> None:
     async with open_broker() as broker:
         state = broker._state
-        topic = await state.create_topic("t")
+        topic = await state.cluster.create_topic("t")
 
         assert state.get_log("t", 1) is state.get_log("u", 0) is state.get_log(NEVER_SEEN, 0)
         assert error_codes.UNKNOWN_TOPIC_OR_PARTITION == await refusal(state, "u", 0)
@@ -50,7 +52,7 @@ async def test_what_there_is_no_log_of_is_none_or_an_error() -> None:
 
 async def test_a_topics_logs_obey_its_settings_and_then_the_brokers() -> None:
     async with open_broker(log_segment_bytes=2_000_000, message_max_bytes=5000) as broker:
-        await broker._state.create_topic("t", configs=(("max.message.bytes", "700"),))
+        await broker._cluster.create_topic("t", configs=(("max.message.bytes", "700"),))
 
         config = log_of(broker).config
 
@@ -60,9 +62,9 @@ async def test_a_topics_logs_obey_its_settings_and_then_the_brokers() -> None:
 async def test_of_many_who_create_a_topic_at_once_one_succeeds() -> None:
     outcomes: list[int] = []
 
-    async def create(state: BrokerState) -> None:
+    async def create(cluster: Cluster) -> None:
         try:
-            await state.create_topic("t", partitions=5)
+            await cluster.create_topic("t", partitions=5)
             outcomes.append(error_codes.NONE)
         except ApiError as error:
             outcomes.append(error.error_code)
@@ -70,7 +72,7 @@ async def test_of_many_who_create_a_topic_at_once_one_succeeds() -> None:
     async with open_broker() as broker:
         async with trio.open_nursery() as nursery:
             for _ in range(10):
-                nursery.start_soon(create, broker._state)
+                nursery.start_soon(create, broker._cluster)
 
         assert [error_codes.NONE, *[error_codes.TOPIC_ALREADY_EXISTS] * 9] == sorted(outcomes)
         assert 5 == len(broker._state.folder.logs)
@@ -80,21 +82,21 @@ async def test_get_or_create_gives_everybody_the_same_topic() -> None:
     async with open_broker() as broker:
         state = broker._state
 
-        first = await state.get_or_create_topic("t")
-        second = await state.get_or_create_topic("t")
+        first = await state.cluster.get_or_create_topic("t")
+        second = await state.cluster.get_or_create_topic("t")
 
         assert first is second
         with pytest.raises(ApiError, match="no topic name"):
-            await state.get_or_create_topic("a b")
+            await state.cluster.get_or_create_topic("a b")
 
 
 async def test_a_deleted_topic_cannot_be_deleted_again() -> None:
     async with open_broker() as broker:
-        topic = await broker._state.create_topic("t")
-        await broker._state.delete_topic(topic)
+        topic = await broker._cluster.create_topic("t")
+        await broker._cluster.delete_topic(topic)
 
         with pytest.raises(ApiError) as raised:
-            await broker._state.delete_topic(topic)
+            await broker._cluster.delete_topic(topic)
 
         assert error_codes.UNKNOWN_TOPIC_OR_PARTITION == raised.value.error_code
 

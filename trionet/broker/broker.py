@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 import trio
@@ -16,13 +16,12 @@ import trio
 from .._util import raise_single_error
 from ..metrics.log_ring import LogRing
 from ..metrics.loop import LoopMonitor, LoopStatistics
-from ..net.endpoint import Endpoint, SecurityProtocol
 from ..net.principal import PrincipalBuilder
 from ..protocol import api_keys
-from ..server.channel_builder import ListenerSecurity
 from ..server.server_statistics import ServerStatistics
 from ..server.socket_server import SocketServer
 from .apis import Api, Apis
+from .cluster import Cluster
 from .config import BrokerConfig
 from .database import DATABASE_NAME, open_database
 from .handlers import (
@@ -51,9 +50,8 @@ from .handlers import (
     sync_group,
 )
 from .log import FolderDirectory, MemoryDirectory, open_log_folder
+from .node import Node, Surroundings
 from .ownership import check_ownership
-from .refusals import log_refusal
-from .server_settings import server_config
 from .state import BrokerState
 from .topics import TopicRegistry
 from .upkeep import start_upkeep
@@ -131,20 +129,21 @@ class Broker:
         metrics: what ``metrics.listener`` tells; None without that setting.
     """
 
-    def __init__(
-        self,
-        state: BrokerState,
-        server: SocketServer,
-        endpoints: list[Endpoint],
-        monitor: LoopMonitor,
-        metrics: BrokerMetrics | None,
-    ) -> None:
-        self.config = state.config
-        self.endpoints = endpoints
-        self._state = state
-        self._server = server
+    def __init__(self, cluster: Cluster, node: Node, monitor: LoopMonitor) -> None:
+        self.config = cluster.config
+        self.endpoints = node.endpoints
+        self.metrics: BrokerMetrics | None = node.metrics
+        self._cluster = cluster
+        self._node = node
         self._monitor = monitor
-        self.metrics = metrics
+
+    @property
+    def _state(self) -> BrokerState:
+        return self._node.state
+
+    @property
+    def _server(self) -> SocketServer:
+        return self._node.server
 
     @property
     def bootstrap_servers(self) -> str:
@@ -153,18 +152,18 @@ class Broker:
 
     @property
     def cluster_id(self) -> str:
-        return self._state.cluster_id
+        return self._cluster.id
 
     def statistics(self) -> BrokerStatistics:
-        state = self._state
+        cluster, state = self._cluster, self._state
         return BrokerStatistics(
             server=self._server.statistics(),
             calls=state.apis.counts.calls(),
-            delayed=len(state.purgatory),
+            delayed=len(cluster.purgatory),
             fetch_sessions=len(state.fetch_sessions),
-            topics=len(state.topics),
-            partitions=len(state.folder.logs),
-            log_bytes=sum(log.size for log in state.folder.logs.values()),
+            topics=len(cluster.topics),
+            partitions=len(cluster.folder.logs),
+            log_bytes=sum(log.size for log in cluster.folder.logs.values()),
             loop=self._monitor.statistics(),
         )
 
@@ -209,13 +208,15 @@ async def open_broker(
         log = _remember_log(config, last)
         _report_settings(config)
         async with AsyncExitStack() as stack:
-            state = await _open_state(config, stack)
-            last.callback(state.let_go)
+            cluster = await _open_cluster(config, stack)
+            last.callback(cluster.let_go)
             monitor = stack.enter_context(LoopMonitor())
-            security = await _open_security(state, principal_builder)
-            broker = await _start(state, stack, monitor, security, log)
+            node = Node(_state_of(cluster, config), Surroundings(principal_builder, monitor, log))
+            start_upkeep(cluster.nursery, cluster)
+            await cluster.nursery.start(node.run, name="node")
+            stack.push_async_callback(_stop, cluster, node)
             with caller.block():
-                yield broker
+                yield Broker(cluster, node, monitor)
 
 
 def _check_metrics(config: BrokerConfig) -> None:
@@ -246,7 +247,7 @@ def _report_settings(config: BrokerConfig) -> None:
         logger.warning("for listeners that there are not: %s", ", ".join(config.of_no_listener))
 
 
-async def _open_state(config: BrokerConfig, stack: AsyncExitStack) -> BrokerState:
+async def _open_cluster(config: BrokerConfig, stack: AsyncExitStack) -> Cluster:
     directory: FolderDirectory | MemoryDirectory
     if config.log_dir is None:
         directory, database_path = MemoryDirectory(), ":memory:"
@@ -260,7 +261,14 @@ async def _open_state(config: BrokerConfig, stack: AsyncExitStack) -> BrokerStat
     topics = await TopicRegistry.load(database, config)
     nursery = await stack.enter_async_context(trio.open_nursery())
     stack.callback(nursery.cancel_scope.cancel, reason="the broker is stopping")
-    state = BrokerState(config, topics, folder, database, nursery)
+    cluster = Cluster(config, topics, folder, database, nursery)
+    await cluster.open_logs()
+    await cluster.groups.load()
+    return cluster
+
+
+def _state_of(cluster: Cluster, config: BrokerConfig) -> BrokerState:
+    state = BrokerState(cluster, config)
     state.apis = Apis(
         [
             Api(key, low, high, partial(module.handle, state), advertised)
@@ -268,79 +276,13 @@ async def _open_state(config: BrokerConfig, stack: AsyncExitStack) -> BrokerStat
         ],
         partial(api_versions.unsupported_version, state),
     )
-    await state.open_logs()
-    await state.groups.load()
     return state
 
 
-async def _open_security(
-    state: BrokerState, principal_builder: PrincipalBuilder | None
-) -> dict[str, ListenerSecurity]:
-    """What the connections of listeners with TLS or SASL go through, by listener name."""
-    await trio.lowlevel.checkpoint()
-    secured = [
-        endpoint
-        for endpoint in state.config.listeners
-        if endpoint.security_protocol is not SecurityProtocol.PLAINTEXT
-    ]
-    if not secured:
-        return {}
-    # Imported only here: the fetching of keys from URLs and what it needs take 15 ms to load.
-    from .credentials import ScramCredentials
-    from .security import listener_security
-
-    credentials = state.scram_credentials = await ScramCredentials.load(state.database)
-    security = {}
-    for endpoint in secured:
-        listener = await trio.to_thread.run_sync(
-            listener_security, state.config, endpoint, credentials.lookup, principal_builder
-        )
-        await listener.load()
-        listener.log_doubts(has_scram_users=bool(credentials.users()))
-        state.nursery.start_soon(listener.keep_fresh, name=f"security of {endpoint.listener_name}")
-        security[endpoint.listener_name] = listener.for_server(partial(api_versions.answer, state))
-    return security
-
-
-async def _start(
-    state: BrokerState,
-    stack: AsyncExitStack,
-    monitor: LoopMonitor,
-    security: Mapping[str, ListenerSecurity],
-    log: LogRing | None,
-) -> Broker:
-    config = state.config
-    start_upkeep(state.nursery, state)
-    server = SocketServer(
-        state.apis.handle, config.listeners, await server_config(config), security
-    )
-    server.closed_connections.listeners.append(log_refusal)
-    started: Any = await state.nursery.start(server.run, name="socket-server")
-    endpoints: list[Endpoint] = started
-    state.set_bound(endpoints)
-    stack.push_async_callback(_stop, state, server)
-    metrics = None if log is None else await _start_metrics(state, server, monitor, log)
-    return Broker(state, server, endpoints, monitor, metrics)
-
-
-async def _start_metrics(
-    state: BrokerState, server: SocketServer, monitor: LoopMonitor, log: LogRing
-) -> BrokerMetrics:
-    """Measure the broker and serve what is measured."""
-    # Imported only here: most brokers are not watched, and it takes 15 ms to load.
-    from .broker_metrics import BrokerMetrics
-    from .metrics_settings import metrics_settings
-
-    settings = metrics_settings(state.config)
-    metrics = BrokerMetrics(state, server, monitor, state.apis.counts, settings, log)
-    await state.nursery.start(metrics.run, name="metrics")
-    return metrics
-
-
-async def _stop(state: BrokerState, server: SocketServer) -> None:
-    state.purgatory.close()
-    state.groups.close()
+async def _stop(cluster: Cluster, node: Node) -> None:
+    cluster.purgatory.close()
+    cluster.groups.close()
     with trio.move_on_after(STOP_GRACE_SECONDS):
-        await server.stop()
+        await node.stop()
         # Who has left is not to be waited for after the next start.
-        await state.groups.flush()
+        await cluster.groups.flush()

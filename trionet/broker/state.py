@@ -1,36 +1,18 @@
-"""What the API handlers work on: topics and their logs, waiting calls, sessions, identity.
+"""What the API handlers of one node work on: what the cluster shares, and what is the node's own.
 
 It knows nothing of sockets but the addresses that clients are told.
 """
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
-
-import trio
-
 from ..errors import ApiError
 from ..net.endpoint import Endpoint
 from ..protocol import error_codes
 from .apis import Apis
+from .cluster import Cluster
 from .config import BrokerConfig
-from .config_topic_keys import topic_config, topic_keys_not_applied
-from .database import Database, DatabaseError
-from .delayed import Purgatory
 from .fetch_sessions import FetchSessionCache
-from .groups.coordinator import GroupCoordinator
-from .log import Log, LogConfig, LogFolder
-from .producer_ids import ProducerIds
-from .topics import Topic, TopicRegistry
-
-if TYPE_CHECKING:
-    from .credentials import ScramCredentials
-
-logger = logging.getLogger("trionet.broker")
+from .log import Log
 
 
 def _operations(*codes: int) -> int:
@@ -44,83 +26,47 @@ GROUP_OPERATIONS = _operations(3, 6, 8, 10, 11)
 CLUSTER_OPERATIONS = _operations(5, 7, 8, 9, 10, 11, 12)
 
 
-class storage_errors:  # noqa: N801  # used like a function, as contextlib's own
-    """Tell a client of a failing disk in Kafka's words, and the operator in ours.
-
-    A class, because the generator of a ``@contextmanager`` costs every fetch 0.6 µs.
-    """
-
-    __slots__ = ()
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if isinstance(error, (DatabaseError, OSError)):
-            logger.warning("storage error: %s", error)
-            raise ApiError(error_codes.KAFKA_STORAGE_ERROR, str(error)) from error
-
-
 class BrokerState:
-    """One broker without its network.
+    """One node without its network.
+
+    Args:
+        cluster: what it shares with the other nodes.
+        config: its settings.
 
     Attributes:
-        config: its settings.
-        topics: which topics there are.
-        folder: the logs of their partitions.
-        database: everything that is not a log.
-        producer_ids: ids for idempotent producers.
-        scram_credentials: the users of SCRAM; only there with a listener that uses SASL or TLS.
-        purgatory: calls that wait for data.
+        cluster: as given; topics are created and deleted there.
+        config: as given.
+        topics, folder, database, purgatory, groups, unflushed, nursery: those of the cluster.
+        now_ms: the time that records are stamped with, in ms since the epoch.
         fetch_sessions: incremental fetches.
-        groups: consumer groups and what they have committed.
         apis: what is served.
-        nursery: where work goes that outlives the call that began it, until the broker stops.
-        unflushed: logs that were written since the background flush last looked.
     """
 
     apis: Apis
-    scram_credentials: ScramCredentials
 
-    def __init__(
-        self,
-        config: BrokerConfig,
-        topics: TopicRegistry,
-        folder: LogFolder,
-        database: Database,
-        nursery: trio.Nursery,
-    ) -> None:
+    def __init__(self, cluster: Cluster, config: BrokerConfig) -> None:
+        self.cluster = cluster
         self.config = config
-        self.topics = topics
-        self.folder = folder
-        self.database = database
-        self.producer_ids = ProducerIds(database)
-        self.nursery = nursery
-        self.purgatory = Purgatory()
+        self.topics = cluster.topics
+        self.folder = cluster.folder
+        self.database = cluster.database
+        self.purgatory = cluster.purgatory
+        self.groups = cluster.groups
+        self.unflushed = cluster.unflushed
+        self.nursery = cluster.nursery
+        self.now_ms = cluster.now_ms
         self.fetch_sessions = FetchSessionCache(
             config.integer("max.incremental.fetch.session.cache.slots")
         )
-        self.groups = GroupCoordinator(config, database, self.now_ms)
         self.node_id = config.node_id
-        self.cluster_id = folder.cluster_id
+        self.cluster_id = cluster.id
         rack = config["broker.rack"]
         self.rack = rack if isinstance(rack, str) else None
         self.auto_create_topics = config.flag("auto.create.topics.enable")
         self.fetch_bytes_max = config.integer("fetch.max.bytes")
-        self.is_in_memory = not folder.directory.is_durable
-        self.unflushed: dict[Log, None] = {}
+        self.is_in_memory = cluster.is_in_memory
         self._advertised: dict[str, Endpoint] = {}
-        self._changing_topics = trio.Lock()
-        self._logs = folder.logs
-
-    def now_ms(self) -> int:
-        """The time that records are stamped with and clients are told, in ms since the epoch."""
-        return time.time_ns() // 1_000_000
+        self._logs = cluster.folder.logs
 
     def set_bound(self, endpoints: list[Endpoint]) -> None:
         """Take the addresses that were bound, and so the ones that clients are told."""
@@ -133,14 +79,6 @@ class BrokerState:
     def advertised(self, listener_name: str) -> Endpoint:
         """The address that a client of this listener is told."""
         return self._advertised[listener_name]
-
-    def let_go(self) -> None:
-        """Hold no file any more: they close with their last reference, and a Broker may be kept."""
-        self._logs.clear()
-        self.unflushed.clear()
-        if self.is_in_memory:
-            for name in self.folder.directory.folders():
-                self.folder.directory.remove_folder(name)
 
     # Partitions.
 
@@ -172,116 +110,3 @@ class BrokerState:
         """Tell that ``size`` bytes of a log can be read that could not before."""
         self.unflushed[log] = None
         self.purgatory.notify(log, size)
-
-    async def next_producer_id(self) -> int:
-        """A producer id that was never given before.
-
-        Raises:
-            ApiError: the database cannot be written.
-        """
-        with storage_errors():
-            return await self.producer_ids.next_id()
-
-    # Topics.
-
-    def log_config(self, overrides: Mapping[str, str]) -> LogConfig:
-        return LogConfig.from_topic(
-            topic_config(self.config, overrides),
-            producer_id_expiration_ms=self.config.integer("producer.id.expiration.ms"),
-        )
-
-    async def create_topic(self, name: str, **settings: Any) -> Topic:
-        """Create a topic and its logs; see :meth:`TopicRegistry.create` for the arguments.
-
-        Raises:
-            ApiError: it exists, or what was asked for is not allowed.
-        """
-        async with self._changing_topics:
-            with storage_errors():
-                topic = await self.topics.create(name, **settings)
-                failure: OSError | None = None
-                try:
-                    await self._create_logs(topic)
-                except OSError as error:
-                    failure = error
-                if failure is not None:
-                    await self._remove(topic)  # what was refused must not be there
-                    raise failure
-        if ignored := topic_keys_not_applied(topic.configs):
-            logger.warning("topic %s: not applied by this version: %s", name, ", ".join(ignored))
-        return topic
-
-    async def get_or_create_topic(self, name: str) -> Topic:
-        """The topic, created with the broker's defaults if there is none.
-
-        Raises:
-            ApiError: the name is not allowed.
-        """
-        try:
-            return await self.create_topic(name)
-        except ApiError as error:
-            topic = self.topics.get(name)
-            if error.error_code == error_codes.TOPIC_ALREADY_EXISTS and topic is not None:
-                return topic
-            raise
-
-    async def delete_topic(self, topic: Topic) -> None:
-        """Delete a topic; waiting fetches of it are answered.
-
-        Raises:
-            ApiError: it is gone already.
-        """
-        async with self._changing_topics:
-            with storage_errors():
-                await self._remove(topic)
-            self.groups.forget_topic(topic.name)
-
-    async def _remove(self, topic: Topic) -> None:
-        await self.topics.delete(topic)
-        failure: OSError | None = None
-        for partition in range(topic.partitions):
-            log = self._logs.get((topic.name, partition))
-            if log is None:
-                continue  # it could not be made
-            try:
-                await self.folder.delete(topic.name, partition, self.nursery)
-            except OSError as error:
-                failure = error  # the others have to go all the same
-            self.unflushed.pop(log, None)
-            self.purgatory.complete_all(log)
-        if failure is not None:
-            raise failure
-
-    async def open_logs(self) -> None:
-        """Open what is in the folder, finish creations that were cut short, set aside the rest."""
-        topics = {topic.name: topic for topic in self.topics}
-
-        def config_for(name: str) -> LogConfig:
-            topic = topics.get(name)
-            return self.log_config(topic.configs if topic else {})
-
-        await self.folder.open_all(
-            config_for,
-            self.now_ms(),
-            threads=self.config.integer("num.recovery.threads.per.data.dir"),
-            topic_id_for=lambda name: topics[name].id if name in topics else None,
-        )
-        for name, partition in list(self._logs):
-            topic = topics.get(name)
-            if topic is None or partition >= topic.partitions:
-                folder = await self.folder.set_aside(name, partition)
-                logger.warning(
-                    "%s-%d: no topic owns it; it is kept as %s and not served. Remove that folder "
-                    "if nobody needs it",
-                    name,
-                    partition,
-                    folder,
-                )
-        for topic in topics.values():
-            await self._create_logs(topic)
-
-    async def _create_logs(self, topic: Topic) -> None:
-        config = self.log_config(topic.configs)
-        for partition in range(topic.partitions):
-            if (topic.name, partition) not in self._logs:
-                await self.folder.create(topic.name, partition, topic.id, config, self.now_ms())

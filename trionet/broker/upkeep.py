@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 import trio
 
 from ..errors import ApiError
+from .cluster import Cluster
 from .log import Log
-from .state import BrokerState
 
 logger = logging.getLogger("trionet.broker")
 
@@ -21,52 +21,52 @@ logger = logging.getLogger("trionet.broker")
 FLUSH_CHECK_SECONDS = 1.0
 
 
-def start_upkeep(nursery: trio.Nursery, broker: BrokerState) -> None:
+def start_upkeep(nursery: trio.Nursery, cluster: Cluster) -> None:
     """Start the tasks in ``nursery``; they run until it is cancelled."""
-    config = broker.config
-    nursery.start_soon(broker.purgatory.run, name="delayed-operations")
-    nursery.start_soon(broker.groups.run, name="groups")
-    nursery.start_soon(_every, FLUSH_CHECK_SECONDS, _flush, broker, name="log-flusher")
-    rounds: list[tuple[str, str, Callable[[BrokerState], Awaitable[None]]]] = [
+    config = cluster.config
+    nursery.start_soon(cluster.purgatory.run, name="delayed-operations")
+    nursery.start_soon(cluster.groups.run, name="groups")
+    nursery.start_soon(_every, FLUSH_CHECK_SECONDS, _flush, cluster, name="log-flusher")
+    rounds: list[tuple[str, str, Callable[[Cluster], Awaitable[None]]]] = [
         ("log-retention", "log.retention.check.interval.ms", _apply_retention),
         ("offset-expiry", "offsets.retention.check.interval.ms", _expire_offsets),
         ("producer-expiry", "producer.id.expiration.check.interval.ms", _expire_producers),
         (
             "checkpoints",
             "log.flush.offset.checkpoint.interval.ms",
-            lambda broker: broker.folder.write_checkpoints(),
+            lambda cluster: cluster.folder.write_checkpoints(),
         ),
     ]
     for name, key, work in rounds:
         seconds = config.integer(key) / 1000
         if seconds:  # 0 is never, not all the time
-            nursery.start_soon(_every, seconds, work, broker, name=name)
+            nursery.start_soon(_every, seconds, work, cluster, name=name)
 
 
 async def _every(
-    seconds: float, work: Callable[[BrokerState], Awaitable[None]], broker: BrokerState
+    seconds: float, work: Callable[[Cluster], Awaitable[None]], cluster: Cluster
 ) -> None:
     while True:
         await trio.sleep(seconds)
         try:
-            await work(broker)
+            await work(cluster)
         except (ApiError, OSError) as error:
             logger.warning("upkeep failed: %s", error)
 
 
-async def _flush(broker: BrokerState) -> None:
-    now_ms = broker.now_ms()
-    for log in list(broker.unflushed):
+async def _flush(cluster: Cluster) -> None:
+    now_ms = cluster.now_ms()
+    for log in list(cluster.unflushed):
         due = log.flush_due(now_ms)
         if due is not None:
             await _guarded(log, log.flush(due))
         if not log.unflushed_messages or log.is_offline:
-            broker.unflushed.pop(log, None)
+            cluster.unflushed.pop(log, None)
 
 
-async def _apply_retention(broker: BrokerState) -> None:
-    now_ms = broker.now_ms()
-    for log in list(broker.folder.logs.values()):
+async def _apply_retention(cluster: Cluster) -> None:
+    now_ms = cluster.now_ms()
+    for log in list(cluster.folder.logs.values()):
         due = log.retention_due(now_ms)
         if due is not None:
             before = log.start_offset
@@ -81,15 +81,15 @@ async def _apply_retention(broker: BrokerState) -> None:
                 )
 
 
-async def _expire_producers(broker: BrokerState) -> None:
-    now_ms = broker.now_ms()
-    for log in list(broker.folder.logs.values()):
+async def _expire_producers(cluster: Cluster) -> None:
+    now_ms = cluster.now_ms()
+    for log in list(cluster.folder.logs.values()):
         log.expire_producers(now_ms)
     await trio.lowlevel.checkpoint()
 
 
-async def _expire_offsets(broker: BrokerState) -> None:
-    broker.groups.expire_offsets(broker.config.integer("offsets.retention.minutes") * 60_000)
+async def _expire_offsets(cluster: Cluster) -> None:
+    cluster.groups.expire_offsets(cluster.config.integer("offsets.retention.minutes") * 60_000)
     await trio.lowlevel.checkpoint()
 
 

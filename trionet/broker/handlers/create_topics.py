@@ -36,7 +36,7 @@ async def handle(
             if request.validate_only:
                 topic = broker.topics.check(name, **settings)
             else:
-                topic = await broker.create_topic(name, **settings)
+                topic = await broker.cluster.create_topic(name, **settings)
                 result.topic_id = topic.id
             _describe(broker, topic, result)
         except ApiError as error:

@@ -55,7 +55,7 @@ async def _delete(
                 "there is no such topic",
             )
         result.name, result.topic_id = topic.name, topic.id
-        await broker.delete_topic(topic)
+        await broker.cluster.delete_topic(topic)
     except ApiError as error:
         result.error_code = error.error_code
         result.error_message = error.message or None

@@ -22,7 +22,8 @@ from ...protocol.messages.fetch import (
 from ..call import Call
 from ..fetch_sessions import FetchContext, FetchedPartition
 from ..log import Log
-from ..state import BrokerState, storage_errors
+from ..state import BrokerState
+from ..storage_errors import storage_errors
 
 READ_COMMITTED = 1
 # Ranges up to this size are read and sent in one piece with the rest of the answer: one system

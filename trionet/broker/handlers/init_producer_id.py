@@ -18,6 +18,6 @@ async def handle(
     if request.transactional_id is not None:
         return InitProducerIdResponse(error_code=error_codes.INVALID_REQUEST, producer_epoch=-1)
     try:
-        return InitProducerIdResponse(producer_id=await broker.next_producer_id())
+        return InitProducerIdResponse(producer_id=await broker.cluster.next_producer_id())
     except ApiError as error:
         return InitProducerIdResponse(error_code=error.error_code, producer_epoch=-1)

@@ -23,7 +23,8 @@ from ...protocol.messages.list_offsets import (
 )
 from ..call import Call
 from ..log import Log, OffsetAndTimestamp
-from ..state import BrokerState, storage_errors
+from ..state import BrokerState
+from ..storage_errors import storage_errors
 
 LATEST = -1
 EARLIEST = -2

@@ -73,7 +73,7 @@ async def _find(
         check_topic_name(name)
         if not (request.allow_auto_topic_creation and broker.auto_create_topics):
             raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION)
-        return _describe(broker, await broker.get_or_create_topic(name))
+        return _describe(broker, await broker.cluster.get_or_create_topic(name))
     except ApiError as error:
         return MetadataResponseTopic(name=name, error_code=error.error_code)
 

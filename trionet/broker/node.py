@@ -1,0 +1,140 @@
+"""One node of a broker: its state and, while it runs, its network and what is measured of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import trio
+
+from ..metrics.log_ring import LogRing
+from ..metrics.loop import LoopMonitor
+from ..net.endpoint import Endpoint, SecurityProtocol
+from ..net.principal import PrincipalBuilder
+from ..server.channel_builder import ListenerSecurity
+from ..server.socket_server import SocketServer
+from .handlers import api_versions
+from .refusals import log_refusal
+from .server_settings import server_config
+from .state import BrokerState
+
+if TYPE_CHECKING:
+    from .broker_metrics import BrokerMetrics
+
+
+@attrs.frozen
+class Surroundings:
+    """What the nodes of a broker are run with.
+
+    Attributes:
+        principal_builder: makes principals, in place of ``ssl.principal.mapping.rules``.
+        monitor: of the loop that all run on.
+        log: the last log lines, for those who watch; None if nobody may.
+    """
+
+    principal_builder: PrincipalBuilder | None
+    monitor: LoopMonitor
+    log: LogRing | None
+
+
+class Node:
+    """A node; its listeners open with :meth:`run` and close with :meth:`stop`.
+
+    Attributes:
+        state: what its handlers work on.
+        endpoints: where it listens, with the bound ports once it has run.
+        server: its network; the last one while it is stopped.
+        metrics: what ``metrics.listener`` tells; None without that setting.
+    """
+
+    server: SocketServer
+
+    def __init__(self, state: BrokerState, surroundings: Surroundings) -> None:
+        self.state = state
+        self.endpoints: Sequence[Endpoint] = state.config.listeners
+        self.metrics: BrokerMetrics | None = None
+        self._surroundings = surroundings
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until :meth:`stop` or cancellation; ``started`` when connections are accepted.
+
+        Raises:
+            ConfigError: a setting of its listeners is not allowed.
+            OSError: a listener cannot be bound.
+        """
+        state = self.state
+        async with trio.open_nursery() as nursery:
+            self.server = server = SocketServer(
+                state.apis.handle,
+                self.endpoints,
+                await server_config(state.config),
+                await self._open_security(nursery),
+            )
+            server.closed_connections.listeners.append(log_refusal)
+            async with trio.open_nursery() as serving:
+                started: Any = await serving.start(server.run, name="socket-server")
+                endpoints: list[Endpoint] = started
+                self.endpoints = endpoints
+                state.set_bound(endpoints)
+                await self._start_metrics(nursery)
+                task_status.started()
+            nursery.cancel_scope.cancel(reason="the node has stopped")
+
+    async def stop(self) -> None:
+        """Stop gracefully: owed answers leave, then every connection is closed.
+
+        If this wait is cancelled it goes on stopping; cancel :meth:`run` to end it at once.
+        """
+        await self.server.stop()
+
+    async def _open_security(self, nursery: trio.Nursery) -> dict[str, ListenerSecurity]:
+        """What connections of listeners with TLS or SASL go through, by listener name."""
+        await trio.lowlevel.checkpoint()
+        state = self.state
+        secured = [
+            endpoint
+            for endpoint in state.config.listeners
+            if endpoint.security_protocol is not SecurityProtocol.PLAINTEXT
+        ]
+        if not secured:
+            return {}
+        # Imported only here: the fetching of keys from URLs and what it needs take 15 ms to load.
+        from .credentials import ScramCredentials
+        from .security import listener_security
+
+        cluster = state.cluster
+        if cluster.scram_credentials is None:
+            cluster.scram_credentials = await ScramCredentials.load(cluster.database)
+        credentials = cluster.scram_credentials
+        security = {}
+        for endpoint in secured:
+            listener = await trio.to_thread.run_sync(
+                listener_security,
+                state.config,
+                endpoint,
+                credentials.lookup,
+                self._surroundings.principal_builder,
+            )
+            await listener.load()
+            listener.log_doubts(has_scram_users=bool(credentials.users()))
+            nursery.start_soon(listener.keep_fresh, name=f"security of {endpoint.listener_name}")
+            security[endpoint.listener_name] = listener.for_server(
+                partial(api_versions.answer, state)
+            )
+        return security
+
+    async def _start_metrics(self, nursery: trio.Nursery) -> None:
+        """Measure the node and serve what is measured, if somebody may watch."""
+        await trio.lowlevel.checkpoint()
+        state, log, monitor = self.state, self._surroundings.log, self._surroundings.monitor
+        if log is None:
+            return
+        # Imported only here: most brokers are not watched, and it takes 15 ms to load.
+        from .broker_metrics import BrokerMetrics
+        from .metrics_settings import metrics_settings
+
+        settings = metrics_settings(state.config)
+        self.metrics = BrokerMetrics(state, self.server, monitor, state.apis.counts, settings, log)
+        await nursery.start(self.metrics.run, name="metrics")
