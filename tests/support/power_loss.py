@@ -138,7 +138,10 @@ class Producer:
         position = self.log.end_offset
         self.log.append(data, NOW)
         ((_, header),) = iter_batches(data)
-        as_stored = header._replace(base_offset=position, leader_epoch=0).pack() + data[61:]
+        as_stored = (
+            header._replace(base_offset=position, leader_epoch=self.log.leader_epoch).pack()
+            + data[61:]
+        )
         self.history.appended[self.partition][position] = as_stored
 
 

@@ -26,12 +26,16 @@ from .config import BrokerConfig
 from .database import DATABASE_NAME, open_database
 from .handlers import (
     api_versions,
+    create_partitions,
     create_topics,
     delete_groups,
+    delete_records,
     delete_topics,
     describe_cluster,
     describe_configs,
     describe_groups,
+    describe_log_dirs,
+    describe_topic_partitions,
     fetch,
     find_coordinator,
     heartbeat,
@@ -44,6 +48,7 @@ from .handlers import (
     offset_commit,
     offset_delete,
     offset_fetch,
+    offset_for_leader_epoch,
     produce,
     sasl_authenticate,
     sasl_handshake,
@@ -86,12 +91,17 @@ _SERVED: list[tuple[int, int, int, ModuleType, int]] = [
     (api_keys.API_VERSIONS, 0, 4, api_versions, 0),
     (api_keys.CREATE_TOPICS, 2, 7, create_topics, 2),
     (api_keys.DELETE_TOPICS, 1, 6, delete_topics, 1),
+    (api_keys.DELETE_RECORDS, 0, 2, delete_records, 0),
     (api_keys.INIT_PRODUCER_ID, 0, 5, init_producer_id, 0),
+    (api_keys.OFFSET_FOR_LEADER_EPOCH, 2, 4, offset_for_leader_epoch, 2),
     (api_keys.DESCRIBE_CONFIGS, 1, 4, describe_configs, 1),
+    (api_keys.DESCRIBE_LOG_DIRS, 1, 4, describe_log_dirs, 1),
     (api_keys.SASL_AUTHENTICATE, 0, 2, sasl_authenticate, 0),
+    (api_keys.CREATE_PARTITIONS, 0, 3, create_partitions, 0),
     (api_keys.DELETE_GROUPS, 0, 2, delete_groups, 0),
     (api_keys.OFFSET_DELETE, 0, 0, offset_delete, 0),
     (api_keys.DESCRIBE_CLUSTER, 0, 2, describe_cluster, 0),
+    (api_keys.DESCRIBE_TOPIC_PARTITIONS, 0, 0, describe_topic_partitions, 0),
 ]
 
 

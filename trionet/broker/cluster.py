@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -122,6 +122,41 @@ class Cluster:
             logger.warning("topic %s: not applied by this version: %s", name, ", ".join(ignored))
         return topic
 
+    async def create_partitions(
+        self, name: str, partitions: int, assignments: Sequence[Sequence[int]] | None = None
+    ) -> None:
+        """Give a topic more partitions; see :meth:`TopicRegistry.check_growth`.
+
+        Raises:
+            ApiError: what was asked for is not allowed, or their logs could not be made; the
+                topic is then as before.
+        """
+        async with self._changing_topics:
+            with storage_errors():
+                before = self.topics.get(name)
+                topic = await self.topics.grow(name, partitions, assignments)
+                assert before is not None, "a topic that is not there cannot grow"
+                failure: OSError | None = None
+                try:
+                    await self._create_logs(topic)
+                except OSError as error:
+                    failure = error
+                if failure is not None:
+                    await self.topics.shrink(name, before.partitions)
+                    await self._remove_logs(name, range(before.partitions, partitions))
+                    raise failure
+
+    async def delete_records(self, log: Log, offset: int) -> None:
+        """Remove the records below ``offset``; fetches that wait for the partition learn of it.
+
+        Raises:
+            ApiError, OSError: as :meth:`.log.Log.delete_before`.
+        """
+        before = log.start_offset
+        await log.delete_before(offset)
+        if log.start_offset > before:
+            self.purgatory.complete_all(log)
+
     async def get_or_create_topic(self, name: str) -> Topic:
         """The topic, created with the broker's defaults if there is none.
 
@@ -149,13 +184,16 @@ class Cluster:
 
     async def _remove(self, topic: Topic) -> None:
         await self.topics.delete(topic)
+        await self._remove_logs(topic.name, range(topic.partitions))
+
+    async def _remove_logs(self, name: str, partitions: range) -> None:
         failure: OSError | None = None
-        for partition in range(topic.partitions):
-            log = self._logs.get((topic.name, partition))
+        for partition in partitions:
+            log = self._logs.get((name, partition))
             if log is None:
                 continue  # it could not be made
             try:
-                await self.folder.delete(topic.name, partition, self.nursery)
+                await self.folder.delete(name, partition, self.nursery)
             except OSError as error:
                 failure = error  # the others have to go all the same
             self.unflushed.pop(log, None)

@@ -81,6 +81,7 @@ APPLIED: tuple[Row, ...] = (
     ("max.connections.per.ip", INT, INT_MAX, FROM_0),
     ("max.connections.per.ip.overrides", STRING, "", None),
     ("max.incremental.fetch.session.cache.slots", INT, 1000, FROM_0),
+    ("max.request.partition.size.limit", INT, 2000, FROM_1),
     ("message.max.bytes", INT, 1_048_588, FROM_0),
     ("metrics.num.samples", INT, 2, FROM_1),
     ("metrics.sample.window.ms", LONG, 30_000, FROM_1),

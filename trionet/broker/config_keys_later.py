@@ -121,7 +121,6 @@ LATER: tuple[Row, ...] = (
     ("log.local.retention.bytes", LONG, -2, FROM_MINUS_2),
     ("log.local.retention.ms", LONG, -2, FROM_MINUS_2),
     ("log.preallocate", BOOLEAN, False, None),
-    ("max.request.partition.size.limit", INT, 2000, FROM_1),
     ("metric.reporters", LIST, ("org.apache.kafka.common.metrics.JmxReporter",), None),
     ("metrics.recording.level", STRING, "INFO", None),
     (

@@ -106,6 +106,11 @@ class BrokerState:
             error_codes.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic or partition"
         )
 
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """What clients are told of a partition; 0 for one whose log could not be made."""
+        log = self._logs.get((topic, partition))
+        return 0 if log is None else log.leader_epoch
+
     def appended(self, log: Log, size: int) -> None:
         """Tell that ``size`` bytes of a log can be read that could not before."""
         self.unflushed[log] = None

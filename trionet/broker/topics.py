@@ -145,9 +145,7 @@ class TopicRegistry:
         else:
             count = self._check_numbers(partitions, replication_factor)
         if count > PARTITIONS_MAX:
-            raise ApiError(
-                POLICY_VIOLATION, f"{count} partitions are too many; allowed: 1 to {PARTITIONS_MAX}"
-            )
+            raise _too_many(count)
         return Topic(name, new_uuid(), count, overrides)
 
     async def create(
@@ -180,6 +178,72 @@ class TopicRegistry:
             self._by_id[topic.id] = topic
             self._by_collision[_collision_name(name)] = topic
             return topic
+
+    def check_growth(
+        self, name: str, partitions: int, assignments: Sequence[Sequence[int]] | None = None
+    ) -> Topic:
+        """The topic as :meth:`grow` would make it (Kafka: ReplicationControlManager).
+
+        Args:
+            name: of the topic.
+            partitions: how many it is to have, more than now.
+            assignments: the brokers of each new partition; None leaves them to the broker.
+
+        Raises:
+            ApiError: with the error code that Kafka gives; says what is allowed.
+        """
+        topic = self._by_name.get(name)
+        if topic is None:
+            raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+        if partitions <= topic.partitions:
+            raise ApiError(
+                INVALID_PARTITIONS,
+                f"topic {name} has {topic.partitions} partitions; {partitions} would not be more,"
+                " and partitions cannot be taken away",
+            )
+        more = partitions - topic.partitions
+        if assignments is not None and len(assignments) != more:
+            raise ApiError(
+                INVALID_REPLICA_ASSIGNMENT,
+                f"{more} partitions are to be added, but {len(assignments)} are assigned to"
+                " brokers",
+            )
+        for partition, brokers in enumerate(assignments or (), topic.partitions):
+            self._check_brokers(partition, brokers)
+        if partitions > PARTITIONS_MAX:
+            raise _too_many(partitions)
+        return attrs.evolve(topic, partitions=partitions)
+
+    async def grow(
+        self, name: str, partitions: int, assignments: Sequence[Sequence[int]] | None = None
+    ) -> Topic:
+        """Give a topic more partitions; see :meth:`check_growth` for the arguments.
+
+        Raises:
+            ApiError: as :meth:`check_growth`.
+            DatabaseError: it could not be written, and the topic is as before.
+
+        Cancellation: raises ``Cancelled`` only if the topic is as before.
+        """
+        async with self._writing:
+            topic = self.check_growth(name, partitions, assignments)
+            await self._set_partitions(topic)
+            return topic
+
+    async def shrink(self, name: str, partitions: int) -> None:
+        """Take back a growth whose partitions could not be made.
+
+        Raises:
+            DatabaseError: it could not be written, and the topic is as it was.
+        """
+        async with self._writing:
+            await self._set_partitions(attrs.evolve(self._by_name[name], partitions=partitions))
+
+    async def _set_partitions(self, topic: Topic) -> None:
+        await self._database.transaction(partial(_update_partitions, topic=topic))
+        self._by_name[topic.name] = topic
+        self._by_id[topic.id] = topic
+        self._by_collision[_collision_name(topic.name)] = topic
 
     async def delete(self, topic: Topic) -> None:
         """Forget a topic, after it has left the database.
@@ -227,12 +291,7 @@ class TopicRegistry:
                 " are both -1",
             )
         for partition, brokers in assignments:
-            if list(brokers) != [self._config.node_id]:
-                raise ApiError(
-                    INVALID_REPLICA_ASSIGNMENT,
-                    f"partition {partition} is assigned to the brokers {list(brokers)}; allowed:"
-                    f" [{self._config.node_id}], since there is one broker",
-                )
+            self._check_brokers(partition, brokers)
         numbers = sorted(partition for partition, _ in assignments)
         if numbers != list(range(len(numbers))):
             raise ApiError(
@@ -240,6 +299,20 @@ class TopicRegistry:
                 "the assigned partitions are not the numbers from 0 on, each once",
             )
         return len(numbers)
+
+    def _check_brokers(self, partition: int, brokers: Sequence[int]) -> None:
+        if list(brokers) != [self._config.node_id]:
+            raise ApiError(
+                INVALID_REPLICA_ASSIGNMENT,
+                f"partition {partition} is assigned to the brokers {list(brokers)}; allowed:"
+                f" [{self._config.node_id}], since there is one broker",
+            )
+
+
+def _too_many(partitions: int) -> ApiError:
+    return ApiError(
+        POLICY_VIOLATION, f"{partitions} partitions are too many; allowed: 1 to {PARTITIONS_MAX}"
+    )
 
 
 def check_topic_name(name: str) -> None:
@@ -315,6 +388,10 @@ def _insert(connection: Connection, topic: Topic) -> None:
         "INSERT INTO topic_config VALUES (?, ?, ?)",
         [(topic.id, name, value) for name, value in topic.configs.items()],
     )
+
+
+def _update_partitions(connection: Connection, topic: Topic) -> None:
+    connection.execute("UPDATE topic SET partitions = ? WHERE id = ?", (topic.partitions, topic.id))
 
 
 def _delete(connection: Connection, topic: Topic) -> None:

@@ -70,7 +70,7 @@ async def _apply_retention(cluster: Cluster) -> None:
         due = log.retention_due(now_ms)
         if due is not None:
             before = log.start_offset
-            await _guarded(log, log.delete_before(due))
+            await _guarded(log, cluster.delete_records(log, due))
             if log.start_offset > before:
                 logger.info(
                     "%s-%d: retention moved the start offset from %d to %d",

@@ -26,12 +26,17 @@ KAFKA_4_2 = {
     "ApiVersions": (18, 0, 4),
     "CreateTopics": (19, 2, 7),
     "DeleteTopics": (20, 1, 6),
+    "DeleteRecords": (21, 0, 2),
     "InitProducerId": (22, 0, 5),
+    "OffsetForLeaderEpoch": (23, 2, 4),
     "DescribeConfigs": (32, 1, 4),
+    "DescribeLogDirs": (35, 1, 4),
     "SaslAuthenticate": (36, 0, 2),
+    "CreatePartitions": (37, 0, 3),
     "DeleteGroups": (42, 0, 2),
     "OffsetDelete": (47, 0, 0),
     "DescribeCluster": (60, 0, 2),
+    "DescribeTopicPartitions": (75, 0, 0),
 }
 
 

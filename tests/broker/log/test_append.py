@@ -41,7 +41,8 @@ def test_batch_gets_the_next_offsets(log: Log) -> None:
 def test_only_offset_and_leader_epoch_change(log: Log) -> None:
     data = batch(3, codec=1)
     log.append(batch(), NOW)
-    log.append(data, NOW, leader_epoch=7)
+    log.leader_epoch = 7
+    log.append(data, NOW)
 
     assert next(placed([data], 1, 7)) == stored(log)[len(batch()) :]
 
@@ -93,7 +94,8 @@ def test_one_bad_batch_refuses_all(log: Log) -> None:
 def test_log_append_time_stamps_the_batch_with_a_fitting_crc(log: Log) -> None:
     log.config = LogConfig(message_timestamp_type="LogAppendTime")
     sent = [batch(3, timestamp=77, codec=4), batch(1, timestamp=99)]
-    appended = log.append(b"".join(sent), NOW, leader_epoch=4)
+    log.leader_epoch = 4
+    appended = log.append(b"".join(sent), NOW)
 
     kept = stored(log)
     found = list(iter_batches(kept))
@@ -199,10 +201,11 @@ def test_whatever_is_appended_comes_out_with_consecutive_offsets(
     calls: list[list[int]], leader_epoch: int
 ) -> None:
     log = Log.open(MemoryDirectory(), LogConfig(segment_bytes=1000), now_ms=NOW)
+    log.leader_epoch = leader_epoch
     sent = []
     for counts in calls:
         batches = [batch(count, b"v" * count) for count in counts]
-        log.append(b"".join(batches), NOW, leader_epoch=leader_epoch)
+        log.append(b"".join(batches), NOW)
         sent += batches
 
     assert b"".join(placed(sent, 0, leader_epoch)) == stored(log)
@@ -213,7 +216,8 @@ def test_whatever_is_appended_comes_out_with_consecutive_offsets(
 
 def test_header_on_the_disk_is_the_file_s(directory: Directory) -> None:
     log = Log.open(directory, now_ms=NOW)
-    log.append(batch(4), NOW, leader_epoch=2)
+    log.leader_epoch = 2
+    log.append(batch(4), NOW)
     header = read_header(directory.read("00000000000000000000.log"))
 
     assert (0, 2, 4) == (header.base_offset, header.leader_epoch, header.count)

@@ -67,7 +67,9 @@ async def write(folder: FolderDirectory) -> None:
     for number in range(BATCHES):
         if number > 90:
             log.config = STAMPING
-        log.append(data_of(number, sequence), NOW + 10 * number, leader_epoch=number // 30)
+        if number in (30, 90):
+            await log.begin_epoch(log.leader_epoch + 1)
+        log.append(data_of(number, sequence), NOW + 10 * number)
         sequence += (1 + number % 4) * (number % 2)
         if number == 40:
             await log.flush()

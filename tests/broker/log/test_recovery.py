@@ -182,7 +182,7 @@ def test_segments_behind_the_damage_are_removed(
         log = reopen(directory, config)
 
     assert (3, 2) == (log.end_offset, log.segment_count)
-    assert {0, 2} == {int(name[:20]) for name in directory.names()}
+    assert {0, 2} == {int(name[:20]) for name in directory.names() if name[0] == "0"}
     assert f"{4 * len(ONE)} bytes are lost, 2 newer segments" in caplog.text
     assert 3 == log.append(ONE, NOW).first_offset
 

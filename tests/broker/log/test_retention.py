@@ -10,6 +10,7 @@ from trionet.protocol.error_codes import OFFSET_OUT_OF_RANGE
 
 NOW = 1_000_000
 SIZE = len(batch(2))
+SEGMENT_FILES = ("log", "index", "timeindex")
 
 
 def three_segments(directory: Directory, config: LogConfig) -> Log:
@@ -27,7 +28,7 @@ def config(**fields: object) -> LogConfig:
 
 
 def files(directory: Directory) -> list[str]:
-    return [name for name in directory.names() if not name.endswith(".snapshot")]
+    return [name for name in directory.names() if name.partition(".")[2] in SEGMENT_FILES]
 
 
 def test_nothing_is_due_without_limits(directory: Directory) -> None:

@@ -139,7 +139,7 @@ class _Fetch:
             )
             try:
                 log = self._broker.find_log(*partition.key)
-                self._check(partition)
+                self._check(partition, log)
                 with storage_errors():
                     self._read(partition, log, data)
             except ApiError as error:
@@ -176,15 +176,14 @@ class _Fetch:
             records=b"",
         )
 
-    def _check(self, partition: FetchedPartition) -> None:
+    def _check(self, partition: FetchedPartition, log: Log) -> None:
         request = self._request
         replica_id = request.replica_id
         if request.replica_state is not None:
             replica_id = request.replica_state.replica_id
         if replica_id >= 0:
             raise ApiError(error_codes.NOT_LEADER_OR_FOLLOWER, "there are no followers here")
-        if partition.current_leader_epoch > 0:
-            raise ApiError(error_codes.UNKNOWN_LEADER_EPOCH, "the leader epoch is 0")
+        log.check_leader_epoch(partition.current_leader_epoch)
 
     def _describe(self, log: Log, data: PartitionData) -> None:
         data.high_watermark = log.high_watermark

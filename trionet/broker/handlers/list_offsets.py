@@ -81,8 +81,7 @@ async def _list(
         if (topic, wanted.partition_index) in twice:
             raise ApiError(error_codes.INVALID_REQUEST, "the partition is in the request twice")
         log = broker.find_log(topic, wanted.partition_index)
-        if wanted.current_leader_epoch > 0:
-            raise ApiError(error_codes.UNKNOWN_LEADER_EPOCH, "the leader epoch is 0")
+        log.check_leader_epoch(wanted.current_leader_epoch)
         if wanted.timestamp < 0 and call.version < _SINCE.get(wanted.timestamp, _NEVER):
             raise ApiError(
                 error_codes.UNSUPPORTED_VERSION,
@@ -95,7 +94,7 @@ async def _list(
     if found is not None:
         answer.offset = found.offset
         answer.timestamp = found.timestamp
-        answer.leader_epoch = 0
+        answer.leader_epoch = log.epochs.at(found.offset)
     return answer
 
 

@@ -88,7 +88,7 @@ def _describe(broker: BrokerState, topic: Topic) -> MetadataResponseTopic:
             MetadataResponsePartition(
                 partition_index=index,
                 leader_id=broker.node_id,
-                leader_epoch=0,
+                leader_epoch=broker.leader_epoch(topic.name, index),
                 replica_nodes=nodes,
                 isr_nodes=nodes,
             )

@@ -15,6 +15,7 @@ import trio
 from .checkpoints import PARTITION_FILE
 from .directory import Directory
 from .group_commit import GroupCommit, Round
+from .leader_epochs import LEADER_EPOCH_FILE, LeaderEpochs
 from .producer_recovery import write_snapshot
 from .producer_state import ProducerEntry
 from .segment import Segment
@@ -30,6 +31,7 @@ class Durability:
         name: of the partition, for messages.
         recovery_point: everything below is on the disk.
         end: the log's end offset and active segment at the moment of the call.
+        epochs: of the log; on the disk before records of a new epoch count as durable.
         release_idle: told when finished segments are complete on the disk.
         limiter: how many threads may sync at once.
     """
@@ -42,6 +44,7 @@ class Durability:
         recovery_point: int,
         end: Callable[[], tuple[int, Segment]],
         release_idle: Callable[[], None],
+        epochs: LeaderEpochs,
         limiter: trio.CapacityLimiter | None,
     ) -> None:
         self.recovery_point = recovery_point
@@ -49,6 +52,7 @@ class Durability:
         self._parent = parent
         self._end = end
         self._release_idle = release_idle
+        self._epochs = epochs
         self._commit = GroupCommit(self._begin, name, limiter)
         self._rolled: list[Segment] = []
         self._pictures: list[tuple[int, dict[int, ProducerEntry]]] = []
@@ -113,6 +117,10 @@ class Durability:
         """See :meth:`trionet.broker.log.Log.flush`."""
         await self._commit.until(lambda: self.is_durable(up_to))
 
+    async def save_epochs(self) -> None:
+        """Return when every leader epoch is written down; as :meth:`flush`."""
+        await self._commit.until(lambda: self._epochs.is_saved)
+
     async def idle(self) -> None:
         """Return when no thread of a flush is at work; always a checkpoint."""
         await self._commit.idle()
@@ -121,6 +129,7 @@ class Durability:
         end_offset, active = self._end()
         rolled, pictures = list(self._rolled), list(self._pictures)
         names_made = self._names_made
+        epochs = None if self._epochs.is_saved else self._epochs.encode()
         self._appended_in_round = None
 
         def save() -> None:
@@ -128,6 +137,8 @@ class Durability:
                 segment.save_indexes()
             if active.has_unsaved_index:
                 active.save_indexes()
+            if epochs is not None:
+                self._directory.replace(LEADER_EPOCH_FILE, epochs)
             for offset, producers in pictures:
                 write_snapshot(self._directory, offset, producers)
 
@@ -146,6 +157,8 @@ class Durability:
             self.recovery_point = max(self.recovery_point, end_offset)
             self._rolled = [each for each in self._rolled if each not in rolled]
             self._pictures = [each for each in self._pictures if each not in pictures]
+            if epochs is not None:
+                self._epochs.note_saved(epochs)
             self._names_durable = names_made
             self._unflushed_since = self._appended_in_round
             if rolled:

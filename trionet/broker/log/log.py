@@ -12,76 +12,27 @@ from __future__ import annotations
 import trio
 
 from ...errors import ApiError
-from ...net.transmission import FileRange
 from ...protocol.error_codes import KAFKA_STORAGE_ERROR, OFFSET_OUT_OF_RANGE
-from . import reading, timestamps
 from .assignment import Appended, Assigned, assign, buffers_of
 from .config import LogConfig
 from .directory import Buffer, Directory
-from .durability import Durability
+from .leader_epochs import LEADER_EPOCH_FILE
 from .producer_recovery import write_snapshot
 from .producer_state import expired
-from .reading import LogRead
-from .recovery import Stop, load, remove_segments
+from .readable_log import ReadableLog
+from .recovery import Stop, remove_segments
 from .retention import start_offset_due
 from .segment import BatchPlace, Segment
-from .segments import Segments
 from .threads import run_blocking
-from .timestamps import OffsetAndTimestamp
 from .trust import sync_segment
 from .validation import check_batches
 
 
-class Log:
+class Log(ReadableLog):
     """One partition's log; made by :meth:`open`, in the broker by a ``LogFolder``.
 
     Belongs to one trio loop. The methods that say so may also be called in threads meanwhile.
-
-    Attributes:
-        topic: the topic's name.
-        partition: the partition's number.
-        topic_id: the topic's id, 16 bytes; zeros if unknown.
-        directory: the partition's folder.
-        config: the topic's settings; assign another one and it counts from the next append on.
-        start_offset: the first offset that can be read (the log start offset).
-        end_offset: the offset that the next record gets (the log end offset).
     """
-
-    def __init__(
-        self,
-        directory: Directory,
-        config: LogConfig,
-        *,
-        topic: str = "",
-        partition: int = 0,
-        topic_id: bytes = bytes(16),
-        stop: Stop,
-        now_ms: int,
-        parent: Directory | None = None,
-        limiter: trio.CapacityLimiter | None = None,
-    ) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.topic_id = topic_id
-        self.config = config
-        self.directory = directory
-        self._name = f"{topic}-{partition}"
-        loaded = load(directory, self._name, config, stop, now_ms)
-        self._segments = Segments(loaded.segments)
-        self.start_offset = loaded.start_offset
-        self.end_offset = self._segments.active.end_offset
-        self._producers = loaded.producers
-        self._refusal: str | None = None
-        self._now_ms = now_ms
-        self._durability = Durability(
-            directory,
-            parent,
-            self._name,
-            loaded.recovery_point,
-            lambda: (self.end_offset, self._segments.active),
-            self._segments.release_idle,
-            limiter,
-        )
 
     @classmethod
     def open(
@@ -112,7 +63,7 @@ class Log:
 
     # Appending
 
-    def append(self, records: Buffer, now_ms: int, *, leader_epoch: int = 0) -> Appended:
+    def append(self, records: Buffer, now_ms: int) -> Appended:
         """Store the batches of one produce request's field, all or none, in one write.
 
         Assigns the offsets. Neither waits nor syncs; when :attr:`must_flush` is true afterwards,
@@ -121,7 +72,6 @@ class Log:
         Args:
             records: whole batches of format 2. Not referenced after the return.
             now_ms: the broker's clock.
-            leader_epoch: the partition's.
 
         Raises:
             ApiError: nothing was stored and the log is as before. UNSUPPORTED_FOR_MESSAGE_FORMAT,
@@ -139,7 +89,7 @@ class Log:
             headers, self._producers, self.end_offset, append_time_ms
         )
         if batches:
-            buffers = buffers_of(memoryview(records), batches, leader_epoch, append_time_ms)
+            buffers = buffers_of(memoryview(records), batches, self.leader_epoch, append_time_ms)
             self._store(batches, buffers, size, now_ms)
             self._producers.update(producers)
         elif append_time_ms >= 0:
@@ -175,6 +125,28 @@ class Log:
         self.end_offset = last_offset + 1
         self._durability.note_append(now_ms)
 
+    async def begin_epoch(self, epoch: int) -> None:
+        """Give records another leader epoch from now on; on the disk when this returns.
+
+        Args:
+            epoch: higher than :attr:`leader_epoch`.
+
+        Raises:
+            ValueError: it is not.
+            ApiError: KAFKA_STORAGE_ERROR, it could not be written down. It is in use all the same.
+
+        Cancellation: it has begun in any case; unless this returns, a power cut may make it
+        forgotten until the next flush.
+        """
+        if epoch <= self.leader_epoch:
+            raise ValueError(f"{self._name}: epoch {epoch} does not follow {self.leader_epoch}")
+        self.leader_epoch = epoch
+        self.epochs.assign(epoch, self.end_offset)
+        if not self.directory.is_durable:
+            await trio.lowlevel.checkpoint()
+            return
+        await self._durability.save_epochs()
+
     # Rolling
 
     def _roll(self, now_ms: int) -> Segment:
@@ -187,148 +159,6 @@ class Log:
         if self.directory.is_durable:
             self._durability.note_roll(finished, dict(self._producers))
         return segment
-
-    # Reading
-
-    @property
-    def high_watermark(self) -> int:
-        """The first offset that consumers do not see yet.
-
-        The end of the log; with ``flush.messages=1`` the recovery point, since Kafka then shows
-        nobody a record that a power cut can still take.
-        """
-        if self.config.flush_messages <= 1 and self.directory.is_durable:
-            return self._durability.recovery_point
-        return self.end_offset
-
-    @property
-    def last_stable_offset(self) -> int:
-        """The first offset that a ``read_committed`` consumer does not see yet.
-
-        Equal to the high watermark as long as no transaction can be open.
-        """
-        return self.high_watermark
-
-    def read(
-        self, offset: int, max_bytes: int, *, min_one_message: bool = True, up_to: int | None = None
-    ) -> LogRead:
-        """The file range that starts with the batch which contains ``offset``.
-
-        Thread-safe. Waits for the disk where the file's pages or the index are not in RAM.
-
-        Args:
-            offset: where to begin, from :attr:`start_offset` to :attr:`end_offset`.
-            max_bytes: the most bytes to give; the last batch may be cut short by it.
-            min_one_message: give the first batch whole, even if it is larger than that (KIP-74).
-                Without, an empty range if the first batch does not fit.
-            up_to: give nothing of this offset and behind; :attr:`high_watermark` by default.
-
-        Raises:
-            ApiError: OFFSET_OUT_OF_RANGE; CORRUPT_MESSAGE, the bytes on the disk are no batch.
-        """
-        read = self._read(offset, max_bytes, min_one_message, up_to, cached_only=False)
-        assert read is not None
-        return read
-
-    def read_cached(
-        self, offset: int, max_bytes: int, *, min_one_message: bool = True, up_to: int | None = None
-    ) -> LogRead | None:
-        """As :meth:`read`, for the loop: None if finding or sending would wait for the disk.
-
-        Let a thread do it then, with :meth:`read_warm`.
-        """
-        return self._read(offset, max_bytes, min_one_message, up_to, cached_only=True)
-
-    def read_warm(
-        self, offset: int, max_bytes: int, min_one_message: bool = True, up_to: int | None = None
-    ) -> LogRead:
-        """As :meth:`read`, for a thread: the range is in the page cache when it returns.
-
-        Raises:
-            OSError: the disk failed.
-        """
-        read = self.read(offset, max_bytes, min_one_message=min_one_message, up_to=up_to)
-        reading.warm(read.records)
-        return read
-
-    def _read(
-        self,
-        offset: int,
-        max_bytes: int,
-        min_one_message: bool,
-        up_to: int | None,
-        *,
-        cached_only: bool,
-    ) -> LogRead | None:
-        visible = self.high_watermark
-        if up_to is None or up_to > visible:
-            up_to = visible
-        if not self.start_offset <= offset <= self.end_offset:
-            raise ApiError(
-                OFFSET_OUT_OF_RANGE,
-                f"{self._name}: offset {offset} is not within {self.start_offset} and "
-                f"{self.end_offset}",
-            )
-        segments = self._segments
-        active = segments.active  # once: in a thread, the log may roll meanwhile
-        is_new = offset >= active.base_offset
-        read = reading.read_range(
-            [active] if is_new else segments.all,
-            offset,
-            max_bytes,
-            up_to,
-            min_one_message=min_one_message,
-            cached_only=cached_only,
-        )
-        if read is not None and not is_new:
-            segments.note_use(read.segment_base_offset)
-        return read
-
-    def is_cached(self, records: FileRange) -> bool:
-        """Whether sending a range of this log would not wait for the disk. Never blocks."""
-        return reading.is_cached(records)
-
-    def warm(self, records: FileRange) -> None:
-        """Read a range into the page cache. Thread-safe; blocks.
-
-        Raises:
-            OSError: the disk failed.
-        """
-        reading.warm(records)
-
-    def offset_for_timestamp(
-        self, timestamp: int, up_to: int | None = None
-    ) -> OffsetAndTimestamp | None:
-        """The first record whose timestamp is at least ``timestamp``, None if there is none.
-
-        Thread-safe; may read much and decodes a batch, so call it in a thread.
-
-        Args:
-            timestamp: in milliseconds.
-            up_to: look before this offset only; :attr:`high_watermark` by default.
-
-        Raises:
-            ApiError: CORRUPT_MESSAGE, the bytes on the disk are no batch.
-        """
-        visible = self.high_watermark
-        limit = visible if up_to is None else min(up_to, visible)
-        found = timestamps.first_at_or_after(
-            self._segments.all, timestamp, self.start_offset, limit
-        )
-        self._segments.release_idle()
-        return found
-
-    def max_timestamp_offset(self) -> OffsetAndTimestamp | None:
-        """The record with the greatest timestamp, None if there is none (KIP-734).
-
-        Thread-safe; call it in a thread as :meth:`offset_for_timestamp`.
-
-        Raises:
-            ApiError: CORRUPT_MESSAGE, the bytes on the disk are no batch.
-        """
-        found = timestamps.newest(self._segments.all, self.start_offset)
-        self._segments.release_idle()
-        return found
 
     # Durability
 
@@ -443,6 +273,7 @@ class Log:
                     KAFKA_STORAGE_ERROR, f"{self._name}: no new segment can be made: {error}"
                 ) from error
         self.start_offset = max(self.start_offset, offset)
+        self.epochs.remove_below(self.start_offset)
         removed = self._segments.remove_below(self.start_offset)
         self._durability.forget_before(self._segments.all[0].base_offset, self.start_offset)
         # Bounded: one fsync that may still be writing their index files, and some unlinks.
@@ -493,6 +324,9 @@ class Log:
             if segment.has_unsaved_index or segment is active:
                 segment.save_indexes()
         sync_segment(active)
+        if not self.epochs.is_saved and self.size:
+            # An empty log without the file is one that begins with epoch 0.
+            self.directory.replace(LEADER_EPOCH_FILE, self.epochs.encode())
         write_snapshot(self.directory, self.end_offset, self._producers)
 
     def __repr__(self) -> str:

@@ -17,6 +17,7 @@ import trio
 
 from ..._util import raise_single_error
 from ...errors import ApiError, ConfigError
+from .checkpointing import Checkpointing
 from .checkpoints import (
     CLEAN_STOP_FILE,
     META_FILE,
@@ -31,7 +32,6 @@ from .checkpoints import (
     deleted_name,
     encode_clean_stop,
     encode_identity,
-    encode_offsets,
     encode_partition_metadata,
     is_deleted_name,
     partition_of,
@@ -81,7 +81,7 @@ class LogFolder:
         self._syncs = trio.CapacityLimiter(SYNCS_AT_ONCE_MAX)
         self._removing: dict[PartitionKey, trio.Event] = {}
         self._creating: set[PartitionKey] = set()
-        self._checkpointing = trio.Lock()
+        self._checkpointing = Checkpointing(directory, self.logs)
 
     # Opening
 
@@ -349,18 +349,19 @@ class LogFolder:
 
         Cancellation: each file is the old or the new one.
         """
-        async with self._checkpointing:
-            recovery_points = {key: log.stored_recovery_point for key, log in self.logs.items()}
-            start_offsets = {
-                key: log.start_offset for key, log in self.logs.items() if log.starts_inside_segment
-            }
-            await self._run(self._write_checkpoints, recovery_points, start_offsets)
+        await self._checkpointing.write_all()
 
-    def _write_checkpoints(
-        self, recovery_points: dict[PartitionKey, int], start_offsets: dict[PartitionKey, int]
-    ) -> None:
-        self.directory.replace(RECOVERY_POINT_FILE, encode_offsets(recovery_points))
-        self.directory.replace(START_OFFSET_FILE, encode_offsets(start_offsets))
+    async def write_start_offsets(self) -> None:
+        """Write down where each log starts now, so that what was deleted stays deleted.
+
+        Calls that wait at the same time share a writing.
+
+        Raises:
+            OSError: it could not be written; the old one is still there.
+
+        Cancellation: the file is the old or the new one.
+        """
+        await self._checkpointing.write_start_offsets()
 
     # Closing
 

@@ -18,6 +18,8 @@ import attrs
 
 from .config import LogConfig
 from .directory import Directory
+from .epoch_recovery import begin_next_epoch, epochs_of_batches, stored_epochs
+from .leader_epochs import LeaderEpochs
 from .producer_recovery import (
     producers_at,
     remove_stray_snapshots,
@@ -54,6 +56,7 @@ class LoadedLog:
     start_offset: int
     recovery_point: int
     producers: dict[int, ProducerEntry]
+    epochs: LeaderEpochs
 
 
 def load(directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms: int) -> LoadedLog:
@@ -72,12 +75,15 @@ def load(directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms:
     segments = find_segments(directory, now_ms)
     recovery_point = stop.recovery_point
     producers: dict[int, ProducerEntry] = {}
+    epochs = stored_epochs(directory, name)
     if segments and stop.was_clean and trust_active(segments[-1]):
         _trust_all(segments[:-1])
         recovery_point = segments[-1].end_offset
         producers = producers_at(directory, segments, recovery_point, was_clean=True)
+        if epochs is None:
+            epochs = epochs_of_batches(segments)
     elif segments:
-        segments, producers = _Recovery(directory, name, config, stop).run(segments)
+        segments, producers, epochs = _Recovery(directory, name, config, stop, epochs).run(segments)
         recovery_point = segments[-1].end_offset
     start_offset = max(stop.start_offset, segments[0].base_offset if segments else 0)
     if segments and start_offset > segments[-1].end_offset:
@@ -92,6 +98,10 @@ def load(directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms:
     if not segments:
         segments = [Segment.create(directory, start_offset, now_ms)]
         recovery_point, producers = start_offset, {}
+    epochs = epochs or LeaderEpochs()
+    epochs.remove_below(start_offset)
+    if not len(epochs):
+        epochs.assign(0, start_offset)
     remove_stray_snapshots(directory, segments)
     for producer_id in expired(producers, now_ms, config.producer_id_expiration_ms):
         del producers[producer_id]
@@ -100,6 +110,7 @@ def load(directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms:
         start_offset=start_offset,
         recovery_point=min(recovery_point, segments[-1].end_offset),
         producers=producers,
+        epochs=epochs,
     )
 
 
@@ -153,18 +164,29 @@ def _trust_all(segments: list[Segment]) -> None:
 class _Recovery:
     """One folder after an unclean stop."""
 
-    def __init__(self, directory: Directory, name: str, config: LogConfig, stop: Stop) -> None:
+    def __init__(
+        self,
+        directory: Directory,
+        name: str,
+        config: LogConfig,
+        stop: Stop,
+        epochs: LeaderEpochs | None,
+    ) -> None:
         self._directory = directory
         self._name = name
         self._config = config
         self._recovery_point = stop.recovery_point
         self._producers: dict[int, ProducerEntry] = {}
+        self._epochs = epochs
 
-    def run(self, segments: list[Segment]) -> tuple[list[Segment], dict[int, ProducerEntry]]:
+    def run(
+        self, segments: list[Segment]
+    ) -> tuple[list[Segment], dict[int, ProducerEntry], LeaderEpochs]:
         """Scan from the recovery point on.
 
         Returns:
-            The segments that are left (at least one), and what is known of the producers.
+            The segments that are left (at least one), what is known of the producers, and the
+            leader epochs, with one more that begins now.
         """
         first = max(
             (i for i, each in enumerate(segments) if each.base_offset <= self._recovery_point),
@@ -185,7 +207,10 @@ class _Recovery:
             segment.release()
         if trusted and base_offset not in snapshot_offsets(self._directory):
             write_snapshot(self._directory, base_offset, self._producers)
-        return trusted + self._scan_all(doubtful), self._producers
+        epochs = self._epochs = self._epochs or epochs_of_batches(trusted)
+        kept = trusted + self._scan_all(doubtful)
+        begin_next_epoch(self._directory, epochs, kept[-1].end_offset)
+        return kept, self._producers, epochs
 
     def _scan_all(self, segments: list[Segment]) -> list[Segment]:
         kept: list[Segment] = []
@@ -219,6 +244,8 @@ class _Recovery:
             What is wrong behind them; None if nothing is there.
         """
         forget_indexes(segment)
+        epochs = self._epochs
+        assert epochs is not None
         scan = Scan(
             segment.file,
             segment.size,
@@ -228,6 +255,8 @@ class _Recovery:
         for header in scan:
             place = BatchPlace(header.base_offset, header.last_offset, scan.position, header.size)
             segment.note(place, header.max_timestamp, self._config.index_interval_bytes)
+            if header.leader_epoch > epochs.latest:
+                epochs.assign(header.leader_epoch, header.base_offset)
             if header.producer_id >= 0:
                 self._producers[header.producer_id] = replayed(
                     self._producers.get(header.producer_id), header

@@ -1,0 +1,73 @@
+"""DescribeLogDirs, versions 1 to 4: the data folder, its disk and the size of each partition.
+
+(KIP-113, KIP-827.) A broker in memory has a folder named ``memory``, whose room is not known.
+Gap: one folder, and no replicas that move from one to another.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ...errors import ApiError
+from ...protocol.error_codes import KAFKA_STORAGE_ERROR
+from ...protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from ..call import Call
+from ..log.threads import run_blocking
+from ..state import BrokerState
+from ..storage_errors import storage_errors
+
+IN_MEMORY = "memory"
+NOT_KNOWN = -1
+
+
+async def handle(
+    broker: BrokerState, request: DescribeLogDirsRequest, call: Call
+) -> DescribeLogDirsResponse:
+    directory = broker.folder.directory
+    result = DescribeLogDirsResult(log_dir=directory.path or IN_MEMORY)
+    try:
+        with storage_errors():
+            result.total_bytes, result.usable_bytes = await run_blocking(
+                directory, _room, directory.path
+            )
+        result.topics = _topics(broker, request)
+    except ApiError:
+        result.error_code = KAFKA_STORAGE_ERROR
+    return DescribeLogDirsResponse(results=[result])
+
+
+def _room(path: str | None) -> tuple[int, int]:
+    """The size of the file system and what of it this user may still fill."""
+    if path is None or not hasattr(os, "statvfs"):
+        return NOT_KNOWN, NOT_KNOWN
+    found = os.statvfs(path)
+    return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+
+
+def _topics(broker: BrokerState, request: DescribeLogDirsRequest) -> list[DescribeLogDirsTopic]:
+    """The partitions that were asked for and are there; null asks for all."""
+    keys = (
+        broker.folder.logs
+        if request.topics is None
+        else dict.fromkeys(
+            (topic.topic, partition) for topic in request.topics for partition in topic.partitions
+        )
+    )
+    topics: dict[str, DescribeLogDirsTopic] = {}
+    for name, partition in keys:
+        log = broker.folder.logs.get((name, partition))
+        if log is None:
+            continue
+        topic = topics.setdefault(name, DescribeLogDirsTopic(name=name))
+        topic.partitions.append(
+            DescribeLogDirsPartition(
+                partition_index=partition, partition_size=log.size, offset_lag=0
+            )
+        )
+    return list(topics.values())

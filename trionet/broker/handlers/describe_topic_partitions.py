@@ -1,0 +1,118 @@
+"""DescribeTopicPartitions, version 0: topics and their partitions, page by page (KIP-966).
+
+A page has as many partitions as the client asks for, at most ``max.request.partition.size.limit``;
+the cursor of the answer says where the next one begins. Topics come in the order of their names.
+"""
+
+from __future__ import annotations
+
+from ...errors import ApiError
+from ...protocol import error_codes
+from ...protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    RequestCursor,
+    ResponseCursor,
+)
+from ..call import Call
+from ..state import TOPIC_OPERATIONS, BrokerState
+from ..topics import Topic, check_topic_name, is_internal
+
+
+async def handle(
+    broker: BrokerState, request: DescribeTopicPartitionsRequest, call: Call
+) -> DescribeTopicPartitionsResponse:
+    try:
+        names = _names(broker, request)
+    except ApiError as error:
+        # The answer has no room for an error of the request: each of its topics has it.
+        return DescribeTopicPartitionsResponse(
+            topics=[_refused(topic.name, error) for topic in request.topics], next_cursor=None
+        )
+    limit = broker.config.integer("max.request.partition.size.limit")
+    left = max(1, min(limit, request.response_partition_limit))
+    response = DescribeTopicPartitionsResponse(next_cursor=None)
+    for name in names:
+        if not left:
+            response.next_cursor = ResponseCursor(topic_name=name, partition_index=0)
+            break
+        first = _first_partition(request.cursor, name)
+        topic = broker.topics.get(name)
+        if topic is None:
+            response.topics.append(_refused(name, _why_missing(name)))
+            continue
+        end = min(topic.partitions, first + left)
+        response.topics.append(_describe(broker, topic, range(first, end)))
+        if end < topic.partitions:
+            response.next_cursor = ResponseCursor(topic_name=name, partition_index=end)
+            break
+        left -= max(0, end - first)
+    return response
+
+
+def _names(broker: BrokerState, request: DescribeTopicPartitionsRequest) -> list[str]:
+    """The topics from the cursor on; all of them if none is named.
+
+    Raises:
+        ApiError: INVALID_REQUEST, the cursor is not one of this request.
+    """
+    cursor = request.cursor
+    start = cursor.topic_name if cursor is not None else ""
+    asked = {topic.name for topic in request.topics} or {topic.name for topic in broker.topics}
+    if cursor is not None and request.topics and start not in asked:
+        raise ApiError(
+            error_codes.INVALID_REQUEST, f"the topic {start!r} of the cursor is none of the topics"
+        )
+    if cursor is not None and cursor.partition_index < 0:
+        raise ApiError(
+            error_codes.INVALID_REQUEST, f"the cursor has the partition {cursor.partition_index}"
+        )
+    return sorted(name for name in asked if name >= start)
+
+
+def _first_partition(cursor: RequestCursor | None, name: str) -> int:
+    return cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
+
+
+def _why_missing(name: str) -> ApiError:
+    try:
+        check_topic_name(name)
+    except ApiError as error:
+        if error.error_code == error_codes.INVALID_TOPIC_EXCEPTION:
+            return error
+    return ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _refused(name: str | None, error: ApiError) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        name=name,
+        error_code=error.error_code,
+        is_internal=is_internal(name or ""),
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _describe(
+    broker: BrokerState, topic: Topic, partitions: range
+) -> DescribeTopicPartitionsResponseTopic:
+    nodes = [broker.node_id]
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=is_internal(topic.name),
+        topic_authorized_operations=TOPIC_OPERATIONS,
+        partitions=[
+            DescribeTopicPartitionsResponsePartition(
+                partition_index=index,
+                leader_id=broker.node_id,
+                leader_epoch=broker.leader_epoch(topic.name, index),
+                replica_nodes=nodes,
+                isr_nodes=nodes,
+                eligible_leader_replicas=[],
+                last_known_elr=[],
+            )
+            for index in partitions
+        ],
+    )

@@ -1,0 +1,43 @@
+"""OffsetForLeaderEpoch, versions 2 to 4: where the records of a leader epoch end (KIP-320).
+
+A consumer asks after a change of the leader epoch whether what it has read is still in the log. On
+one broker the epoch changes when a stop was not clean.
+"""
+
+from __future__ import annotations
+
+from ...errors import ApiError
+from ...protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+from ..call import Call
+from ..state import BrokerState
+
+
+async def handle(
+    broker: BrokerState, request: OffsetForLeaderEpochRequest, call: Call
+) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[_end(broker, topic.topic, wanted) for wanted in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _end(broker: BrokerState, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+    answer = EpochEndOffset(partition=wanted.partition)
+    try:
+        log = broker.find_log(topic, wanted.partition)
+        log.check_leader_epoch(wanted.current_leader_epoch)
+        answer.leader_epoch, answer.end_offset = log.end_of_epoch(wanted.leader_epoch)
+    except ApiError as error:
+        answer.error_code = error.error_code
+    return answer
