@@ -16,7 +16,7 @@ from support.client import Client, connect
 from support.leaks import nothing_left_behind
 from trionet import open_broker
 
-ROUNDS = 25
+ROUNDS = 8
 COUNT_MAX = 15
 TOPIC = "t"
 
