@@ -183,9 +183,12 @@ def test_the_trace_tells_every_change_of_the_files(disk: Path) -> None:
 
     synced = power_cut(life.recorder, len(operations), random.Random(0))
     assert synced.keys() == life.left.keys()
-    for path, content in synced.items():
-        # SQLite writes its -shm through memory, and makes it anew when it is opened.
-        assert path.endswith("-shm") or content == life.left[path], path
+    # SQLite writes its -shm through memory, and makes it anew when it is opened.
+    differ = [p for p in synced if synced[p] != life.left[p] and not p.endswith("-shm")]
+    # The broker is killed at any moment: also between a write and the line that tells of it.
+    assert len(differ) <= 1
+    for path in differ:
+        assert life.left[path].startswith(synced[path]), path
 
 
 def test_the_log_is_synced_before_the_answer_is_sent(disk: Path) -> None:

@@ -365,7 +365,7 @@ async def test_connections_are_accepted_no_faster_than_allowed(autojump_clock: M
         for _ in range(10):
             await get(await rig.connect())
 
-        assert 0.18 <= trio.current_time() - began < 0.3
+        assert 0.18 <= trio.current_time() - began
 
 
 def busy(pieces: int) -> Iterator[str]:
