@@ -30,6 +30,10 @@ Handle = Callable[[Any, Call], Awaitable[Any]]
 """``async (request message, call) -> answer``: a message to encode; a Response to give as it is
 (no answer, or closing the connection); or None, for a call that is answered later."""
 
+Intercept = Callable[[Any, Call, Handle], Awaitable[Any]]
+"""``async (request message, call, handle) -> answer``: answers in place of the API's own ``handle``,
+which it may call, or not. The answer is what ``handle`` would give."""
+
 
 @attrs.frozen
 class Api:
@@ -50,7 +54,8 @@ class Api:
     advertised_min: int = attrs.Factory(lambda self: self.min_version, takes_self=True)
 
 
-_RESPONSES = (bytes, Send, NoOp, CloseConnection)
+RESPONSES = (bytes, Send, NoOp, CloseConnection)
+"""What a handler may give besides a message."""
 
 
 class _Route:
@@ -76,6 +81,7 @@ class Apis:
     Attributes:
         ranges: the served APIs as ApiVersions tells them.
         counts: the requests and errors of each API and version.
+        interceptor: sees every decoded call before its API does, for tests; None: nobody.
     """
 
     def __init__(self, apis: Iterable[Api], unsupported_api_versions: Callable[[], Any]) -> None:
@@ -87,6 +93,7 @@ class Apis:
         self._unsupported_api_versions = unsupported_api_versions
         self._routes: dict[tuple[int, int], _Route] = {}
         self.counts = RequestCounts(api_keys.name_of(key) for key in self._apis)
+        self.interceptor: Intercept | None = None
 
     async def handle(self, request: Request) -> Response | None:
         """Answer one frame (see :data:`trionet.server.handler_pool.Handler`)."""
@@ -110,8 +117,12 @@ class Apis:
         call = Call(route.codec, correlation_id, client_id, request, counts)
         if _request_log.isEnabledFor(logging.DEBUG):
             log_request(call, message)
-        answer = await route.handle(message, call)
-        if answer is None or isinstance(answer, _RESPONSES):
+        interceptor = self.interceptor
+        if interceptor is None:
+            answer = await route.handle(message, call)
+        else:
+            answer = await interceptor(message, call, route.handle)
+        if answer is None or isinstance(answer, RESPONSES):
             return answer
         return call.encode(answer)
 

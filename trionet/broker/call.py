@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any, cast
 
 from ..net.close_reason import CloseReason
 from ..net.transmission import Chunk, Outgoing, outgoing
 from ..protocol.codec import ApiVersionCodec
 from ..protocol.header import encode_response_header, frame
-from ..server.request_channel import CloseConnection, Request
+from ..server.request_channel import CloseConnection, NoOp, Request
 from .request_counts import RouteCounts
 
 logger = logging.getLogger("trionet.broker")
@@ -69,6 +70,10 @@ class Call:
         if self.request.channel.is_open:
             self.request.respond(self.encode(message))
 
+    def end(self, response: NoOp | CloseConnection) -> None:
+        """End a call that was kept waiting without an answer."""
+        self.request.respond(response)
+
     def fail(self, error: Exception) -> None:
         """Give up a call that was kept waiting, for an error of ours: its connection closes."""
         logger.error(
@@ -79,3 +84,24 @@ class Call:
         )
         if self.request.response is None:
             self.request.respond(CloseConnection(CloseReason.HANDLER_FAILED, repr(error)))
+
+
+class DivertedCall(Call):
+    """A call whose late answer somebody else takes, who decides what becomes of it (for tests).
+
+    Args:
+        call: the call as it is.
+        divert: given the answer, a message, or how the call ends without one.
+    """
+
+    __slots__ = ("_divert",)
+
+    def __init__(self, call: Call, divert: Callable[[Any], None]) -> None:
+        super().__init__(call.codec, call.correlation_id, call.client_id, call.request, call.counts)
+        self._divert = divert
+
+    def respond(self, message: Any) -> None:
+        self._divert(message)
+
+    def end(self, response: NoOp | CloseConnection) -> None:
+        self._divert(response)

@@ -118,6 +118,10 @@ class FetchSessionCache:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def get(self, id: int) -> FetchSession | None:
+        """The session with this id, if there is one."""
+        return self._sessions.get(id)
+
     def open(self, request: FetchRequest, version: int, now: float) -> FetchContext:
         """What a request fetches, after its changes to its session were taken over.
 

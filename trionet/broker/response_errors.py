@@ -23,16 +23,22 @@ def errors_in(message: object) -> list[int]:
 _CODES = ("error_code", "partition_error_code")
 
 
-class _Fields(typing.NamedTuple):
-    """Where a class of messages can hold an error."""
+class ErrorFields(typing.NamedTuple):
+    """Where a class of messages can hold an error.
+
+    Attributes:
+        codes: its own error codes.
+        lists: lists of messages that can hold one, and of which class those are.
+        structs: the same of single messages.
+    """
 
     codes: tuple[str, ...]
-    lists: tuple[str, ...]
-    structs: tuple[str, ...]
+    lists: dict[str, type[Message]]
+    structs: dict[str, type[Message]]
 
 
 def _errors(message: Message) -> Iterator[int]:
-    fields = _fields(type(message))
+    fields = error_fields(type(message))
     for name in fields.codes:
         code: int = getattr(message, name)
         if code:
@@ -46,27 +52,28 @@ def _errors(message: Message) -> Iterator[int]:
             yield from _errors(nested)
 
 
-_known: dict[type[Message], _Fields] = {}
+_known: dict[type[Message], ErrorFields] = {}
 
 
-def _fields(cls: type[Message]) -> _Fields:
+def error_fields(cls: type[Message]) -> ErrorFields:
+    """Where messages of a class can hold an error."""
     fields = _known.get(cls)
     if fields is None:
         fields = _known[cls] = _find_fields(cls)
     return fields
 
 
-def _find_fields(cls: type[Message]) -> _Fields:
+def _find_fields(cls: type[Message]) -> ErrorFields:
     hints = typing.get_type_hints(cls.__init__, vars(sys.modules[cls.__module__]))
-    lists: list[str] = []
-    structs: list[str] = []
+    lists: dict[str, type[Message]] = {}
+    structs: dict[str, type[Message]] = {}
     for name, hint in hints.items():
         for nested, is_list in _messages_of(hint):
-            fields = _fields(nested)
+            fields = error_fields(nested)
             if any(fields):
-                (lists if is_list else structs).append(name)
+                (lists if is_list else structs)[name] = nested
     codes = tuple(name for name in _CODES if name in hints)
-    return _Fields(codes, tuple(lists), tuple(structs))
+    return ErrorFields(codes, lists, structs)
 
 
 def _messages_of(hint: Any, is_list: bool = False) -> Iterator[tuple[type[Message], bool]]:

@@ -28,7 +28,7 @@ def start_upkeep(nursery: trio.Nursery, cluster: Cluster) -> None:
     nursery.start_soon(cluster.groups.run, name="groups")
     nursery.start_soon(_every, FLUSH_CHECK_SECONDS, _flush, cluster, name="log-flusher")
     rounds: list[tuple[str, str, Callable[[Cluster], Awaitable[None]]]] = [
-        ("log-retention", "log.retention.check.interval.ms", _apply_retention),
+        ("log-retention", "log.retention.check.interval.ms", apply_retention),
         ("offset-expiry", "offsets.retention.check.interval.ms", _expire_offsets),
         ("producer-expiry", "producer.id.expiration.check.interval.ms", _expire_producers),
         (
@@ -64,7 +64,8 @@ async def _flush(cluster: Cluster) -> None:
             cluster.unflushed.pop(log, None)
 
 
-async def _apply_retention(cluster: Cluster) -> None:
+async def apply_retention(cluster: Cluster) -> None:
+    """Remove what is too old or too much by now."""
     now_ms = cluster.now_ms()
     for log in list(cluster.folder.logs.values()):
         due = log.retention_due(now_ms)

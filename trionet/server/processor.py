@@ -115,6 +115,12 @@ class Processor:
     def channels(self) -> list[Channel]:
         return list(self._selector.channels) if self._selector is not None else []
 
+    @property
+    def selector(self) -> Selector:
+        """Where its channels are, once it runs."""
+        assert self._selector is not None
+        return self._selector
+
     def offer_connection(self, accepted: Accepted) -> bool:
         """Queue an accepted connection; False when this processor's queue is full."""
         try:

@@ -1,20 +1,142 @@
-"""The pytest plugin: the fixture ``trionet_broker``."""
+"""The pytest plugin: brokers as fixtures, the marker ``trionet``, and their log with a failure.
+
+pytest loads this in every run of everybody who has trionet installed. So it imports nothing but
+pytest until a test asks for a broker.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from .threaded import ThreadedBroker
 
+_LOG_SECTION = "trionet broker log"
+# The brokers that a test was given, whichever way.
+_brokers_of = pytest.StashKey[list["ThreadedBroker"]]()
 
-@pytest.fixture
-def trionet_broker() -> Iterator[ThreadedBroker]:
-    """A running broker, fresh for this test, in memory, at ``.bootstrap_servers``."""
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker."""
+    config.addinivalue_line(
+        "markers",
+        'trionet(topics={"orders": 3}, tls=False, sasl=None, **settings): what the fixture'
+        " trionet_broker and its variants give to trionet.testing.broker, such as"
+        " num_partitions=3; the closest marker wins",
+    )
+
+
+def _arguments(node: pytest.Item, **defaults: object) -> dict[str, Any]:
+    """What the markers of a test say of its broker; those closer to it win."""
+    given = dict(defaults)
+    for marker in reversed(list(node.iter_markers("trionet"))):
+        if marker.args:
+            raise pytest.UsageError(
+                f"{node.nodeid}: pytest.mark.trionet takes keywords only, as in"
+                f' @pytest.mark.trionet(topics={{"orders": 3}}, num_partitions=3),'
+                f" and not {', '.join(map(repr, marker.args))}"
+            )
+        given.update(marker.kwargs)
+    return given
+
+
+def _run_broker(
+    request: pytest.FixtureRequest, **defaults: object
+) -> Generator[ThreadedBroker, None, None]:
+    from ..errors import ApiError, ConfigError
     from .threaded import broker
 
-    with broker() as running:
+    node: pytest.Item = request.node
+    arguments = _arguments(node, **defaults)
+    with ExitStack() as stack:
+        try:
+            running = stack.enter_context(broker(**arguments))
+        except (ApiError, ConfigError, TypeError) as error:
+            if arguments == defaults:
+                raise
+            raise pytest.UsageError(f"{node.nodeid}: pytest.mark.trionet: {error}") from error
+        node.stash.setdefault(_brokers_of, []).append(running)
         yield running
+
+
+@pytest.fixture
+def trionet_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker]:
+    """A running broker, fresh for this test, in memory, at ``.bootstrap_servers``."""
+    yield from _run_broker(request)
+
+
+@pytest.fixture
+def trionet_tls_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker]:
+    """As ``trionet_broker``, with TLS; clients need what ``.client_config(...)`` gives."""
+    yield from _run_broker(request, tls=True)
+
+
+@pytest.fixture
+def trionet_sasl_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker]:
+    """As ``trionet_broker``, with SASL; clients need what ``.client_config(...)`` gives."""
+    yield from _run_broker(request, sasl="PLAIN")
+
+
+@pytest.fixture
+def trionet_broker_factory(
+    request: pytest.FixtureRequest,
+) -> Iterator[Callable[..., ThreadedBroker]]:
+    """Starts more brokers: call it with the arguments of ``trionet.testing.broker``.
+
+    They end with the test. The marker ``trionet`` does not count for them.
+    """
+    from .threaded import broker
+
+    with ExitStack() as stack:
+
+        def start(*settings: Any, **arguments: Any) -> ThreadedBroker:
+            running = stack.enter_context(broker(*settings, **arguments))
+            request.node.stash.setdefault(_brokers_of, []).append(running)
+            return running
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def trionet_session_settings() -> dict[str, Any]:
+    """The arguments of the broker of ``trionet_session_broker``; override it in conftest.py."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def trionet_session_broker(
+    trionet_session_settings: dict[str, Any],
+) -> Iterator[ThreadedBroker]:
+    """One broker for the whole session, which every test that asks for it shares."""
+    from .threaded import broker
+
+    with broker(**trionet_session_settings) as running:
+        yield running
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show with a test that has failed what its brokers were asked and what they answered."""
+    report = yield
+    if report.failed:
+        for running in _brokers(item):
+            log = running.log() or "nothing was asked of it"
+            report.sections.append((f"{_LOG_SECTION} {running.bootstrap_servers}", log))
+    return report
+
+
+def _brokers(item: pytest.Item) -> list[ThreadedBroker]:
+    """The brokers of a test: of its fixtures, and of fixtures that somebody has made of them."""
+    found: list[ThreadedBroker] = [*item.stash.get(_brokers_of, [])]
+    values = getattr(item, "funcargs", {}).values()
+    if any(type(value).__name__ == "ThreadedBroker" for value in values):
+        from .threaded import ThreadedBroker
+
+        found += [each for each in values if isinstance(each, ThreadedBroker)]
+    return list(dict.fromkeys(found))

@@ -158,6 +158,25 @@ class GroupCoordinator:
         self._settle(group)
         return codes
 
+    def expire_members(self, group_id: str, member_ids: Iterable[str] | None = None) -> None:
+        """Take members, or all of a group, for silent since their session timeout.
+
+        Who waits for an answer cannot be silent, and stays.
+        """
+        group = self.groups[group_id]
+        now = trio.current_time()
+        for member in group.members:
+            if member_ids is None or member.id in member_ids:
+                member.expires_at = now
+        group.expire(now)
+        self._settle(group)
+
+    def turn_away(self, group_id: str, error_code: int) -> None:
+        """Answer the calls that wait in a group with an error, as when its coordinator moves."""
+        group = self.groups[group_id]
+        group.turn_away(error_code)
+        self._send_answers(group)
+
     def _group_with_members(self, group_id: str) -> Group | None:
         """A group that one can be a member of; the one without a name has offsets only."""
         return self.groups.get(group_id) if group_id else None

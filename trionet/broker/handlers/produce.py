@@ -86,7 +86,7 @@ async def _answer_when_flushed(
         if isinstance(answer, ProduceResponse):
             call.respond(answer)
         else:
-            call.request.respond(answer)
+            call.end(answer)
     except Exception as error:  # boundary: one call, in a task of its own
         call.fail(error)
 

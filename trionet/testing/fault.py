@@ -1,0 +1,114 @@
+"""One fault: which calls it meets, what it does with them, and how often it has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Self
+
+from .exchange import Exchange, Waiting
+from .fault_actions import Action
+from .inside import InLoop, Inside
+from .seen_requests import SeenRequest, SeenRequests, Which
+
+FOREVER: Final = math.inf
+
+
+class Fault:
+    """What :class:`Faults` gives for each fault that it is told.
+
+    Usable in any thread, and in a ``with`` block, at whose end it is removed.
+
+    Attributes:
+        which: the requests it is for.
+        hits: how many it has met.
+    """
+
+    def __init__(
+        self,
+        which: Which,
+        action: Action,
+        *,
+        times: int | None,
+        skip: int,
+        delay: float,
+        until: float,
+        seen: SeenRequests,
+        inside: Inside,
+        in_loop: InLoop,
+        on_remove: Callable[[], None] | None,
+    ) -> None:
+        self.which = which
+        self.hits = 0
+        self._action = action
+        self._times = times
+        self._skip = skip
+        self._delay = delay
+        self._until = until
+        self._seen = seen
+        self._inside = inside
+        self._in_loop = in_loop
+        self._on_remove = on_remove
+        self._is_removed = False
+
+    @property
+    def is_over(self) -> bool:
+        """It meets no more requests: it was removed, or has met as many as it was to."""
+        return self._is_removed or (self._times is not None and self.hits >= self._times)
+
+    @property
+    def requests(self) -> list[SeenRequest]:
+        """The requests that it has met, as far as they are kept."""
+        return [request for request in self._seen if request.fault is self]
+
+    def remove(self) -> None:
+        """Meet no more requests, and let those that are held or delayed go on."""
+        self._in_loop(self.remove_now)
+
+    def remove_now(self) -> None:
+        """As :meth:`remove`, for who is in the brokers' loop."""
+        if not self._is_removed and self._on_remove is not None:
+            self._on_remove()
+        self._is_removed = True
+        self._inside.cluster.purgatory.complete_all(self)
+
+    def takes(self, request: SeenRequest, now: float) -> bool:
+        """Whether this fault is what becomes of a request; counts it then."""
+        if self.is_over or now >= self._until or not self.which.matches(request):
+            return False
+        if self._skip:
+            self._skip -= 1
+            return False
+        self.hits += 1
+        request.fault = self
+        return True
+
+    async def act(self, exchange: Exchange) -> None:
+        """End a call that it has taken."""
+        if not self._delay:
+            await self._action.act(exchange, self.which)
+            return
+
+        def go_on() -> None:
+            exchange.start(lambda: self._action.act(exchange, self.which))
+
+        Waiting.add(exchange, self, go_on, self._delay)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.remove()
+
+    def __str__(self) -> str:
+        return f"{self.which}: {self._action}"
+
+    def __repr__(self) -> str:
+        times = "" if self._times is None else f" of {self._times}"
+        return f"<Fault {self}; {self.hits}{times} hits>"

@@ -1,0 +1,71 @@
+"""The inside of a running broker, which tests reach through here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeVar
+
+import attrs
+
+from ..broker import Broker
+from ..broker.cluster import Cluster
+from ..broker.node import Node
+from ..net.channel import Channel
+from ..server.processor import Processor
+
+T = TypeVar("T")
+
+
+class InLoop(Protocol):
+    """Calls a function in the broker's loop, and gives what it returns or raises."""
+
+    def __call__(self, function: Callable[[], T], /) -> T: ...
+
+
+def in_this_loop(function: Callable[[], T], /) -> T:
+    """The :class:`InLoop` of who is in that loop already."""
+    return function()
+
+
+class NodeInside:
+    """One node of a broker, and its network.
+
+    Attributes:
+        id: its ``node.id``.
+        state: what its APIs work on.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self.id = node.state.node_id
+        self.state = node.state
+        self._node = node
+
+    @property
+    def processors(self) -> list[Processor]:
+        """Those that serve its connections now."""
+        return self._node.server.processors
+
+    def channels(self) -> Iterator[tuple[Processor, Channel]]:
+        """Every open connection, and who serves it."""
+        for processor in self.processors:
+            for channel in processor.channels:
+                yield processor, channel
+
+    def topic_name(self, id: bytes) -> str | None:
+        """The name of the topic with an id, if there is one."""
+        topic = self.state.topics.by_id(id)
+        return topic.name if topic is not None else None
+
+
+@attrs.frozen
+class Inside:
+    """A running broker: its nodes, and what they share."""
+
+    cluster: Cluster
+    nodes: list[NodeInside]
+
+
+def inside_of(broker: Broker) -> Inside:
+    """The inside of what :func:`trionet.open_broker` has opened."""
+    # The one place that may.
+    return Inside(broker._cluster, [NodeInside(broker._node)])  # noqa: SLF001

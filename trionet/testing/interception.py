@@ -1,0 +1,50 @@
+"""Every request of a broker passes here: it is remembered, and a fault may meet it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import trio
+
+from ..broker.apis import Handle
+from ..broker.call import Call
+from ..protocol.wire import Message
+from .exchange import Exchange
+from .fault import Fault
+from .inside import Inside, NodeInside
+from .seen_requests import SeenRequests, seen
+
+
+class Interception:
+    """What stands between the requests of a broker and its APIs.
+
+    Args:
+        inside: the broker; this is what intercepts the requests of its nodes from here on.
+
+    Attributes:
+        inside: the broker.
+        seen: the requests that came.
+        faults: those that requests may meet, in the order in which they were told.
+    """
+
+    def __init__(self, inside: Inside) -> None:
+        self.inside = inside
+        self.seen = SeenRequests()
+        self.faults: list[Fault] = []
+        for node in inside.nodes:
+            node.state.apis.interceptor = partial(self._intercept, node)
+
+    async def _intercept(
+        self, node: NodeInside, message: Message, call: Call, handle: Handle
+    ) -> Any:
+        request = seen(node, message, call)
+        self.seen.add(request, len(call.request.payload))
+        exchange = Exchange(node, call, handle, request)
+        now = trio.current_time()
+        for fault in self.faults:
+            if fault.takes(request, now):
+                await fault.act(exchange)
+                return None
+        await exchange.execute()
+        return None  # it was answered, or will be
