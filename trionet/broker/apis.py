@@ -31,8 +31,8 @@ Handle = Callable[[Any, Call], Awaitable[Any]]
 (no answer, or closing the connection); or None, for a call that is answered later."""
 
 Intercept = Callable[[Any, Call, Handle], Awaitable[Any]]
-"""``async (request message, call, handle) -> answer``: answers in place of the API's own ``handle``,
-which it may call, or not. The answer is what ``handle`` would give."""
+"""``async (request message, call, handle) -> answer``: answers in place of the API's own
+``handle``, which it may call, or not. The answer is what ``handle`` would give."""
 
 
 @attrs.frozen

@@ -91,6 +91,7 @@ class Exchange:
         self.node.state.nursery.start_soon(self._guarded, work, name=f"fault on {self.seen.api}")
 
     async def _guarded(self, work: Callable[[], Any]) -> None:
+        await trio.lowlevel.checkpoint()
         try:
             await work()
         except Exception as error:  # boundary: one call, in a task of its own

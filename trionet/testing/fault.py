@@ -89,6 +89,7 @@ class Fault:
         if not self._delay:
             await self._action.act(exchange, self.which)
             return
+        await trio.lowlevel.checkpoint()
 
         def go_on() -> None:
             exchange.start(lambda: self._action.act(exchange, self.which))

@@ -1,7 +1,7 @@
 """What a fault does with a call, once it has met one.
 
-Each action is given an :class:`Exchange` and ends it: at once, or later from a task of the broker's.
-None of them waits: a handler that runs one is free again when it returns.
+Each action is given an :class:`Exchange` and ends it: at once, or later from a task of the
+broker's. None of them waits: a handler that runs one is free again when it returns.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Body = Message | bytes | Callable[[SeenRequest], Message | bytes]
 _CLOSE_WITH_RESET = struct.pack("ii", 1, 0)  # linger, for no time
 # How often it is looked whether the beginning of a frame has left.
 _LEFT_CHECK_SECONDS = 0.001
-# APIs whose answer is needed for one with errors in it: it tells of the brokers, or of a session.
-_ANSWERED_FIRST = (api_keys.FETCH, api_keys.METADATA)
+# APIs whose answer is needed for one with errors in it: it has what the request does not name.
+_ANSWERED_FIRST = (api_keys.FETCH, api_keys.METADATA, api_keys.DESCRIBE_LOG_DIRS)
 
 
 class Action(Protocol):
@@ -58,6 +58,7 @@ class Fail:
         return f"fail with {error_codes.name_of(self.code)}{done}"
 
     async def act(self, exchange: Exchange, which: Which) -> None:
+        await trio.lowlevel.checkpoint()
         codec = exchange.call.codec
         hits = which.hits if which.topic is not None else None
         name_of = exchange.node.topic_name
@@ -252,6 +253,7 @@ class Cut:
         exchange.start(lambda: self._close_when_left(exchange))
 
     async def _close_when_left(self, exchange: Exchange) -> None:
+        await trio.lowlevel.checkpoint()
         request = exchange.call.request
         channel = request.channel
         while channel.is_open and (  # noqa: ASYNC110  # a processor tells nobody but its loop

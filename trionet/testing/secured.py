@@ -10,6 +10,7 @@ import functools
 from typing import Final
 
 import attrs
+import trio
 
 from ..errors import ConfigError
 from ..net.sasl.scram import HASHES, ScramCredential, salted
@@ -68,6 +69,7 @@ def security_of(*, tls: bool, sasl: str | None) -> Security:
 
 async def add_users(inside: Inside, client: ClientSecurity) -> None:
     """Let the user in by SCRAM; of PLAIN the settings tell."""
+    await trio.lowlevel.checkpoint()
     if client.sasl_mechanism in HASHES:
         credentials = inside.cluster.scram_credentials
         assert credentials is not None, "a listener with SASL has loaded them"

@@ -11,6 +11,7 @@ import attrs
 
 from ..broker.call import Call
 from ..protocol.wire import Message
+from .inside import NodeInside
 from .names import KEYS, ApiName, api_key
 from .topic_items import groups_in, topic_partitions
 

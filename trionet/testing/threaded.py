@@ -57,6 +57,7 @@ class _Loop:
         future: Future[T] = Future()
 
         async def run() -> None:
+            await trio.lowlevel.checkpoint()
             try:
                 future.set_result(await function(*arguments))
             except Exception as error:  # boundary: as in call

@@ -142,11 +142,13 @@ class RawPeer:
 
     async def receive_to_end(self) -> bytes:
         """Everything up to the end of the connection, be it an end of stream or a reset."""
+        await trio.lowlevel.checkpoint()
         while await self._receive_some():
             pass
         return bytes(self._received)
 
     async def _receive(self, count: int) -> bytes:
+        await trio.lowlevel.checkpoint()
         while len(self._received) < count:
             if not await self._receive_some():
                 raise EOFError(f"the other side ended the connection before byte {count}")
