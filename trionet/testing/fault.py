@@ -7,6 +7,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
+import trio
+
 from .exchange import Exchange, Waiting
 from .fault_actions import Action
 from .inside import InLoop, Inside

@@ -142,7 +142,6 @@ class RawPeer:
 
     async def receive_to_end(self) -> bytes:
         """Everything up to the end of the connection, be it an end of stream or a reset."""
-        await trio.lowlevel.checkpoint()
         while await self._receive_some():
             pass
         return bytes(self._received)
@@ -157,6 +156,7 @@ class RawPeer:
         return data
 
     async def _receive_some(self) -> bool:
+        await trio.lowlevel.checkpoint()
         try:
             data = await self.stream.receive_some(_READ_BYTES)
         except trio.BrokenResourceError:
