@@ -17,6 +17,7 @@ from trionet.broker.groups.coordinator import GroupCoordinator
 from trionet.broker.groups.group_state import GroupState
 from trionet.broker.groups.member import Caller, Join
 from trionet.broker.groups.offsets import CommittedOffset, Partition
+from trionet.broker.groups.store import GroupStore
 
 T = TypeVar("T")
 
@@ -164,13 +165,15 @@ async def coordinating_in(
         {key.replace("_", "."): value for key, value in given.items()}
     )
     async with trio.open_nursery() as nursery:
-        coordinator = GroupCoordinator(config, database, now_ms)
+        store = GroupStore(database)
+        coordinator = GroupCoordinator(config, store, now_ms)
         await coordinator.load()
-        _start(coordinator, nursery)
+        _start(coordinator, store, nursery)
         yield Coordinating(coordinator, database)
         nursery.cancel_scope.cancel()
 
 
-def _start(coordinator: GroupCoordinator, nursery: trio.Nursery) -> None:
+def _start(coordinator: GroupCoordinator, store: GroupStore, nursery: trio.Nursery) -> None:
     """Run it, soon: what it is asked for before waits until then."""
     nursery.start_soon(coordinator.run)
+    nursery.start_soon(store.run)

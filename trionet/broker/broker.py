@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from functools import partial
 from types import ModuleType
@@ -16,9 +17,10 @@ import trio
 from .._util import raise_single_error
 from ..metrics.log_ring import LogRing
 from ..metrics.loop import LoopMonitor, LoopStatistics
+from ..net.endpoint import Endpoint
 from ..net.principal import PrincipalBuilder
 from ..protocol import api_keys
-from ..server.server_statistics import ServerStatistics
+from ..server.server_statistics import ServerStatistics, combined
 from ..server.socket_server import SocketServer
 from .apis import Api, Apis
 from .cluster import Cluster
@@ -54,8 +56,10 @@ from .handlers import (
     sasl_handshake,
     sync_group,
 )
+from .leadership import Leadership
 from .log import FolderDirectory, MemoryDirectory, open_log_folder
 from .node import Node, Surroundings
+from .node_configs import node_configs
 from .ownership import check_ownership
 from .state import BrokerState
 from .topics import TopicRegistry
@@ -71,6 +75,8 @@ logger = logging.getLogger("trionet.broker")
 _DEFAULTS = {"listeners": "PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms": 0}
 # How long a graceful stop waits for answers that are owed to leave.
 STOP_GRACE_SECONDS = 5.0
+# How many replicas partitions get by default where there are so many nodes.
+REPLICATION_FACTOR_MAX = 3
 
 # (key, lowest version, highest version, handler, lowest version that is advertised)
 _SERVED: list[tuple[int, int, int, ModuleType, int]] = [
@@ -133,44 +139,179 @@ class BrokerStatistics:
 class Broker:
     """A broker that accepts connections; made by :func:`open_broker`.
 
+    It is one node, or several that share one store. Leadership is simulated then, replication is
+    not: a node that is a replica of a partition may lead it, and all of them read and write the
+    same log.
+
     Attributes:
-        config: its settings.
-        endpoints: where it listens.
-        metrics: what ``metrics.listener`` tells; None without that setting.
+        config: its settings; those of the first node.
+        endpoints: where the first node listens.
+        metrics: what ``metrics.listener`` tells of the first node; None without that setting.
     """
 
-    def __init__(self, cluster: Cluster, node: Node, monitor: LoopMonitor) -> None:
+    def __init__(self, cluster: Cluster, nodes: Sequence[Node], monitor: LoopMonitor) -> None:
+        first = nodes[0]
         self.config = cluster.config
-        self.endpoints = node.endpoints
-        self.metrics: BrokerMetrics | None = node.metrics
+        self.endpoints = first.endpoints
+        self.metrics: BrokerMetrics | None = first.metrics
         self._cluster = cluster
-        self._node = node
+        self._nodes = {node.state.node_id: node for node in nodes}
+        self._state = first.state
         self._monitor = monitor
-
-    @property
-    def _state(self) -> BrokerState:
-        return self._node.state
+        self._changing_nodes = trio.Lock()
 
     @property
     def _server(self) -> SocketServer:
-        return self._node.server
+        return self._nodes[self._state.node_id].server
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address that a client is given, as in ``"127.0.0.1:9092"``."""
-        return self._state.advertised(self.endpoints[0].listener_name).address
+        """The addresses that a client is given, as in ``"127.0.0.1:9092"``, with commas between.
+
+        Those of all nodes, also of stopped ones.
+        """
+        name = self.endpoints[0].listener_name
+        return ",".join(node.state.advertised(name).address for node in self._nodes.values())
 
     @property
     def cluster_id(self) -> str:
         return self._cluster.id
 
+    @property
+    def node_ids(self) -> list[int]:
+        """The ids of all nodes: ``node.id``, and upward from there."""
+        return list(self._nodes)
+
+    @property
+    def running_nodes(self) -> list[int]:
+        """The ids of those that are not stopped."""
+        return self._cluster.leadership.live
+
+    def endpoints_of(self, node: int) -> Sequence[Endpoint]:
+        """Where a node listens, or did before it was stopped.
+
+        Raises:
+            ValueError: there is no such node.
+        """
+        return self._node(node).endpoints
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The node that leads a partition; -1 while none does.
+
+        Raises:
+            ValueError: there is no such partition.
+        """
+        key = topic, partition
+        found = self._cluster.leadership.get(key)
+        if not found.replicas:
+            raise ValueError(f"there is no partition {key}")
+        return found.leader
+
+    def coordinator(self, group: str) -> int:
+        """The node that coordinates a consumer group, whether or not there is one; -1 if none."""
+        return self._cluster.coordinator_of(group)
+
+    async def move_leader(self, topic: str, partition: int, node: int) -> None:
+        """Make a node the leader of a partition, in its next leader epoch.
+
+        Nothing happens if it is already. Who produces to or fetches from the one before is told;
+        a fetch that waits there is answered at once.
+
+        Raises:
+            ValueError: there is no such partition, or the node is none of its replicas, or stopped.
+
+        Cancellation: the leader has moved, or not.
+        """
+        await self._cluster.move_leader(topic, partition, node)
+
+    async def move_coordinator(self, group: str, node: int) -> None:
+        """Make a node the coordinator of a group, and of all in the same partition.
+
+        Nothing happens if it is already. What the group has stored goes with it: members go on in
+        their generation, a rebalance that was under way begins anew.
+
+        Raises:
+            ValueError: there is no such node, or it is stopped.
+
+        Cancellation: the coordinator has moved, or not.
+        """
+        await self._cluster.move_coordinator(group, node)
+
+    async def elect_preferred_leaders(self) -> None:
+        """Give every partition to the first of its replicas, where that runs.
+
+        Kafka's ``kafka-leader-election.sh --election-type PREFERRED``; nothing does it by itself.
+
+        Cancellation: all that were to move have, or none.
+        """
+        await self._cluster.elect_preferred_leaders()
+
+    async def stop(self, node: int) -> None:
+        """Stop a node: others lead what it led, its listeners and its connections are closed.
+
+        What it led and no other replica can lead has no leader until :meth:`start`. Answers that
+        are owed still leave, for at most 5 s. Nothing happens if it is stopped already.
+
+        Raises:
+            ValueError: there is no such node.
+
+        Cancellation: nothing was done, or the leaders have moved and the node ends without
+            waiting for answers.
+        """
+        running = self._node(node)
+        async with self._changing_nodes:
+            if not self._cluster.leadership.is_live(node):
+                return
+            await self._cluster.node_stops(node)
+            try:
+                await running.stop(STOP_GRACE_SECONDS)
+            finally:
+                running.keep_ports()
+
+    async def start(self, node: int) -> None:
+        """Start a stopped node again, on the same ports, with what all nodes have stored.
+
+        It leads what has no leader, and coordinates groups without a coordinator; see
+        :meth:`elect_preferred_leaders` for the others. Nothing happens if it runs.
+
+        Raises:
+            ValueError: there is no such node.
+            OSError: a port was taken by somebody else meanwhile.
+
+        Cancellation: it has started, or is stopped.
+        """
+        stopped = self._node(node)
+        async with self._changing_nodes:
+            if self._cluster.leadership.is_live(node):
+                return
+            stopped.state.begin_sessions()
+            try:
+                with raise_single_error():
+                    await self._cluster.nursery.start(stopped.run, name=f"node {node}")
+            except BaseException:
+                stopped.keep_ports()
+                raise
+            with trio.CancelScope(shield=True):  # bounded: files are synced
+                await self._cluster.node_started(node)
+
+    def _node(self, id: int) -> Node:
+        node = self._nodes.get(id)
+        if node is None:
+            allowed = ", ".join(map(str, self._nodes))
+            raise ValueError(f"there is no node {id}; allowed: {allowed}")
+        return node
+
     def statistics(self) -> BrokerStatistics:
-        cluster, state = self._cluster, self._state
+        """What all nodes did and hold now; a node that was started again counts from there."""
+        cluster, states = self._cluster, [node.state for node in self._nodes.values()]
+        calls: Counter[str] = Counter()
+        for state in states:
+            calls.update(state.apis.counts.calls())
         return BrokerStatistics(
-            server=self._server.statistics(),
-            calls=state.apis.counts.calls(),
+            server=combined([node.server.statistics() for node in self._nodes.values()]),
+            calls=dict(calls),
             delayed=len(cluster.purgatory),
-            fetch_sessions=len(state.fetch_sessions),
+            fetch_sessions=sum(len(state.fetch_sessions) for state in states),
             topics=len(cluster.topics),
             partitions=len(cluster.folder.logs),
             log_bytes=sum(log.size for log in cluster.folder.logs.values()),
@@ -178,7 +319,7 @@ class Broker:
         )
 
     def __repr__(self) -> str:
-        return f"<Broker {self._state.node_id} at {self.bootstrap_servers}>"
+        return f"<Broker {', '.join(map(str, self._nodes))} at {self.bootstrap_servers}>"
 
 
 @asynccontextmanager
@@ -186,6 +327,7 @@ async def open_broker(
     settings: Mapping[str, object] | None = None,
     /,
     *,
+    brokers: int = 1,
     principal_builder: PrincipalBuilder | None = None,
     **keywords: object,
 ) -> AsyncIterator[Broker]:
@@ -196,6 +338,9 @@ async def open_broker(
 
     Args:
         settings: Kafka's broker settings by their dotted keys.
+        brokers: how many nodes it is, with ids from ``node.id`` upward, over the same data. Each
+            listens on ports one higher than the one before, or on free ones. By default new topics
+            have as many replicas as there are nodes, up to three.
         principal_builder: makes principals of what peers have proved about themselves, in place
             of ``ssl.principal.mapping.rules``.
         keywords: the same with underscores, as in ``num_partitions=3``; they win.
@@ -212,21 +357,34 @@ async def open_broker(
     is lost either way. While it starts, it ends when the logs being opened are.
     """
     given = {**_DEFAULTS, **(settings or {}), **keywords}
-    config = BrokerConfig.from_settings(given)
-    _check_metrics(config)
+    config = _with_replicas(BrokerConfig.from_settings(given), brokers)
+    configs = node_configs(config, brokers)
+    for each in configs:
+        _check_metrics(each)
     with raise_single_error() as caller, ExitStack() as last:
         log = _remember_log(config, last)
         _report_settings(config)
         async with AsyncExitStack() as stack:
-            cluster = await _open_cluster(config, stack)
+            cluster = await _open_cluster(configs, stack)
             last.callback(cluster.let_go)
             monitor = stack.enter_context(LoopMonitor())
-            node = Node(_state_of(cluster, config), Surroundings(principal_builder, monitor, log))
+            surroundings = Surroundings(principal_builder, monitor, log)
+            nodes = [Node(state, surroundings) for state in cluster.nodes.values()]
             start_upkeep(cluster.nursery, cluster)
-            await cluster.nursery.start(node.run, name="node")
-            stack.push_async_callback(_stop, cluster, node)
+            for node in nodes:
+                last.callback(node.give_ports_back)
+                await cluster.nursery.start(node.run, name=f"node {node.state.node_id}")
+            stack.push_async_callback(_stop, cluster, nodes)
             with caller.block():
-                yield Broker(cluster, node, monitor)
+                yield Broker(cluster, nodes, monitor)
+
+
+def _with_replicas(config: BrokerConfig, brokers: int) -> BrokerConfig:
+    """With as many replicas as a cluster in production has, unless something else is set."""
+    key = "default.replication.factor"
+    if brokers == 1 or key in config.given:
+        return config
+    return BrokerConfig({**config.given, key: min(brokers, REPLICATION_FACTOR_MAX)})
 
 
 def _check_metrics(config: BrokerConfig) -> None:
@@ -257,7 +415,8 @@ def _report_settings(config: BrokerConfig) -> None:
         logger.warning("for listeners that there are not: %s", ", ".join(config.of_no_listener))
 
 
-async def _open_cluster(config: BrokerConfig, stack: AsyncExitStack) -> Cluster:
+async def _open_cluster(configs: Sequence[BrokerConfig], stack: AsyncExitStack) -> Cluster:
+    config = configs[0]
     directory: FolderDirectory | MemoryDirectory
     if config.log_dir is None:
         directory, database_path = MemoryDirectory(), ":memory:"
@@ -268,12 +427,15 @@ async def _open_cluster(config: BrokerConfig, stack: AsyncExitStack) -> Cluster:
     if config.log_dir is not None:
         await trio.to_thread.run_sync(check_ownership, config.log_dir)
     database = await stack.enter_async_context(open_database(database_path))
-    topics = await TopicRegistry.load(database, config)
+    leadership: Leadership[tuple[str, int]] = Leadership([each.node_id for each in configs])
+    topics = await TopicRegistry.load(database, config, leadership)
     nursery = await stack.enter_async_context(trio.open_nursery())
     stack.callback(nursery.cancel_scope.cancel, reason="the broker is stopping")
-    cluster = Cluster(config, topics, folder, database, nursery)
+    cluster = Cluster(config, topics, folder, database, nursery, leadership)
     await cluster.open_logs()
-    await cluster.groups.load()
+    for each in configs:
+        state = cluster.nodes[each.node_id] = _state_of(cluster, each)
+        await state.groups.load()
     return cluster
 
 
@@ -289,10 +451,13 @@ def _state_of(cluster: Cluster, config: BrokerConfig) -> BrokerState:
     return state
 
 
-async def _stop(cluster: Cluster, node: Node) -> None:
+async def _stop(cluster: Cluster, nodes: Sequence[Node]) -> None:
     cluster.purgatory.close()
-    cluster.groups.close()
+    for node in nodes:
+        node.state.groups.close()
     with trio.move_on_after(STOP_GRACE_SECONDS):
-        await node.stop()
+        async with trio.open_nursery() as nursery:
+            for node in nodes:
+                nursery.start_soon(node.server.stop)
         # Who has left is not to be waited for after the next start.
-        await cluster.groups.flush()
+        await cluster.group_store.flush()

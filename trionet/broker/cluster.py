@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -19,7 +19,9 @@ from .config import BrokerConfig
 from .config_topic_keys import topic_config, topic_keys_not_applied
 from .database import Database
 from .delayed import Purgatory
-from .groups.coordinator import GroupCoordinator
+from .groups.placement import PARTITIONS, partition_of
+from .groups.store import GroupStore
+from .leadership import NO_LEADER, Leadership
 from .log import Log, LogConfig, LogFolder
 from .producer_ids import ProducerIds
 from .storage_errors import storage_errors
@@ -27,6 +29,8 @@ from .topics import Topic, TopicRegistry
 
 if TYPE_CHECKING:
     from .credentials import ScramCredentials
+    from .groups.coordinator import GroupCoordinator
+    from .state import BrokerState
 
 logger = logging.getLogger("trionet.broker")
 
@@ -43,7 +47,10 @@ class Cluster:
         producer_ids: ids for idempotent producers.
         scram_credentials: the users of SCRAM; only there with a listener that uses SASL or TLS.
         purgatory: calls that wait for data.
-        groups: consumer groups and what they have committed.
+        leadership: who leads the partitions of topics.
+        coordinators: who leads those of ``__consumer_offsets``, and so coordinates groups.
+        group_store: what is kept of consumer groups.
+        nodes: all nodes, by their ids.
         unflushed: logs that were written since the background flush last looked.
     """
 
@@ -56,6 +63,7 @@ class Cluster:
         folder: LogFolder,
         database: Database,
         nursery: trio.Nursery,
+        leadership: Leadership[tuple[str, int]],
     ) -> None:
         self.config = config
         self.topics = topics
@@ -65,7 +73,14 @@ class Cluster:
         self.producer_ids = ProducerIds(database)
         self.scram_credentials = None
         self.purgatory = Purgatory()
-        self.groups = GroupCoordinator(config, database, self.now_ms)
+        self.leadership = leadership
+        self.coordinators: Leadership[int] = Leadership(leadership.nodes)
+        for number, replicas in enumerate(
+            self.coordinators.place(PARTITIONS, len(leadership.nodes))
+        ):
+            self.coordinators.add(number, replicas)
+        self.group_store = GroupStore(database)
+        self.nodes: dict[int, BrokerState] = {}
         self.id = folder.cluster_id
         self.is_in_memory = not folder.directory.is_durable
         self.unflushed: dict[Log, None] = {}
@@ -92,6 +107,25 @@ class Cluster:
         """
         with storage_errors():
             return await self.producer_ids.next_id()
+
+    # Nodes.
+
+    def live_nodes(self) -> list[BrokerState]:
+        """The nodes that clients are told of."""
+        return [
+            state
+            for id, state in self.nodes.items()
+            if state.has_addresses and self.leadership.is_live(id)
+        ]
+
+    def coordinator_of(self, group_id: str) -> int:
+        """The node that coordinates a group, or NO_LEADER."""
+        return self.coordinators[partition_of(group_id)].leader
+
+    def groups_of(self, group_id: str) -> GroupCoordinator | None:
+        """The groups of the node that coordinates this one; None while no node does."""
+        state = self.nodes.get(self.coordinator_of(group_id))
+        return None if state is None else state.groups
 
     # Topics.
 
@@ -180,7 +214,7 @@ class Cluster:
         async with self._changing_topics:
             with storage_errors():
                 await self._remove(topic)
-            self.groups.forget_topic(topic.name)
+            self.group_store.forget_topic(topic.name)
 
     async def _remove(self, topic: Topic) -> None:
         await self.topics.delete(topic)
@@ -189,6 +223,7 @@ class Cluster:
     async def _remove_logs(self, name: str, partitions: range) -> None:
         failure: OSError | None = None
         for partition in partitions:
+            self.leadership.remove((name, partition))
             log = self._logs.get((name, partition))
             if log is None:
                 continue  # it could not be made
@@ -231,6 +266,85 @@ class Cluster:
 
     async def _create_logs(self, topic: Topic) -> None:
         config = self.log_config(topic.configs)
-        for partition in range(topic.partitions):
-            if (topic.name, partition) not in self._logs:
-                await self.folder.create(topic.name, partition, topic.id, config, self.now_ms())
+        for number in range(topic.partitions):
+            key = topic.name, number
+            if self.leadership.get(key).replicas:
+                continue
+            log = self._logs.get(key)
+            if log is None:
+                log = await self.folder.create(topic.name, number, topic.id, config, self.now_ms())
+            replicas = topic.replicas[number] if number < len(topic.replicas) else ()
+            self.leadership.add(key, replicas, log.leader_epoch)
+            log.leader_id = self.leadership[key].leader
+
+    # Elections. Each is complete, or was not begun: a cancelled one still ends, which takes a few
+    # syncs of files at most.
+
+    async def move_leader(self, topic: str, partition: int, node: int) -> None:
+        """Make a node the leader of a partition.
+
+        Raises:
+            ValueError: there is no such partition, or the node cannot lead it.
+        """
+        async with self._changing_topics:
+            if self.leadership.move((topic, partition), node):
+                await self._take_office([(topic, partition)])
+
+    async def move_coordinator(self, group_id: str, node: int) -> None:
+        """Make a node the coordinator of a group, and of all in the same partition.
+
+        Raises:
+            ValueError: the node cannot be.
+        """
+        async with self._changing_topics:
+            self.coordinators.move(partition_of(group_id), node)
+            self._hand_over_groups()
+
+    async def node_started(self, node: int) -> None:
+        """A node listens: it leads what had no leader."""
+        async with self._changing_topics:
+            self.coordinators.start(node)
+            self._hand_over_groups()
+            await self._take_office(self.leadership.start(node))
+
+    async def node_stops(self, node: int) -> None:
+        """A node will not listen any more: others lead what it led, if there are any."""
+        async with self._changing_topics:
+            self.coordinators.stop(node)
+            self._hand_over_groups()
+            await self._take_office(self.leadership.stop(node))
+
+    async def elect_preferred_leaders(self) -> None:
+        """Make the first replica of every partition its leader, where that lives."""
+        async with self._changing_topics:
+            self.coordinators.prefer()
+            self._hand_over_groups()
+            await self._take_office(self.leadership.prefer())
+
+    def _hand_over_groups(self) -> None:
+        for state in self.nodes.values():
+            state.groups.hand_over(self.groups_of)
+
+    async def _take_office(self, keys: Iterable[tuple[str, int]]) -> None:
+        """Have partitions led by those who were elected, and tell who waits for the others.
+
+        Nobody leads them until their new epochs are written down, so that no record is ever of an
+        epoch that a power cut could give to another leader.
+        """
+        logs = {key: log for key in keys if (log := self._logs.get(key)) is not None}
+        for log in logs.values():
+            log.leader_id = NO_LEADER
+        with trio.CancelScope(shield=True):
+            async with trio.open_nursery() as nursery:
+                for key, log in logs.items():
+                    nursery.start_soon(_begin_epoch, log, self.leadership[key].epoch)
+        for key, log in logs.items():
+            log.leader_id = self.leadership[key].leader
+            self.purgatory.complete_all(log)
+
+
+async def _begin_epoch(log: Log, epoch: int) -> None:
+    try:
+        await log.begin_epoch(epoch)
+    except ApiError as error:
+        logger.warning("%s-%d: leader epoch %d: %s", log.topic, log.partition, epoch, error)

@@ -98,6 +98,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ) WITHOUT ROWID
         """,
     ),
+    (
+        """
+        CREATE TABLE partition_replicas (
+            topic_id BLOB NOT NULL REFERENCES topic (id) ON DELETE CASCADE,
+            "partition" INTEGER NOT NULL,
+            nodes TEXT NOT NULL,
+            PRIMARY KEY (topic_id, "partition")
+        ) WITHOUT ROWID
+        """,
+    ),
 )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +42,7 @@ class Surroundings:
 
 
 class Node:
-    """A node; its listeners open with :meth:`run` and close with :meth:`stop`.
+    """A node; its listeners open with :meth:`run` and close with :meth:`stop`, as often as wanted.
 
     Attributes:
         state: what its handlers work on.
@@ -56,6 +58,9 @@ class Node:
         self.endpoints: Sequence[Endpoint] = state.config.listeners
         self.metrics: BrokerMetrics | None = None
         self._surroundings = surroundings
+        self._scope = trio.CancelScope()
+        self._ended = trio.Event()
+        self._kept: list[socket.socket] = []
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until :meth:`stop` or cancellation; ``started`` when connections are accepted.
@@ -64,6 +69,14 @@ class Node:
             ConfigError: a setting of its listeners is not allowed.
             OSError: a listener cannot be bound.
         """
+        self._ended = trio.Event()
+        try:
+            with trio.CancelScope() as self._scope:
+                await self._serve(task_status)
+        finally:
+            self._ended.set()
+
+    async def _serve(self, task_status: trio.TaskStatus[None]) -> None:
         state = self.state
         async with trio.open_nursery() as nursery:
             self.server = server = SocketServer(
@@ -74,6 +87,7 @@ class Node:
             )
             server.closed_connections.listeners.append(log_refusal)
             async with trio.open_nursery() as serving:
+                self.give_ports_back()
                 started: Any = await serving.start(server.run, name="socket-server")
                 endpoints: list[Endpoint] = started
                 self.endpoints = endpoints
@@ -82,12 +96,39 @@ class Node:
                 task_status.started()
             nursery.cancel_scope.cancel(reason="the node has stopped")
 
-    async def stop(self) -> None:
-        """Stop gracefully: owed answers leave, then every connection is closed.
+    async def stop(self, grace_seconds: float) -> None:
+        """Return when it has ended: owed answers leave, then every connection is closed.
 
-        If this wait is cancelled it goes on stopping; cancel :meth:`run` to end it at once.
+        Args:
+            grace_seconds: how long answers are waited for.
+
+        Cancelled, it ends without waiting for any.
         """
-        await self.server.stop()
+        try:
+            with trio.move_on_after(grace_seconds):
+                await self.server.stop()
+        finally:
+            self._scope.cancel(reason="the node is to end")
+            with trio.CancelScope(shield=True):  # bounded: everything in it is cancelled
+                await self._ended.wait()
+
+    def keep_ports(self) -> None:
+        """Let nobody else have the ports while the node is stopped; who connects is refused.
+
+        Where the system does not allow it, they are free, and the next start says if it failed.
+        """
+        for endpoint in self.endpoints:
+            family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            self._kept.append(sock)
+            with suppress(OSError):
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                sock.bind((endpoint.host, endpoint.port))
+
+    def give_ports_back(self) -> None:
+        """Let the ports be bound again."""
+        while self._kept:
+            self._kept.pop().close()
 
     async def _open_security(self, nursery: trio.Nursery) -> dict[str, ListenerSecurity]:
         """What connections of listeners with TLS or SASL go through, by listener name."""

@@ -5,6 +5,8 @@ It knows nothing of sockets but the addresses that clients are told.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..errors import ApiError
 from ..net.endpoint import Endpoint
 from ..protocol import error_codes
@@ -12,6 +14,8 @@ from .apis import Apis
 from .cluster import Cluster
 from .config import BrokerConfig
 from .fetch_sessions import FetchSessionCache
+from .groups.coordinator import GroupCoordinator
+from .leadership import PartitionRegistration
 from .log import Log
 
 
@@ -36,9 +40,10 @@ class BrokerState:
     Attributes:
         cluster: as given; topics are created and deleted there.
         config: as given.
-        topics, folder, database, purgatory, groups, unflushed, nursery: those of the cluster.
+        topics, folder, database, purgatory, unflushed, nursery: those of the cluster.
         now_ms: the time that records are stamped with, in ms since the epoch.
         fetch_sessions: incremental fetches.
+        groups: the groups that this node coordinates.
         apis: what is served.
     """
 
@@ -51,14 +56,17 @@ class BrokerState:
         self.folder = cluster.folder
         self.database = cluster.database
         self.purgatory = cluster.purgatory
-        self.groups = cluster.groups
         self.unflushed = cluster.unflushed
         self.nursery = cluster.nursery
         self.now_ms = cluster.now_ms
-        self.fetch_sessions = FetchSessionCache(
-            config.integer("max.incremental.fetch.session.cache.slots")
-        )
+        self.begin_sessions()
         self.node_id = config.node_id
+        self.groups = GroupCoordinator(
+            config,
+            cluster.group_store,
+            cluster.now_ms,
+            lambda group_id: cluster.coordinator_of(group_id) == config.node_id,
+        )
         self.cluster_id = cluster.id
         rack = config["broker.rack"]
         self.rack = rack if isinstance(rack, str) else None
@@ -68,6 +76,12 @@ class BrokerState:
         self._advertised: dict[str, Endpoint] = {}
         self._logs = cluster.folder.logs
 
+    def begin_sessions(self) -> None:
+        """Know of no incremental fetches, as a node that has just started."""
+        self.fetch_sessions = FetchSessionCache(
+            self.config.integer("max.incremental.fetch.session.cache.slots")
+        )
+
     def set_bound(self, endpoints: list[Endpoint]) -> None:
         """Take the addresses that were bound, and so the ones that clients are told."""
         for bound in endpoints:
@@ -76,9 +90,21 @@ class BrokerState:
                 advertised if advertised.port else advertised.with_port(bound.port)
             )
 
+    @property
+    def has_addresses(self) -> bool:
+        """Whether it has ever listened."""
+        return bool(self._advertised)
+
     def advertised(self, listener_name: str) -> Endpoint:
         """The address that a client of this listener is told."""
         return self._advertised[listener_name]
+
+    def addresses(
+        self, listener_name: str, nodes: Iterable[int]
+    ) -> list[tuple[BrokerState, Endpoint]]:
+        """Those of these nodes that live, and where a client of this listener reaches each."""
+        live = self.cluster.live_nodes()
+        return [(node, node.advertised(listener_name)) for node in live if node.node_id in nodes]
 
     # Partitions.
 
@@ -91,25 +117,42 @@ class BrokerState:
             topic = known.name
         return self._logs.get((topic, partition))
 
-    def find_log(self, topic: str | bytes, partition: int) -> Log:
-        """As :meth:`get_log`.
+    def find_log(self, topic: str | bytes, partition: int, leader_epoch: int = -1) -> Log:
+        """The log of a partition that this node leads.
+
+        Args:
+            topic: its name or its id.
+            partition: its number.
+            leader_epoch: the one that the client takes for the present one; -1 if it does not say.
 
         Raises:
-            ApiError: there is no such partition.
+            ApiError: there is no such partition, or another node leads it, or in another epoch.
         """
         log = self.get_log(topic, partition)
-        if log is not None:
-            return log
+        if log is None:
+            raise self._unknown(topic)
+        if leader_epoch >= 0 and leader_epoch != log.leader_epoch:
+            log.check_leader_epoch(leader_epoch)
+        if log.leader_id != self.node_id:
+            raise ApiError(
+                error_codes.NOT_LEADER_OR_FOLLOWER,
+                f"node {log.leader_id} leads the partition"
+                if log.leader_id >= 0
+                else "the partition has no leader",
+            )
+        return log
+
+    def _unknown(self, topic: str | bytes) -> ApiError:
         if isinstance(topic, bytes) and self.topics.by_id(topic) is None:
-            raise ApiError(error_codes.UNKNOWN_TOPIC_ID, "there is no topic with this id")
-        raise ApiError(
+            return ApiError(error_codes.UNKNOWN_TOPIC_ID, "there is no topic with this id")
+        return ApiError(
             error_codes.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic or partition"
         )
 
-    def leader_epoch(self, topic: str, partition: int) -> int:
-        """What clients are told of a partition; 0 for one whose log could not be made."""
-        log = self._logs.get((topic, partition))
-        return 0 if log is None else log.leader_epoch
+    def leader_of(self, topic: str | bytes, partition: int) -> PartitionRegistration | None:
+        """Who leads a partition, to be told to a client that has asked the wrong node (KIP-951)."""
+        log = self.get_log(topic, partition)
+        return None if log is None else self.cluster.leadership[log.topic, partition]
 
     def appended(self, log: Log, size: int) -> None:
         """Tell that ``size`` bytes of a log can be read that could not before."""

@@ -1,7 +1,6 @@
 """Which topics there are: checked by Kafka's rules, kept in the database, looked up in memory.
 
-The rules and their error codes are those of Kafka's ReplicationControlManager on a cluster of one
-broker. The logs of the partitions are somebody else's: a topic is committed before its folders are
+The rules and their error codes are those of Kafka's ReplicationControlManager. The logs of the partitions are somebody else's: a topic is committed before its folders are
 made, and forgotten before they are removed, so that a start can always finish either.
 """
 
@@ -30,6 +29,7 @@ from ..protocol.error_codes import (
 from .config import BrokerConfig
 from .config_topic_keys import check_topic_overrides
 from .database import Database
+from .leadership import Leadership, Replicas
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -59,12 +59,19 @@ class Topic:
         id: 16 bytes, never zero; a topic made again under its name has another one.
         partitions: how many, numbered from 0.
         configs: its own settings as texts, checked; see :func:`.config_topic_keys.topic_config`.
+        replicas: the nodes of each partition; empty if all have the first node, or the only one.
     """
 
     name: str
     id: bytes
     partitions: int
     configs: Mapping[str, str]
+    replicas: Replicas = ()
+
+    @property
+    def replication_factor(self) -> int:
+        """How many replicas its first partition has, as all others unless somebody chose them."""
+        return len(self.replicas[0]) if self.replicas else 1
 
 
 class TopicRegistry:
@@ -74,25 +81,42 @@ class TopicRegistry:
     """
 
     def __init__(
-        self, database: Database, config: BrokerConfig, cluster_id: str, topics: Sequence[Topic]
+        self,
+        database: Database,
+        config: BrokerConfig,
+        leadership: Leadership[tuple[str, int]],
+        cluster_id: str,
+        topics: Sequence[Topic],
     ) -> None:
         self.cluster_id = cluster_id
         self._database = database
         self._config = config
+        self._leadership = leadership
         self._writing = trio.Lock()
         self._by_name = {topic.name: topic for topic in topics}
         self._by_id = {topic.id: topic for topic in topics}
         self._by_collision = {_collision_name(topic.name): topic for topic in topics}
 
     @classmethod
-    async def load(cls, database: Database, config: BrokerConfig) -> TopicRegistry:
+    async def load(
+        cls,
+        database: Database,
+        config: BrokerConfig,
+        leadership: Leadership[tuple[str, int]] | None = None,
+    ) -> TopicRegistry:
         """Read all topics; a new database gets its cluster id, 22 characters, which it keeps.
+
+        Args:
+            database: where they are.
+            config: the settings.
+            leadership: knows the nodes, and places partitions on them; one node by default.
 
         Raises:
             DatabaseError: the database cannot be read.
         """
         cluster_id, topics = await database.transaction(_load)
-        return cls(database, config, cluster_id, topics)
+        leadership = leadership or Leadership([config.node_id])
+        return cls(database, config, leadership, cluster_id, topics)
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -140,13 +164,19 @@ class TopicRegistry:
                 " because metrics are named after topics",
             )
         overrides = check_topic_overrides(self._config, configs)
+        replicas: Replicas = ()
         if assignments:
-            count = self._check_assignments(partitions, replication_factor, assignments)
+            count, factor = self._check_assignments(partitions, replication_factor, assignments)
+            replicas = tuple(tuple(nodes) for _, nodes in sorted(assignments))
         else:
-            count = self._check_numbers(partitions, replication_factor)
+            count, factor = self._check_numbers(partitions, replication_factor)
         if count > PARTITIONS_MAX:
             raise _too_many(count)
-        return Topic(name, new_uuid(), count, overrides)
+        if len(self._leadership.nodes) == 1:
+            replicas = ()
+        elif not replicas:
+            replicas = self._leadership.place(count, factor)
+        return Topic(name, new_uuid(), count, overrides, replicas)
 
     async def create(
         self,
@@ -212,7 +242,28 @@ class TopicRegistry:
             self._check_brokers(partition, brokers)
         if partitions > PARTITIONS_MAX:
             raise _too_many(partitions)
-        return attrs.evolve(topic, partitions=partitions)
+        return attrs.evolve(
+            topic, partitions=partitions, replicas=self._grown(topic, more, assignments)
+        )
+
+    def _grown(
+        self, topic: Topic, more: int, assignments: Sequence[Sequence[int]] | None
+    ) -> Replicas:
+        """The replicas of a topic that gets more partitions."""
+        nodes, factor = self._leadership.nodes, topic.replication_factor
+        if len(nodes) == 1:
+            return topic.replicas
+        if assignments is None:
+            added = self._leadership.place(more, factor)
+        else:
+            added = tuple(map(tuple, assignments))
+        if any(len(each) != factor for each in added):
+            raise ApiError(
+                INVALID_REPLICA_ASSIGNMENT,
+                f"the partitions of topic {topic.name} have {factor} replicas; allowed: as many for"
+                " each new one",
+            )
+        return (topic.replicas or (nodes[:1],) * topic.partitions) + added
 
     async def grow(
         self, name: str, partitions: int, assignments: Sequence[Sequence[int]] | None = None
@@ -237,7 +288,10 @@ class TopicRegistry:
             DatabaseError: it could not be written, and the topic is as it was.
         """
         async with self._writing:
-            await self._set_partitions(attrs.evolve(self._by_name[name], partitions=partitions))
+            topic = self._by_name[name]
+            await self._set_partitions(
+                attrs.evolve(topic, partitions=partitions, replicas=topic.replicas[:partitions])
+            )
 
     async def _set_partitions(self, topic: Topic) -> None:
         await self._database.transaction(partial(_update_partitions, topic=topic))
@@ -262,28 +316,33 @@ class TopicRegistry:
             del self._by_id[topic.id]
             del self._by_collision[_collision_name(topic.name)]
 
-    def _check_numbers(self, partitions: int, replication_factor: int) -> int:
+    def _check_numbers(self, partitions: int, replication_factor: int) -> tuple[int, int]:
+        """The numbers of partitions and of replicas."""
+        nodes = len(self._leadership.nodes)
         if replication_factor == -1:
             replication_factor = self._config.integer("default.replication.factor")
-        if replication_factor != 1:
+        if not 1 <= replication_factor <= nodes:
+            there = "is one broker" if nodes == 1 else f"are {nodes} brokers"
             raise ApiError(
                 INVALID_REPLICATION_FACTOR,
-                f"replication factor {replication_factor} is not allowed; allowed: 1, since there"
-                " is one broker, or -1 for default.replication.factor",
+                f"replication factor {replication_factor} is not allowed; allowed:"
+                f" {'1' if nodes == 1 else f'1 to {nodes}'}, since there {there}, or -1 for"
+                " default.replication.factor",
             )
         if partitions == -1:
-            return self._config.integer("num.partitions")
-        if partitions < 1:
+            partitions = self._config.integer("num.partitions")
+        elif partitions < 1:
             raise ApiError(
                 INVALID_PARTITIONS,
                 f"{partitions} partitions are not allowed; allowed: 1 or more, or -1 for"
                 " num.partitions",
             )
-        return partitions
+        return partitions, replication_factor
 
     def _check_assignments(
         self, partitions: int, replication_factor: int, assignments: Assignments
-    ) -> int:
+    ) -> tuple[int, int]:
+        """The numbers of partitions and of replicas."""
         if partitions != -1 or replication_factor != -1:
             raise ApiError(
                 INVALID_REQUEST,
@@ -292,20 +351,31 @@ class TopicRegistry:
             )
         for partition, brokers in assignments:
             self._check_brokers(partition, brokers)
+        factors = {len(brokers) for _, brokers in assignments}
+        if len(factors) > 1:
+            raise ApiError(
+                INVALID_REPLICA_ASSIGNMENT,
+                "the partitions are assigned to different numbers of brokers; allowed: as many for"
+                " each",
+            )
         numbers = sorted(partition for partition, _ in assignments)
         if numbers != list(range(len(numbers))):
             raise ApiError(
                 INVALID_REPLICA_ASSIGNMENT,
                 "the assigned partitions are not the numbers from 0 on, each once",
             )
-        return len(numbers)
+        return len(numbers), factors.pop()
 
     def _check_brokers(self, partition: int, brokers: Sequence[int]) -> None:
-        if list(brokers) != [self._config.node_id]:
+        nodes = self._leadership.nodes
+        if not brokers or len(set(brokers)) < len(brokers) or not set(brokers) <= set(nodes):
+            allowed = f"[{nodes[0]}], since there is one broker"
+            if len(nodes) > 1:
+                allowed = f"some of {list(nodes)}, each once"
             raise ApiError(
                 INVALID_REPLICA_ASSIGNMENT,
                 f"partition {partition} is assigned to the brokers {list(brokers)}; allowed:"
-                f" [{self._config.node_id}], since there is one broker",
+                f" {allowed}",
             )
 
 
@@ -373,9 +443,15 @@ def _load(connection: Connection) -> tuple[str, list[Topic]]:
     configs: dict[bytes, dict[str, str]] = {}
     for id, name, value in connection.execute("SELECT topic_id, name, value FROM topic_config"):
         configs.setdefault(id, {})[name] = value
+    replicas: dict[bytes, list[tuple[int, ...]]] = {}
+    for id, nodes in connection.execute(
+        'SELECT topic_id, nodes FROM partition_replicas ORDER BY topic_id, "partition"'
+    ):
+        replicas.setdefault(id, []).append(tuple(map(int, nodes.split(","))))
     rows = connection.execute("SELECT name, id, partitions FROM topic ORDER BY rowid")
     return cluster_id, [
-        Topic(name, id, partitions, configs.get(id, {})) for name, id, partitions in rows
+        Topic(name, id, partitions, configs.get(id, {}), tuple(replicas.get(id, ())))
+        for name, id, partitions in rows
     ]
 
 
@@ -388,10 +464,23 @@ def _insert(connection: Connection, topic: Topic) -> None:
         "INSERT INTO topic_config VALUES (?, ?, ?)",
         [(topic.id, name, value) for name, value in topic.configs.items()],
     )
+    _insert_replicas(connection, topic)
+
+
+def _insert_replicas(connection: Connection, topic: Topic) -> None:
+    connection.executemany(
+        "INSERT INTO partition_replicas VALUES (?, ?, ?)",
+        [
+            (topic.id, number, ",".join(map(str, nodes)))
+            for number, nodes in enumerate(topic.replicas)
+        ],
+    )
 
 
 def _update_partitions(connection: Connection, topic: Topic) -> None:
     connection.execute("UPDATE topic SET partitions = ? WHERE id = ?", (topic.partitions, topic.id))
+    connection.execute("DELETE FROM partition_replicas WHERE topic_id = ?", (topic.id,))
+    _insert_replicas(connection, topic)
 
 
 def _delete(connection: Connection, topic: Topic) -> None:

@@ -25,7 +25,9 @@ def start_upkeep(nursery: trio.Nursery, cluster: Cluster) -> None:
     """Start the tasks in ``nursery``; they run until it is cancelled."""
     config = cluster.config
     nursery.start_soon(cluster.purgatory.run, name="delayed-operations")
-    nursery.start_soon(cluster.groups.run, name="groups")
+    nursery.start_soon(cluster.group_store.run, name="group-store")
+    for state in cluster.nodes.values():
+        nursery.start_soon(state.groups.run, name="group-timers")
     nursery.start_soon(_every, FLUSH_CHECK_SECONDS, _flush, cluster, name="log-flusher")
     rounds: list[tuple[str, str, Callable[[Cluster], Awaitable[None]]]] = [
         ("log-retention", "log.retention.check.interval.ms", apply_retention),
@@ -90,7 +92,8 @@ async def _expire_producers(cluster: Cluster) -> None:
 
 
 async def _expire_offsets(cluster: Cluster) -> None:
-    cluster.groups.expire_offsets(cluster.config.integer("offsets.retention.minutes") * 60_000)
+    for state in cluster.nodes.values():
+        state.groups.expire_offsets(cluster.config.integer("offsets.retention.minutes") * 60_000)
     await trio.lowlevel.checkpoint()
 
 

@@ -81,3 +81,13 @@ class ProcessorTotals:
             + sum(p.request_queue_full for p in running),
             closed=dict(closed),
         )
+
+
+def combined(servers: Sequence[ServerStatistics]) -> ServerStatistics:
+    """What several servers did and hold, in all."""
+    closed: Counter[CloseReason] = Counter()
+    for each in servers:
+        closed.update(each.closed)
+    numbers = (field.name for field in attrs.fields(ServerStatistics) if field.name != "closed")
+    sums = {name: sum(getattr(each, name) for each in servers) for name in numbers}
+    return ServerStatistics(**sums, closed=dict(closed))

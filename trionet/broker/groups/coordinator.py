@@ -1,9 +1,14 @@
-"""All groups of a broker: finds them, keeps their time, stores what they decide, sends answers.
+"""All groups of a node: finds them, keeps their time, stores what they decide, sends answers.
 
 (Kafka: GroupCoordinatorService.) Every call changes a :class:`Group` at once and then lets go: what
 the group wants told is told, what it wants stored is queued, and it is noted when it wants to be
 woken. Nothing here waits, so no call holds a handler. Groups of other protocols (KIP-848, KIP-932)
 would stand beside :class:`Group`, with the same offsets.
+
+Each node of a cluster coordinates the groups whose partition of ``__consumer_offsets`` it leads, and
+tells the members of others to look for their coordinator. When a partition gets another leader, its
+groups go over as they would be read from that topic: calls that wait are turned away, members have
+their session timeout to be heard of again, and a rebalance under way begins anew.
 """
 
 from __future__ import annotations
@@ -11,7 +16,6 @@ from __future__ import annotations
 import heapq
 import math
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -22,41 +26,49 @@ from .answers import JoinAnswer, SyncAnswer
 from .group import Group
 from .group_state import GroupSettings, GroupState
 from .member import Caller, Join
-from .offsets import CommittedOffset, CommittedOffsets, Partition, expired
+from .offsets import CommittedOffset, Partition, expired
 from .store import (
     GroupStore,
     put_group,
     put_offsets,
     remove_group,
     remove_offsets,
-    remove_topic_offsets,
 )
-from .stored import restored, snapshot
+from .stored import restored, snapshot, taken_over
 from .subscriptions import subscribed_topics
 
 if TYPE_CHECKING:
     from ..config import BrokerConfig
-    from ..database import Database, DatabaseError
+    from ..database import DatabaseError
 
 
 class GroupCoordinator:
-    """The groups of a broker and their offsets.
+    """The groups of a node and their offsets.
 
     Args:
-        config: the broker's settings.
-        database: where groups are kept.
+        config: the node's settings.
+        store: where groups are kept.
         now_ms: the time in ms since the epoch.
+        coordinates: whether this node is the coordinator of a group; None if it is of all.
 
     Attributes:
         groups: by their ids.
         offsets: what they have committed.
     """
 
-    def __init__(self, config: BrokerConfig, database: Database, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store: GroupStore,
+        now_ms: Callable[[], int],
+        coordinates: Callable[[str], bool] | None = None,
+    ) -> None:
         self.groups: dict[str, Group] = {}
-        self.offsets = CommittedOffsets()
-        self._store = GroupStore(database)
+        self.offsets = store.offsets
+        self._store = store
+        self._commits = store.commits
         self._now_ms = now_ms
+        self._coordinates = coordinates
         self._settings = GroupSettings(
             initial_delay=config.integer("group.initial.rebalance.delay.ms") / 1000,
             members_max=config.integer("group.max.size"),
@@ -66,7 +78,6 @@ class GroupCoordinator:
             config.integer("group.min.session.timeout.ms"),
             config.integer("group.max.session.timeout.ms"),
         )
-        self._commits: Counter[str] = Counter()  # those that are being stored, by group
         self._wakes: list[tuple[float, str]] = []
         self._planned: dict[str, float] = {}
         self._sleep = trio.CancelScope()
@@ -75,6 +86,12 @@ class GroupCoordinator:
     @property
     def _closed_error(self) -> int:
         return error_codes.COORDINATOR_NOT_AVAILABLE if self._is_closed else error_codes.NONE
+
+    def elsewhere(self, group_id: str) -> int:
+        """NOT_COORDINATOR if a group is another node's, else NONE."""
+        if self._coordinates is None or self._coordinates(group_id):
+            return error_codes.NONE
+        return error_codes.NOT_COORDINATOR
 
     async def load(self) -> None:
         """Take up what the database has; its members have their session timeout to come back.
@@ -85,25 +102,68 @@ class GroupCoordinator:
         groups, offsets = await self._store.load()
         now = trio.current_time()
         for stored in groups:
+            if self.elsewhere(stored.id):
+                continue
             group = self.groups[stored.id] = restored(stored, self._settings, now)
             group.changed_at = now - max(self._now_ms() - stored.changed_at_ms, 0) / 1000
             self._plan(group)
         for group_id, each in offsets.items():
             self.offsets.put(group_id, each)
-            if group_id not in self.groups:  # it never had members, so nothing else was stored
+            # One that never had members has nothing else stored.
+            if group_id not in self.groups and not self.elsewhere(group_id):
                 self.groups[group_id] = Group(group_id, self._settings, now)
 
     async def run(self) -> None:
-        """Keep the groups' time and store what they decide, until cancelled."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._store.run, name="group-store")
-            nursery.start_soon(self._keep_time, name="group-timers")
+        """Keep the groups' time, until cancelled; the store runs beside it."""
+        wakes = self._wakes
+        while True:
+            now = trio.current_time()
+            due = []
+            while wakes and wakes[0][0] <= now:
+                due.append(heapq.heappop(wakes))
+            for at, group_id in due:
+                if self._planned.get(group_id) == at:
+                    del self._planned[group_id]
+                    group = self.groups[group_id]
+                    group.expire(now)
+                    self._settle(group)
+            self._sleep = trio.CancelScope(deadline=wakes[0][0] if wakes else math.inf)
+            with self._sleep:
+                await trio.sleep_forever()
+
+    # From node to node.
+
+    def hand_over(self, coordinator_of: Callable[[str], GroupCoordinator | None]) -> None:
+        """Give groups to the nodes that coordinate them now.
+
+        Those without one stay here, and nobody is served, until there is one.
+        """
+        for group in list(self.groups.values()):
+            new = coordinator_of(group.id)
+            if new is self or group.state is GroupState.DEAD:
+                continue
+            group.turn_away(error_codes.NOT_COORDINATOR)
+            self._send_answers(group)
+            if new is not None:
+                del self.groups[group.id]
+                self._planned.pop(group.id, None)
+                new.take_over(group)
+
+    def take_over(self, old: Group) -> None:
+        """Go on with a group of another node."""
+        now = trio.current_time()
+        changed_at_ms = self._now_ms() - round(max(now - old.changed_at, 0) * 1000)
+        group = taken_over(old, self._settings, changed_at_ms, now)
+        self.groups[group.id] = group
+        self._settle(group)
 
     # Members.
 
     def join(self, group_id: str, join: Join, reply: Callable[[JoinAnswer], None]) -> None:
         """A JoinGroup; ``reply`` is called with its answer, now or later."""
-        error_code = self._closed_error or self._check_join(group_id, join)
+        error_code = (
+            self._closed_error or self.elsewhere(group_id) or self._check_join(group_id, join)
+        )
         if error_code:
             reply(JoinAnswer(join.member_id, error_code))
             return
@@ -135,7 +195,7 @@ class GroupCoordinator:
         """A SyncGroup; ``reply`` is called with its answer, now or later."""
         group = self._group_with_members(group_id)
         if group is None or self._is_closed:
-            reply(SyncAnswer(self._closed_error or _unknown(group_id)))
+            reply(SyncAnswer(self._closed_error or self._missing(group_id)))
             return
         group.sync(caller, assignments, reply, trio.current_time(), protocol)
         self._settle(group)
@@ -144,7 +204,7 @@ class GroupCoordinator:
         """A Heartbeat; its error code."""
         group = self._group_with_members(group_id)
         if group is None:
-            return _unknown(group_id)
+            return self._missing(group_id)
         error_code = group.heartbeat(caller, trio.current_time())
         self._settle(group)
         return error_code
@@ -153,7 +213,7 @@ class GroupCoordinator:
         """A LeaveGroup of members by id and instance id; the error code of each."""
         group = self._group_with_members(group_id)
         if group is None:
-            return [_unknown(group_id)] * len(leaving)
+            return [self._missing(group_id)] * len(leaving)
         codes = group.leave(leaving, trio.current_time())
         self._settle(group)
         return codes
@@ -179,7 +239,13 @@ class GroupCoordinator:
 
     def _group_with_members(self, group_id: str) -> Group | None:
         """A group that one can be a member of; the one without a name has offsets only."""
-        return self.groups.get(group_id) if group_id else None
+        return self.groups.get(group_id) if group_id and not self.elsewhere(group_id) else None
+
+    def _missing(self, group_id: str) -> int:
+        """Why nobody is a member here of a group that is not here."""
+        if not group_id:
+            return error_codes.INVALID_GROUP_ID
+        return self.elsewhere(group_id) or error_codes.UNKNOWN_MEMBER_ID
 
     # Offsets.
 
@@ -196,7 +262,7 @@ class GroupCoordinator:
 
         Who says to be in a generation of a group that is not there is told ``missing``.
         """
-        error_code = self._check_commit(group_id, caller, missing)
+        error_code = self.elsewhere(group_id) or self._check_commit(group_id, caller, missing)
         if error_code or not offsets:
             done(error_code)
             return
@@ -238,19 +304,13 @@ class GroupCoordinator:
 
         self._store.write(remove_offsets(group_id, dropped), stored)
 
-    def forget_topic(self, topic: str) -> None:
-        """A topic is deleted: so are the offsets in it, and those that are being stored."""
-
-        def stored(error: DatabaseError | None) -> None:
-            if error is None:
-                self.offsets.remove_topic(topic)
-
-        self._store.write(remove_topic_offsets(topic), stored)
-
     # Groups.
 
     def delete(self, group_id: str, done: Callable[[int], None]) -> None:
         """Delete an empty group and its offsets; ``done`` is called with the error code."""
+        if self.elsewhere(group_id):
+            done(error_codes.NOT_COORDINATOR)
+            return
         group = self.groups.get(group_id)
         if group is None or group.state is GroupState.DEAD:
             done(error_codes.GROUP_ID_NOT_FOUND)
@@ -267,7 +327,7 @@ class GroupCoordinator:
 
         def stored(error: DatabaseError | None) -> None:
             if error is None:
-                del self.groups[group.id]
+                self.groups.pop(group.id, None)
                 self.offsets.remove_group(group.id)
                 self._planned.pop(group.id, None)
             else:
@@ -344,28 +404,6 @@ class GroupCoordinator:
             heapq.heappush(self._wakes, (group.wake_at, group.id))
             if self._wakes[0] == (group.wake_at, group.id):
                 self._sleep.cancel(reason="a group wants to be woken earlier")
-
-    async def _keep_time(self) -> None:
-        wakes = self._wakes
-        while True:
-            now = trio.current_time()
-            due = []
-            while wakes and wakes[0][0] <= now:
-                due.append(heapq.heappop(wakes))
-            for at, group_id in due:
-                if self._planned.get(group_id) == at:
-                    del self._planned[group_id]
-                    group = self.groups[group_id]
-                    group.expire(now)
-                    self._settle(group)
-            self._sleep = trio.CancelScope(deadline=wakes[0][0] if wakes else math.inf)
-            with self._sleep:
-                await trio.sleep_forever()
-
-
-def _unknown(group_id: str) -> int:
-    """Why a member of a group that is not there is none."""
-    return error_codes.UNKNOWN_MEMBER_ID if group_id else error_codes.INVALID_GROUP_ID
 
 
 def _storage_error(error: DatabaseError | None) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ import attrs
 import trio
 
 from ..database import Database, DatabaseError
-from .offsets import CommittedOffset, Partition
+from .offsets import CommittedOffset, CommittedOffsets, Partition
 from .stored import StoredGroup, StoredMember
 
 if TYPE_CHECKING:
@@ -33,9 +34,16 @@ Done = Callable[[DatabaseError | None], None]
 
 
 class GroupStore:
-    """The part of the database that groups are kept in."""
+    """The part of the database that groups are kept in, for all coordinators.
+
+    Attributes:
+        offsets: what groups have committed, as it is in the database.
+        commits: how many commits of a group are on their way there.
+    """
 
     def __init__(self, database: Database) -> None:
+        self.offsets = CommittedOffsets()
+        self.commits: Counter[str] = Counter()
         self._database = database
         self._queue: list[tuple[Statements, Done]] = []
         self._has_work = trio.Event()
@@ -44,6 +52,15 @@ class GroupStore:
         """Queue a write; it is part of the next transaction of :meth:`run`."""
         self._queue.append((statements, done))
         self._has_work.set()
+
+    def forget_topic(self, topic: str) -> None:
+        """A topic is deleted: so are the offsets in it, and those that are being stored."""
+
+        def stored(error: DatabaseError | None) -> None:
+            if error is None:
+                self.offsets.remove_topic(topic)
+
+        self.write(remove_topic_offsets(topic), stored)
 
     async def flush(self) -> None:
         """Wait until what was queued so far is written; :meth:`run` must be running."""

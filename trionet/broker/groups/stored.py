@@ -95,3 +95,18 @@ def restored(stored: StoredGroup, settings: GroupSettings, now: float) -> Group:
         # The limit was lowered: those who will be out are given the time to commit.
         group.rebalance(now)
     return group
+
+
+def taken_over(group: Group, settings: GroupSettings, changed_at_ms: int, now: float) -> Group:
+    """A group that another node has coordinated, as it is read by the one that does from now on.
+
+    Who has never been in a generation is not known there. A generation that not everybody has heard
+    of is given up: its members have to join again.
+    """
+    new = {member.id for member in group.members if member.is_new}
+    stored = snapshot(group, changed_at_ms)
+    kept = tuple(member for member in stored.members if member.id not in new)
+    taken = restored(attrs.evolve(stored, members=kept), settings, now)
+    if kept and group.state in (GroupState.PREPARING, GroupState.COMPLETING):
+        taken.rebalance(now)
+    return taken

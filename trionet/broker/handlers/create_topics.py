@@ -60,7 +60,7 @@ def _settings(wanted: CreatableTopic) -> dict[str, Any]:
 
 def _describe(broker: BrokerState, topic: Topic, result: CreatableTopicResult) -> None:
     result.num_partitions = topic.partitions
-    result.replication_factor = 1
+    result.replication_factor = topic.replication_factor
     result.configs = [
         CreatableTopicConfigs(
             name=entry.name,

@@ -27,16 +27,30 @@ async def handle(
             error_message=f"endpoint type {request.endpoint_type} is not described here; brokers"
             " (endpoint type 1) are",
         )
-    address = broker.advertised(call.listener_name)
+    leadership = broker.cluster.leadership
     response = DescribeClusterResponse(
         cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
+        controller_id=leadership.controller,
         brokers=[
             DescribeClusterBroker(
-                broker_id=broker.node_id, host=address.host, port=address.port, rack=broker.rack
+                broker_id=node.node_id, host=address.host, port=address.port, rack=node.rack
             )
+            for node, address in broker.addresses(call.listener_name, leadership.nodes)
         ],
     )
+    if request.include_fenced_brokers:
+        response.brokers += [
+            DescribeClusterBroker(
+                broker_id=node.node_id,
+                host=address.host,
+                port=address.port,
+                rack=node.rack,
+                is_fenced=True,
+            )
+            for node in broker.cluster.nodes.values()
+            if not leadership.is_live(node.node_id)
+            for address in [node.advertised(call.listener_name)]
+        ]
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
     return response

@@ -25,7 +25,11 @@ async def handle(
     groups = []
     for group_id in request.groups:
         group = broker.groups.groups.get(group_id)
-        described = _missing(group_id, call.version) if group is None else _describe(group)
+        error_code = broker.groups.elsewhere(group_id)
+        if error_code:
+            described = DescribedGroup(group_id=group_id, error_code=error_code)
+        else:
+            described = _missing(group_id, call.version) if group is None else _describe(group)
         if request.include_authorized_operations and not described.error_code:
             described.authorized_operations = GROUP_OPERATIONS
         groups.append(described)

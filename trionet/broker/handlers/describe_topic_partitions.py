@@ -17,6 +17,7 @@ from ...protocol.messages.describe_topic_partitions import (
     ResponseCursor,
 )
 from ..call import Call
+from ..leadership import NO_LEADER, Leadership
 from ..state import TOPIC_OPERATIONS, BrokerState
 from ..topics import Topic, check_topic_name, is_internal
 
@@ -97,22 +98,29 @@ def _refused(name: str | None, error: ApiError) -> DescribeTopicPartitionsRespon
 def _describe(
     broker: BrokerState, topic: Topic, partitions: range
 ) -> DescribeTopicPartitionsResponseTopic:
-    nodes = [broker.node_id]
+    leadership = broker.cluster.leadership
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=is_internal(topic.name),
         topic_authorized_operations=TOPIC_OPERATIONS,
-        partitions=[
-            DescribeTopicPartitionsResponsePartition(
-                partition_index=index,
-                leader_id=broker.node_id,
-                leader_epoch=broker.leader_epoch(topic.name, index),
-                replica_nodes=nodes,
-                isr_nodes=nodes,
-                eligible_leader_replicas=[],
-                last_known_elr=[],
-            )
-            for index in partitions
-        ],
+        partitions=[_partition(leadership, (topic.name, index)) for index in partitions],
+    )
+
+
+def _partition(
+    leadership: Leadership[tuple[str, int]], key: tuple[str, int]
+) -> DescribeTopicPartitionsResponsePartition:
+    found = leadership.get(key)
+    has_leader = found.leader != NO_LEADER
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=error_codes.NONE if has_leader else error_codes.LEADER_NOT_AVAILABLE,
+        partition_index=key[1],
+        leader_id=found.leader,
+        leader_epoch=found.epoch,
+        replica_nodes=list(found.replicas),
+        isr_nodes=leadership.in_sync(found),
+        offline_replicas=leadership.offline(found),
+        eligible_leader_replicas=[],
+        last_known_elr=[],
     )

@@ -17,6 +17,8 @@ from ...protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 from ..call import Call
@@ -26,6 +28,9 @@ from ..state import BrokerState
 from ..storage_errors import storage_errors
 
 READ_COMMITTED = 1
+# Who has asked the wrong node is told the right one (KIP-951).
+LEADER_SINCE = 16
+_LEADER_UNKNOWN = (error_codes.NOT_LEADER_OR_FOLLOWER, error_codes.FENCED_LEADER_EPOCH)
 # Ranges up to this size are read and sent in one piece with the rest of the answer: one system
 # call to read, against one more packet and a system call that costs as much as five.
 COPIED_BYTES_MAX = 16 * 1024
@@ -138,8 +143,9 @@ class _Fetch:
                 partition_index=partition.key[1], records=b""
             )
             try:
-                log = self._broker.find_log(*partition.key)
-                self._check(partition, log)
+                topic, index = partition.key
+                log = self._broker.find_log(topic, index, partition.current_leader_epoch)
+                self._check_replica()
                 with storage_errors():
                     self._read(partition, log, data)
             except ApiError as error:
@@ -176,14 +182,13 @@ class _Fetch:
             records=b"",
         )
 
-    def _check(self, partition: FetchedPartition, log: Log) -> None:
+    def _check_replica(self) -> None:
         request = self._request
         replica_id = request.replica_id
         if request.replica_state is not None:
             replica_id = request.replica_state.replica_id
         if replica_id >= 0:
             raise ApiError(error_codes.NOT_LEADER_OR_FOLLOWER, "there are no followers here")
-        log.check_leader_epoch(partition.current_leader_epoch)
 
     def _describe(self, log: Log, data: PartitionData) -> None:
         data.high_watermark = log.high_watermark
@@ -224,6 +229,8 @@ class _Fetch:
         by_topic: dict[str | bytes, FetchableTopicResponse] = {}
         response = FetchResponse(session_id=context.session_id)
         answers, self._answers = self._answers, {}
+        if self._has_error and self._call.version >= LEADER_SINCE:
+            self._tell_leaders(answers, response)
         for partition, data in answers.items():
             has_news = partition.has_news(data)
             if context.is_incremental and not has_news:
@@ -241,6 +248,24 @@ class _Fetch:
                 response.responses.append(topic)
             topic.partitions.append(data)
         return response
+
+    def _tell_leaders(
+        self, answers: dict[FetchedPartition, PartitionData], response: FetchResponse
+    ) -> None:
+        leaders = set()
+        for partition, data in answers.items():
+            if data.error_code not in _LEADER_UNKNOWN:
+                continue
+            found = self._broker.leader_of(*partition.key)
+            if found is not None:
+                data.current_leader = LeaderIdAndEpoch(
+                    leader_id=found.leader, leader_epoch=found.epoch
+                )
+                leaders.add(found.leader)
+        response.node_endpoints = [
+            NodeEndpoint(node_id=node.node_id, host=address.host, port=address.port, rack=node.rack)
+            for node, address in self._broker.addresses(self._call.listener_name, leaders)
+        ]
 
 
 def _small_ones_copied(records: FileRange) -> FileRange | bytes:

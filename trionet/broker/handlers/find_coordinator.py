@@ -1,4 +1,4 @@
-"""FindCoordinator, versions 0 to 6: of consumer groups it is this broker; there are no others yet.
+"""FindCoordinator, versions 0 to 6: the node that coordinates a consumer group.
 
 It is served from version 0 because librdkafka reads features off it. COORDINATOR_NOT_AVAILABLE is
 the answer of a Kafka whose coordinator cannot be reached. Gap: no transactions and no share groups.
@@ -41,16 +41,19 @@ async def handle(
 
 def _find(broker: BrokerState, key_type: int, key: str, call: Call) -> Coordinator:
     if key_type == GROUP:
-        endpoint = broker.advertised(call.listener_name)
-        return Coordinator(
-            key=key,
-            node_id=broker.node_id,
-            host=endpoint.host,
-            port=endpoint.port,
-            error_code=error_codes.NONE,
-            error_message=None,
-        )
-    if key_type in _UNSUPPORTED:
+        coordinator = [broker.cluster.coordinator_of(key)]
+        for node, address in broker.addresses(call.listener_name, coordinator):
+            return Coordinator(
+                key=key,
+                node_id=node.node_id,
+                host=address.host,
+                port=address.port,
+                error_code=error_codes.NONE,
+                error_message=None,
+            )
+        code = error_codes.COORDINATOR_NOT_AVAILABLE
+        message = "the coordinator of the group is not running"
+    elif key_type in _UNSUPPORTED:
         code = error_codes.COORDINATOR_NOT_AVAILABLE
         message = f"{_UNSUPPORTED[key_type]} are not supported by this broker"
     else:

@@ -80,8 +80,7 @@ async def _list(
     try:
         if (topic, wanted.partition_index) in twice:
             raise ApiError(error_codes.INVALID_REQUEST, "the partition is in the request twice")
-        log = broker.find_log(topic, wanted.partition_index)
-        log.check_leader_epoch(wanted.current_leader_epoch)
+        log = broker.find_log(topic, wanted.partition_index, wanted.current_leader_epoch)
         if wanted.timestamp < 0 and call.version < _SINCE.get(wanted.timestamp, _NEVER):
             raise ApiError(
                 error_codes.UNSUPPORTED_VERSION,

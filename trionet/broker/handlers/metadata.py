@@ -1,4 +1,4 @@
-"""Metadata, versions 0 to 13: the one broker, the topics and their partitions.
+"""Metadata, versions 0 to 13: the nodes that run, the topics, and who leads their partitions.
 
 An unknown topic that is asked for by name is created where ``auto.create.topics.enable`` and the
 request allow it, and is ready in the same answer (Kafka says LEADER_NOT_AVAILABLE first).
@@ -17,6 +17,7 @@ from ...protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from ..call import Call
+from ..leadership import NO_LEADER, Leadership
 from ..state import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, BrokerState
 from ..topics import Topic, check_topic_name, is_internal
 
@@ -30,15 +31,16 @@ async def handle(broker: BrokerState, request: MetadataRequest, call: Call) -> M
         topics = [_describe(broker, topic) for topic in broker.topics]
     else:
         topics = [await _find(broker, request, wanted, call.version) for wanted in request.topics]
-    address = broker.advertised(call.listener_name)
+    leadership = broker.cluster.leadership
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(
-                node_id=broker.node_id, host=address.host, port=address.port, rack=broker.rack
+                node_id=node.node_id, host=address.host, port=address.port, rack=node.rack
             )
+            for node, address in broker.addresses(call.listener_name, leadership.nodes)
         ],
         cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
+        controller_id=leadership.controller,
         topics=topics,
     )
     if request.include_cluster_authorized_operations:
@@ -79,19 +81,28 @@ async def _find(
 
 
 def _describe(broker: BrokerState, topic: Topic) -> MetadataResponseTopic:
-    nodes = [broker.node_id]
+    leadership = broker.cluster.leadership
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=is_internal(topic.name),
         partitions=[
-            MetadataResponsePartition(
-                partition_index=index,
-                leader_id=broker.node_id,
-                leader_epoch=broker.leader_epoch(topic.name, index),
-                replica_nodes=nodes,
-                isr_nodes=nodes,
-            )
-            for index in range(topic.partitions)
+            _partition(leadership, (topic.name, index)) for index in range(topic.partitions)
         ],
+    )
+
+
+def _partition(
+    leadership: Leadership[tuple[str, int]], key: tuple[str, int]
+) -> MetadataResponsePartition:
+    found = leadership.get(key)  # nobody leads it while its log is being made
+    has_leader = found.leader != NO_LEADER
+    return MetadataResponsePartition(
+        error_code=error_codes.NONE if has_leader else error_codes.LEADER_NOT_AVAILABLE,
+        partition_index=key[1],
+        leader_id=found.leader,
+        leader_epoch=found.epoch,
+        replica_nodes=list(found.replicas),
+        isr_nodes=leadership.in_sync(found),
+        offline_replicas=leadership.offline(found),
     )

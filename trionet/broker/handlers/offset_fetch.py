@@ -41,6 +41,9 @@ async def handle(
 
 
 def _one_group(broker: BrokerState, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    error_code = broker.groups.elsewhere(request.group_id)
+    if error_code:
+        return _refused(request, error_code)
     offsets = broker.groups.offsets.of(request.group_id)
     wanted: Iterable[tuple[str, Iterable[int]]]
     if request.topics is None:
@@ -67,9 +70,34 @@ def _one_group(broker: BrokerState, request: OffsetFetchRequest) -> OffsetFetchR
     )
 
 
+def _refused(request: OffsetFetchRequest, error_code: int) -> OffsetFetchResponse:
+    """The error, said of each partition too: up to version 1 there is no other place for it."""
+    return OffsetFetchResponse(
+        error_code=error_code,
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=index,
+                        committed_offset=_NONE.offset,
+                        metadata=_NONE.metadata,
+                        error_code=error_code,
+                    )
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics or ()
+        ],
+    )
+
+
 def _group(
     broker: BrokerState, group: OffsetFetchRequestGroup, version: int
 ) -> OffsetFetchResponseGroup:
+    error_code = broker.groups.elsewhere(group.group_id)
+    if error_code:
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error_code)
     offsets = broker.groups.offsets.of(group.group_id)
     topics = []
     if group.topics is None:

@@ -1,7 +1,7 @@
 """OffsetForLeaderEpoch, versions 2 to 4: where the records of a leader epoch end (KIP-320).
 
-A consumer asks after a change of the leader epoch whether what it has read is still in the log. On
-one broker the epoch changes when a stop was not clean.
+A consumer asks after a change of the leader epoch whether what it has read is still in the log. The
+epoch changes with the leader, and when a stop was not clean.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ async def handle(
 def _end(broker: BrokerState, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
     answer = EpochEndOffset(partition=wanted.partition)
     try:
-        log = broker.find_log(topic, wanted.partition)
-        log.check_leader_epoch(wanted.current_leader_epoch)
+        log = broker.find_log(topic, wanted.partition, wanted.current_leader_epoch)
         answer.leader_epoch, answer.end_offset = log.end_of_epoch(wanted.leader_epoch)
     except ApiError as error:
         answer.error_code = error.error_code

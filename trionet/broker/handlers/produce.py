@@ -1,6 +1,6 @@
 """Produce, versions 3 to 13 (advertised from 0): append batches to partitions.
 
-``acks=1`` and ``acks=all`` are the same on one node: the answer leaves when the batches are in the
+``acks=1`` and ``acks=all`` are the same, since all replicas are one log: the answer leaves when the batches are in the
 log, and on the disk where ``flush.messages`` says so. ``acks=0`` has no answer; an error closes the
 connection, as Kafka does, since nothing else could tell the client. A field may hold several
 batches. Gaps: no transactions; message sets of magic 0 and 1 (versions 0 to 2) are not served.
@@ -19,6 +19,8 @@ from ...errors import ApiError, WireFormatError
 from ...net.close_reason import CloseReason
 from ...protocol import error_codes
 from ...protocol.messages.produce import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -34,6 +36,8 @@ from ..log import Appended, Log
 from ..state import BrokerState
 
 ZSTD_SINCE = 7
+# Who has asked the wrong node is told the right one (KIP-951).
+LEADER_SINCE = 10
 
 _Append = tuple[PartitionProduceResponse, Log, Appended]
 
@@ -55,6 +59,8 @@ async def handle(
             for topic in request.topic_data
         ]
     )
+    if call.has_errors and call.version >= LEADER_SINCE:
+        _tell_leaders(broker, call, response)
     unflushed: list[_Append] = []
     for entry in appends:
         _, log, appended = entry
@@ -168,6 +174,25 @@ def _refuse(answer: PartitionProduceResponse, error: ApiError) -> None:
     answer.base_offset = -1
     answer.log_append_time_ms = -1
     answer.log_start_offset = -1
+
+
+def _tell_leaders(broker: BrokerState, call: Call, response: ProduceResponse) -> None:
+    leaders = set()
+    for topic in response.responses:
+        name = topic.topic_id if call.version >= 13 else topic.name
+        for answer in topic.partition_responses:
+            if answer.error_code != error_codes.NOT_LEADER_OR_FOLLOWER:
+                continue
+            found = broker.leader_of(name, answer.index)
+            if found is not None:
+                answer.current_leader = LeaderIdAndEpoch(
+                    leader_id=found.leader, leader_epoch=found.epoch
+                )
+                leaders.add(found.leader)
+    response.node_endpoints = [
+        NodeEndpoint(node_id=node.node_id, host=address.host, port=address.port, rack=node.rack)
+        for node, address in broker.addresses(call.listener_name, leaders)
+    ]
 
 
 def _without_answer(response: ProduceResponse) -> NoOp | CloseConnection:

@@ -37,6 +37,7 @@ class ReadableLog:
         config: the topic's settings; assign another one and it counts from the next append on.
         start_offset: the first offset that can be read (the log start offset).
         end_offset: the offset that the next record gets (the log end offset).
+        leader_id: the node that may append now, -1 for none; whoever elects it says so.
         leader_epoch: that of the records which are appended now.
         epochs: the offsets at which leader epochs began.
     """
@@ -63,6 +64,7 @@ class ReadableLog:
         loaded = load(directory, self._name, config, stop, now_ms)
         self._segments = Segments(loaded.segments)
         self.epochs = loaded.epochs
+        self.leader_id = -1
         self.leader_epoch = loaded.epochs.latest
         self.start_offset = loaded.start_offset
         self.end_offset = self._segments.active.end_offset
