@@ -7,8 +7,6 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
-from functools import partial
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import attrs
@@ -19,48 +17,17 @@ from ..metrics.log_ring import LogRing
 from ..metrics.loop import LoopMonitor, LoopStatistics
 from ..net.endpoint import Endpoint
 from ..net.principal import PrincipalBuilder
-from ..protocol import api_keys
 from ..server.server_statistics import ServerStatistics, combined
 from ..server.socket_server import SocketServer
-from .apis import Api, Apis
 from .cluster import Cluster
 from .config import BrokerConfig
 from .database import DATABASE_NAME, open_database
-from .handlers import (
-    api_versions,
-    create_partitions,
-    create_topics,
-    delete_groups,
-    delete_records,
-    delete_topics,
-    describe_cluster,
-    describe_configs,
-    describe_groups,
-    describe_log_dirs,
-    describe_topic_partitions,
-    fetch,
-    find_coordinator,
-    heartbeat,
-    init_producer_id,
-    join_group,
-    leave_group,
-    list_groups,
-    list_offsets,
-    metadata,
-    offset_commit,
-    offset_delete,
-    offset_fetch,
-    offset_for_leader_epoch,
-    produce,
-    sasl_authenticate,
-    sasl_handshake,
-    sync_group,
-)
 from .leadership import Leadership
 from .log import FolderDirectory, MemoryDirectory, open_log_folder
 from .node import Node, Surroundings
 from .node_configs import node_configs
 from .ownership import check_ownership
+from .served import served_apis
 from .state import BrokerState
 from .topics import TopicRegistry
 from .upkeep import start_upkeep
@@ -77,38 +44,6 @@ _DEFAULTS = {"listeners": "PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.de
 STOP_GRACE_SECONDS = 5.0
 # How many replicas partitions get by default where there are so many nodes.
 REPLICATION_FACTOR_MAX = 3
-
-# (key, lowest version, highest version, handler, lowest version that is advertised)
-_SERVED: list[tuple[int, int, int, ModuleType, int]] = [
-    (api_keys.PRODUCE, 3, 13, produce, 0),
-    (api_keys.FETCH, 4, 18, fetch, 4),
-    (api_keys.LIST_OFFSETS, 1, 11, list_offsets, 1),
-    (api_keys.METADATA, 0, 13, metadata, 0),
-    (api_keys.OFFSET_COMMIT, 2, 10, offset_commit, 2),
-    (api_keys.OFFSET_FETCH, 1, 10, offset_fetch, 1),
-    (api_keys.FIND_COORDINATOR, 0, 6, find_coordinator, 0),
-    (api_keys.JOIN_GROUP, 0, 9, join_group, 0),
-    (api_keys.HEARTBEAT, 0, 4, heartbeat, 0),
-    (api_keys.LEAVE_GROUP, 0, 5, leave_group, 0),
-    (api_keys.SYNC_GROUP, 0, 5, sync_group, 0),
-    (api_keys.DESCRIBE_GROUPS, 0, 6, describe_groups, 0),
-    (api_keys.LIST_GROUPS, 0, 5, list_groups, 0),
-    (api_keys.SASL_HANDSHAKE, 0, 1, sasl_handshake, 0),
-    (api_keys.API_VERSIONS, 0, 4, api_versions, 0),
-    (api_keys.CREATE_TOPICS, 2, 7, create_topics, 2),
-    (api_keys.DELETE_TOPICS, 1, 6, delete_topics, 1),
-    (api_keys.DELETE_RECORDS, 0, 2, delete_records, 0),
-    (api_keys.INIT_PRODUCER_ID, 0, 5, init_producer_id, 0),
-    (api_keys.OFFSET_FOR_LEADER_EPOCH, 2, 4, offset_for_leader_epoch, 2),
-    (api_keys.DESCRIBE_CONFIGS, 1, 4, describe_configs, 1),
-    (api_keys.DESCRIBE_LOG_DIRS, 1, 4, describe_log_dirs, 1),
-    (api_keys.SASL_AUTHENTICATE, 0, 2, sasl_authenticate, 0),
-    (api_keys.CREATE_PARTITIONS, 0, 3, create_partitions, 0),
-    (api_keys.DELETE_GROUPS, 0, 2, delete_groups, 0),
-    (api_keys.OFFSET_DELETE, 0, 0, offset_delete, 0),
-    (api_keys.DESCRIBE_CLUSTER, 0, 2, describe_cluster, 0),
-    (api_keys.DESCRIBE_TOPIC_PARTITIONS, 0, 0, describe_topic_partitions, 0),
-]
 
 
 @attrs.frozen
@@ -434,21 +369,10 @@ async def _open_cluster(configs: Sequence[BrokerConfig], stack: AsyncExitStack) 
     cluster = Cluster(config, topics, folder, database, nursery, leadership)
     await cluster.open_logs()
     for each in configs:
-        state = cluster.nodes[each.node_id] = _state_of(cluster, each)
+        state = cluster.nodes[each.node_id] = BrokerState(cluster, each)
+        state.apis = served_apis(state)
         await state.groups.load()
     return cluster
-
-
-def _state_of(cluster: Cluster, config: BrokerConfig) -> BrokerState:
-    state = BrokerState(cluster, config)
-    state.apis = Apis(
-        [
-            Api(key, low, high, partial(module.handle, state), advertised)
-            for key, low, high, module, advertised in _SERVED
-        ],
-        partial(api_versions.unsupported_version, state),
-    )
-    return state
 
 
 async def _stop(cluster: Cluster, nodes: Sequence[Node]) -> None:
