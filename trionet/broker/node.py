@@ -72,29 +72,29 @@ class Node:
         self._ended = trio.Event()
         try:
             with trio.CancelScope() as self._scope:
-                await self._serve(task_status)
+                async with trio.open_nursery() as nursery:
+                    self.server = server = await self._make_server(nursery)
+                    async with trio.open_nursery() as serving:
+                        self.give_ports_back()
+                        endpoints: Any = await serving.start(server.run, name="socket-server")
+                        self.endpoints = endpoints
+                        self.state.set_bound(endpoints)
+                        await self._start_metrics(nursery)
+                        task_status.started()
+                    nursery.cancel_scope.cancel(reason="the node has stopped")
         finally:
             self._ended.set()
 
-    async def _serve(self, task_status: trio.TaskStatus[None]) -> None:
+    async def _make_server(self, nursery: trio.Nursery) -> SocketServer:
         state = self.state
-        async with trio.open_nursery() as nursery:
-            self.server = server = SocketServer(
-                state.apis.handle,
-                self.endpoints,
-                await server_config(state.config),
-                await self._open_security(nursery),
-            )
-            server.closed_connections.listeners.append(log_refusal)
-            async with trio.open_nursery() as serving:
-                self.give_ports_back()
-                started: Any = await serving.start(server.run, name="socket-server")
-                endpoints: list[Endpoint] = started
-                self.endpoints = endpoints
-                state.set_bound(endpoints)
-                await self._start_metrics(nursery)
-                task_status.started()
-            nursery.cancel_scope.cancel(reason="the node has stopped")
+        server = SocketServer(
+            state.apis.handle,
+            self.endpoints,
+            await server_config(state.config),
+            await self._open_security(nursery),
+        )
+        server.closed_connections.listeners.append(log_refusal)
+        return server
 
     async def stop(self, grace_seconds: float) -> None:
         """Return when it has ended: owed answers leave, then every connection is closed.

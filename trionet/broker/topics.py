@@ -1,7 +1,8 @@
 """Which topics there are: checked by Kafka's rules, kept in the database, looked up in memory.
 
-The rules and their error codes are those of Kafka's ReplicationControlManager. The logs of the partitions are somebody else's: a topic is committed before its folders are
-made, and forgotten before they are removed, so that a start can always finish either.
+The rules and their error codes are those of Kafka's ReplicationControlManager. The logs of the
+partitions are somebody else's: a topic is committed before its folders are made, and forgotten
+before they are removed, so that a start can always finish either.
 """
 
 from __future__ import annotations
