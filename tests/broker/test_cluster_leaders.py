@@ -287,8 +287,8 @@ async def test_records_bear_the_epoch_of_the_leader_that_took_them(
 
     assert [b"a", b"b", b"d", b"e"] == values_of(data)
     assert data.records is not None
-    epochs = [header.leader_epoch for _, header in iter_batches(bytes(memoryview(data.records)))]  # type: ignore[arg-type]
-    assert [0, 1, 1, 2] == epochs
+    records = bytes(memoryview(data.records))  # type: ignore[arg-type]
+    assert [0, 1, 1, 2] == [header.leader_epoch for _, header in iter_batches(records)]
 
 
 async def test_a_fetch_that_waits_is_answered_when_the_leader_moves(

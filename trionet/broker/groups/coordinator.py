@@ -6,9 +6,9 @@ woken. Nothing here waits, so no call holds a handler. Groups of other protocols
 would stand beside :class:`Group`, with the same offsets.
 
 Each node of a cluster coordinates the groups whose partition of ``__consumer_offsets`` it leads,
-and tells the members of others to look for their coordinator. When a partition gets another leader, its
-groups go over as they would be read from that topic: calls that wait are turned away, members have
-their session timeout to be heard of again, and a rebalance under way begins anew.
+and tells the members of others to look for their coordinator. When a partition gets another leader,
+its groups go over as they would be read from that topic: calls that wait are turned away, members
+have their session timeout to be heard of again, and a rebalance under way begins anew.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 ``acks=1`` and ``acks=all`` are the same, since all replicas are one log: the answer leaves when the
 batches are in it, and on the disk where ``flush.messages`` says so. ``acks=0`` has no answer; an
 error closes the connection, as Kafka does, since nothing else could tell the client. A field may
-hold several batches. Gaps: no transactions; message sets of magic 0 and 1 (versions 0 to 2) are not served.
+hold several batches. Gaps: no transactions; message sets of magic 0 and 1 (versions 0 to 2) are not
+served.
 
 Versions 0 to 2 are advertised because librdkafka takes their absence for a broker without
 compression (KAFKA-18659).
