@@ -14,8 +14,8 @@ import trionet
 from support.calls import append, batch, create_topic, fetch_request, produce_request
 from support.client import connect
 from trionet import LocalProtocolError
-from trionet.broker.broker import _SERVED
 from trionet.broker.response_errors import errors_in
+from trionet.broker.served import _SERVED
 from trionet.protocol import api_keys, error_codes
 from trionet.protocol.codec import lookup
 from trionet.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest

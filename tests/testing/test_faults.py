@@ -11,7 +11,7 @@ import trio
 import trionet
 from support.calls import batch, fetch_request, produce_request
 from support.leaks import nothing_left_behind
-from trionet.broker.broker import _SERVED
+from trionet.broker.served import _SERVED
 from trionet.protocol import error_codes
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from trionet.protocol.messages.registry import APIS

@@ -9,7 +9,7 @@ import trio
 
 import trionet
 from support.calls import batch, fetch_request, produce_request
-from trionet.broker.broker import _SERVED
+from trionet.broker.served import _SERVED
 from trionet.protocol import error_codes
 from trionet.protocol.messages.heartbeat import HeartbeatRequest
 from trionet.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol

@@ -95,7 +95,9 @@ async def _store(inside: Inside, name: str, records: list[NewRecord]) -> list[Re
     topic = await inside.cluster.get_or_create_topic(name)
     stored: list[Record] = []
     for index, placed in sorted(place(records, topic.partitions).items()):
-        log = state.find_log(name, index)
+        log = state.get_log(name, index)
+        if log is None:  # the topic was deleted meanwhile
+            raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
         before = log.size
         stored += append(log, placed, state.now_ms())
         if log.must_flush:

@@ -94,7 +94,8 @@ class Controls:
         if partition is not None and not 0 <= partition < known.partitions:
             raise LookupError(f"{topic} has {known.partitions} partitions, and no {partition}")
         wanted = range(known.partitions) if partition is None else [partition]
-        return [record for index in wanted for record in records_in(state.find_log(topic, index))]
+        logs = (state.get_log(topic, index) for index in wanted)
+        return [record for log in logs if log is not None for record in records_in(log)]
 
     def group(self, id: str) -> GroupView:
         """A consumer group as it is now: its state, its members, its offsets."""
@@ -102,8 +103,8 @@ class Controls:
 
     def groups(self) -> list[str]:
         """The names of all consumer groups."""
-        groups = self._inside.cluster.groups.groups
-        return self._in_loop(lambda: sorted(groups))
+        coordinators = self._inside.coordinators()
+        return self._in_loop(lambda: sorted(id for each in coordinators for id in each.groups))
 
     def connections(self) -> list[ConnectionView]:
         """The connections that are open now."""
@@ -177,10 +178,9 @@ class Controls:
         """
         ids = None if member_ids is None else list(member_ids)
 
-        groups = self._inside.cluster.groups
-
         def expire() -> None:
-            if group not in groups.groups:
+            groups = self._inside.groups_of(group)
+            if groups is None:
                 raise LookupError(f"there is no group {group}")
             groups.expire_members(group, ids)
 

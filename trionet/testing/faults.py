@@ -235,10 +235,10 @@ class Faults:
         def bounce() -> Fault:
             until = FOREVER if seconds is None else trio.current_time() + seconds
             fault = self._fault(which, Fail(code, None, False), times=None, until=until)
-            groups = self._inside.cluster.groups
-            for id in list(groups.groups):
-                if group in (None, id):
-                    groups.turn_away(id, code)
+            for groups in self._inside.coordinators():
+                for id in list(groups.groups):
+                    if group in (None, id):
+                        groups.turn_away(id, code)
             return fault
 
         return self._in_loop(bounce)

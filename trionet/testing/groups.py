@@ -56,10 +56,10 @@ class GroupView:
 
 def group_view(inside: Inside, id: str) -> GroupView:
     """The group as it is now."""
-    groups = inside.cluster.groups
-    group = groups.groups.get(id)
-    if group is None:
+    groups = inside.groups_of(id)
+    if groups is None:
         return GroupView(id)
+    group = groups.groups[id]
     return GroupView(
         id,
         group.state.value,

@@ -9,6 +9,7 @@ import attrs
 
 from ..broker import Broker
 from ..broker.cluster import Cluster
+from ..broker.groups.coordinator import GroupCoordinator
 from ..broker.node import Node
 from ..net.channel import Channel
 from ..server.processor import Processor
@@ -64,8 +65,17 @@ class Inside:
     cluster: Cluster
     nodes: list[NodeInside]
 
+    def groups_of(self, group: str) -> GroupCoordinator | None:
+        """The groups of the node that has this one; None if none has."""
+        return next((each for each in self.coordinators() if group in each.groups), None)
+
+    def coordinators(self) -> list[GroupCoordinator]:
+        """The groups of each node."""
+        return [node.state.groups for node in self.nodes]
+
 
 def inside_of(broker: Broker) -> Inside:
     """The inside of what :func:`trionet.open_broker` has opened."""
     # The one place that may.
-    return Inside(broker._cluster, [NodeInside(broker._node)])  # noqa: SLF001
+    nodes = [NodeInside(node) for node in broker._nodes.values()]  # noqa: SLF001
+    return Inside(broker._cluster, nodes)  # noqa: SLF001
