@@ -80,7 +80,7 @@ class Client:
     Raises EOFError from whatever waits for an answer when the broker ends the connection.
     """
 
-    def __init__(self, stream: trio.SocketStream, client_id: str | None = CLIENT_ID) -> None:
+    def __init__(self, stream: Any, client_id: str | None = CLIENT_ID) -> None:
         self.stream = stream
         self._client_id = client_id
         self._pipeline = _Pipeline()

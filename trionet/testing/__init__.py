@@ -2,7 +2,8 @@
 
 ``with trionet.testing.broker() as broker:`` serves any synchronous program; pytest has the fixture
 ``trionet_broker``. Inside a trio program, :func:`trionet.open_broker` is the one to use, with
-:func:`control` for what tests ask of it.
+:func:`control` for what tests ask of it; :func:`run_virtual` and :func:`virtual` give it a network
+in memory and a clock that jumps.
 """
 
 from __future__ import annotations
@@ -17,10 +18,16 @@ if TYPE_CHECKING:
     from .faults import Faults as Faults
     from .groups import GroupMember as GroupMember
     from .groups import GroupView as GroupView
+    from .memory_network import MemoryNetwork as MemoryNetwork
+    from .memory_network import NetworkEvent as NetworkEvent
+    from .memory_network import NetworkFaults as NetworkFaults
+    from .memory_stream import MemoryStream as MemoryStream
     from .records import Record as Record
     from .seen_requests import SeenRequest as SeenRequest
     from .threaded import ThreadedBroker as ThreadedBroker
     from .threaded import broker as broker
+    from .virtual_time import run_virtual as run_virtual
+    from .virtual_time import virtual as virtual
     from .wire_peer import BlockingRawPeer as BlockingRawPeer
     from .wire_peer import RawPeer as RawPeer
     from .wire_peer import open_raw_peer as open_raw_peer
@@ -34,6 +41,10 @@ _MODULES = {
     "Faults": "faults",
     "GroupMember": "groups",
     "GroupView": "groups",
+    "MemoryNetwork": "memory_network",
+    "MemoryStream": "memory_stream",
+    "NetworkEvent": "memory_network",
+    "NetworkFaults": "memory_network",
     "RawPeer": "wire_peer",
     "Record": "records",
     "SeenRequest": "seen_requests",
@@ -42,6 +53,8 @@ _MODULES = {
     "control": "broker_control",
     "open_raw_peer": "wire_peer",
     "raw_peer": "wire_peer",
+    "run_virtual": "virtual_time",
+    "virtual": "virtual_time",
 }
 
 __all__ = [
@@ -52,6 +65,10 @@ __all__ = [
     "Faults",
     "GroupMember",
     "GroupView",
+    "MemoryNetwork",
+    "MemoryStream",
+    "NetworkEvent",
+    "NetworkFaults",
     "RawPeer",
     "Record",
     "SeenRequest",
@@ -60,6 +77,8 @@ __all__ = [
     "control",
     "open_raw_peer",
     "raw_peer",
+    "run_virtual",
+    "virtual",
 ]
 
 
