@@ -18,10 +18,11 @@ from support.serving import echo, listener, serving, undisturbed
 from support.wire import LOOPBACK, Peer, open_sockets, reset, tcp_pair
 from trionet.net.close_reason import CloseReason
 from trionet.net.endpoint import ConnectionId, Endpoint
+from trionet.net.listening import bind
 from trionet.net.readiness import ReadinessKind
 from trionet.net.transport import PlaintextTransport
 from trionet.server import Request, ServerConfig, SocketServer
-from trionet.server.acceptor import Acceptor, bind
+from trionet.server.acceptor import Acceptor
 from trionet.server.channel_builder import PLAINTEXT, ChannelBuilder
 from trionet.server.processor import Processor
 
@@ -116,7 +117,7 @@ def test_port_can_be_taken_again_at_once_but_not_shared(
     monkeypatch: pytest.MonkeyPatch, platform: str, reuse: int
 ) -> None:
     """KAFKA-14908: what allows the one on POSIX would allow the other on Windows."""
-    monkeypatch.setattr("trionet.server.acceptor.sys.platform", platform)
+    monkeypatch.setattr("trionet.net.listening.sys.platform", platform)
 
     with bound(listener()) as sock:
         assert reuse == sock.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)
@@ -267,7 +268,7 @@ async def test_connection_that_is_aborted_while_it_waits_is_passed_over(
     kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     errors: list[OSError] = [ConnectionAbortedError(errno.ECONNABORTED, "aborted")] * 3
-    monkeypatch.setattr("trionet.server.socket_server.bind", failing(errors, socket.socket))
+    monkeypatch.setattr("trionet.net.network.bind", failing(errors, socket.socket))
     async with serving(kind) as rig:
         await rig.exchange(await rig.connect(), b"a")
 
@@ -289,7 +290,7 @@ async def test_socket_that_cannot_be_configured_is_closed(
                 raise OSError("option refused")
             super().setsockopt(*arguments)  # type: ignore[call-overload]
 
-    monkeypatch.setattr("trionet.server.socket_server.bind", failing([], FailsOnce))
+    monkeypatch.setattr("trionet.net.network.bind", failing([], FailsOnce))
     async with serving(kind) as rig:
         unlucky = await rig.connect()
         assert b"" == await unlucky.receive_to_end()
@@ -304,7 +305,7 @@ async def test_broken_listening_socket_ends_the_server(
 ) -> None:
     """A bug of ours is not hidden: nobody would notice that no connection gets in any more."""
     errors = [OSError(errno.ENOTSOCK, "not a socket")]
-    monkeypatch.setattr("trionet.server.socket_server.bind", failing(errors, socket.socket))
+    monkeypatch.setattr("trionet.net.network.bind", failing(errors, socket.socket))
 
     with pytest.RaisesGroup(OSError, flatten_subgroups=True):
         async with serving(kind) as rig:

@@ -67,7 +67,7 @@ async def test_no_thread_and_no_socket_takes_part(
     used: list[float] = []
 
     class Watch(trio.abc.Instrument):
-        def before_task_step(self, task: trio.lowlevel.Task) -> None:  # noqa: ARG002
+        def before_task_step(self, task: trio.lowlevel.Task) -> None:
             used.append(limiter.borrowed_tokens)
 
     trio.lowlevel.add_instrument(watch := Watch())

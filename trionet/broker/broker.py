@@ -13,15 +13,17 @@ import attrs
 import trio
 
 from .._util import raise_single_error
+from ..errors import ConfigError
 from ..metrics.log_ring import LogRing
 from ..metrics.loop import LoopMonitor, LoopStatistics
-from ..net.endpoint import Endpoint
+from ..net.endpoint import Endpoint, SecurityProtocol
+from ..net.network import SYSTEM, Network
 from ..net.principal import PrincipalBuilder
 from ..server.server_statistics import ServerStatistics, combined
 from ..server.socket_server import SocketServer
 from .cluster import Cluster
 from .config import BrokerConfig
-from .database import DATABASE_NAME, open_database
+from .database import DATABASE_NAME, IN_MEMORY, open_database
 from .leadership import Leadership
 from .log import FolderDirectory, MemoryDirectory, open_log_folder
 from .node import Node, Surroundings
@@ -264,6 +266,7 @@ async def open_broker(
     *,
     brokers: int = 1,
     principal_builder: PrincipalBuilder | None = None,
+    network: Network = SYSTEM,
     **keywords: object,
 ) -> AsyncIterator[Broker]:
     """Run a broker for as long as the block lasts.
@@ -278,10 +281,13 @@ async def open_broker(
             have as many replicas as there are nodes, up to three.
         principal_builder: makes principals of what peers have proved about themselves, in place
             of ``ssl.principal.mapping.rules``.
+        network: where connections, time and chance come from; in place of the system's a
+            :class:`trionet.testing.MemoryNetwork`, for virtual time.
         keywords: the same with underscores, as in ``num_partitions=3``; they win.
 
     Raises:
-        ConfigError: a setting is unknown or its value is not allowed; the folder is in use.
+        ConfigError: a setting is unknown or its value is not allowed, or not in virtual time; the
+            folder is in use.
         OSError: a listener cannot be bound, or the folder cannot be used.
 
     At the end of the block, answers that are owed still leave (for at most 5 s), then everything is
@@ -296,11 +302,13 @@ async def open_broker(
     configs = node_configs(config, brokers)
     for each in configs:
         _check_metrics(each)
+        if network.is_virtual:
+            _check_virtual(each)
     with raise_single_error() as caller, ExitStack() as last:
         log = _remember_log(config, last)
         _report_settings(config)
         async with AsyncExitStack() as stack:
-            cluster = await _open_cluster(configs, stack)
+            cluster = await _open_cluster(configs, stack, network)
             last.callback(cluster.let_go)
             monitor = stack.enter_context(LoopMonitor())
             surroundings = Surroundings(principal_builder, monitor, log)
@@ -330,6 +338,25 @@ def _check_metrics(config: BrokerConfig) -> None:
         metrics_settings(config)
 
 
+def _check_virtual(config: BrokerConfig) -> None:
+    """Refuse what would need a real socket, a thread or a clock."""
+    if config.log_dir is not None:
+        raise ConfigError(
+            f"log.dirs = {config.log_dir} is not allowed in virtual time; a broker on a network in"
+            " memory keeps its data there, too"
+        )
+    if config["metrics.listener"]:
+        raise ConfigError(
+            "metrics.listener is not allowed in virtual time: it listens on the system's network;"
+            " use broker.statistics()"
+        )
+    for endpoint in config.listeners:
+        if endpoint.security_protocol is not SecurityProtocol.PLAINTEXT:
+            raise ConfigError(
+                f"the listener {endpoint} is not allowed in virtual time; allowed: PLAINTEXT"
+            )
+
+
 def _remember_log(config: BrokerConfig, stack: ExitStack) -> LogRing | None:
     """Keep the last log lines for those who watch, from what is said of the settings on."""
     if not config["metrics.listener"]:
@@ -350,23 +377,28 @@ def _report_settings(config: BrokerConfig) -> None:
         logger.warning("for listeners that there are not: %s", ", ".join(config.of_no_listener))
 
 
-async def _open_cluster(configs: Sequence[BrokerConfig], stack: AsyncExitStack) -> Cluster:
+async def _open_cluster(
+    configs: Sequence[BrokerConfig], stack: AsyncExitStack, network: Network
+) -> Cluster:
     config = configs[0]
     directory: FolderDirectory | MemoryDirectory
     if config.log_dir is None:
-        directory, database_path = MemoryDirectory(), ":memory:"
+        directory = MemoryDirectory(is_virtual=network.is_virtual)
+        database_path = IN_MEMORY
     else:
         directory = FolderDirectory(config.log_dir)
         database_path = os.path.join(config.log_dir, DATABASE_NAME)
-    folder = await stack.enter_async_context(open_log_folder(directory, node_id=config.node_id))
+    folder = await stack.enter_async_context(
+        open_log_folder(directory, node_id=config.node_id, chance=network.chance)
+    )
     if config.log_dir is not None:
         await trio.to_thread.run_sync(check_ownership, config.log_dir)
     database = await stack.enter_async_context(open_database(database_path))
     leadership: Leadership[tuple[str, int]] = Leadership([each.node_id for each in configs])
-    topics = await TopicRegistry.load(database, config, leadership)
+    topics = await TopicRegistry.load(database, config, leadership, network.chance)
     nursery = await stack.enter_async_context(trio.open_nursery())
     stack.callback(nursery.cancel_scope.cancel, reason="the broker is stopping")
-    cluster = Cluster(config, topics, folder, database, nursery, leadership)
+    cluster = Cluster(config, topics, folder, database, nursery, leadership, network)
     await cluster.open_logs()
     for each in configs:
         state = cluster.nodes[each.node_id] = BrokerState(cluster, each)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from ..errors import ApiError
+from ..net.network import SYSTEM, Network
 from ..protocol import error_codes
 from .config import BrokerConfig
 from .config_topic_keys import topic_config, topic_keys_not_applied
@@ -43,6 +44,7 @@ class Cluster:
         topics: which topics there are.
         folder: the logs of their partitions.
         database: everything that is not a log.
+        network: where time and chance come from, and the connections of its nodes.
         nursery: where work goes that outlives the call that began it, until the broker stops.
         producer_ids: ids for idempotent producers.
         scram_credentials: the users of SCRAM; only there with a listener that uses SASL or TLS.
@@ -64,7 +66,10 @@ class Cluster:
         database: Database,
         nursery: trio.Nursery,
         leadership: Leadership[tuple[str, int]],
+        network: Network = SYSTEM,
     ) -> None:
+        self.network = network
+        self._virtual_now_ms = network.now_ms if network.is_virtual else None
         self.config = config
         self.topics = topics
         self.folder = folder
@@ -89,6 +94,8 @@ class Cluster:
 
     def now_ms(self) -> int:
         """The time that records are stamped with and clients are told, in ms since the epoch."""
+        if self._virtual_now_ms is not None:
+            return self._virtual_now_ms()
         return time.time_ns() // 1_000_000
 
     def let_go(self) -> None:

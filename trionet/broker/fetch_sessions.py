@@ -13,13 +13,13 @@ from collections import OrderedDict
 from collections.abc import Iterable
 
 from ..errors import ApiError
+from ..net.network import SYSTEM
 from ..protocol import error_codes
 from ..protocol.messages.fetch import FetchRequest, PartitionData
 
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 _EPOCH_MAX = 2**31 - 1
-_random = random.SystemRandom()
 
 # A partition is named by topic name up to version 12 and by topic id from 13 on.
 PartitionKey = tuple[str | bytes, int]
@@ -108,9 +108,16 @@ class FetchSessionCache:
         slots: ``max.incremental.fetch.session.cache.slots``; 0 turns sessions off.
         eviction_seconds: a full cache drops its oldest session only if it was unused this long
             (``min.incremental.fetch.session.eviction.ms``).
+        chance: what ids are drawn from.
     """
 
-    def __init__(self, slots: int, eviction_seconds: float = 120.0) -> None:
+    def __init__(
+        self,
+        slots: int,
+        eviction_seconds: float = 120.0,
+        chance: random.Random = SYSTEM.chance,
+    ) -> None:
+        self._chance = chance
         self._slots = slots
         self._eviction_seconds = eviction_seconds
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()  # least recently used first
@@ -148,9 +155,9 @@ class FetchSessionCache:
         if len(self._sessions) >= self._slots and not self._evict(now):
             return None
         # Unpredictable: whoever guesses an id can end another consumer's session.
-        id = _random.randint(1, _EPOCH_MAX)
+        id = self._chance.randint(1, _EPOCH_MAX)
         while id in self._sessions:
-            id = _random.randint(1, _EPOCH_MAX)
+            id = self._chance.randint(1, _EPOCH_MAX)
         session = self._sessions[id] = FetchSession(id, uses_topic_ids, now)
         session.partitions.update((partition.key, partition) for partition in partitions)
         return session

@@ -92,6 +92,7 @@ class Node:
             self.endpoints,
             await server_config(state.config),
             await self._open_security(nursery),
+            network=state.cluster.network,
         )
         server.closed_connections.listeners.append(log_refusal)
         return server
@@ -117,6 +118,8 @@ class Node:
 
         Where the system does not allow it, they are free, and the next start says if it failed.
         """
+        if self.state.cluster.network.is_virtual:
+            return  # where nobody takes a port without being told to
         for endpoint in self.endpoints:
             family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
             sock = socket.socket(family, socket.SOCK_STREAM)

@@ -66,6 +66,7 @@ class BrokerState:
             cluster.group_store,
             cluster.now_ms,
             lambda group_id: cluster.coordinator_of(group_id) == config.node_id,
+            cluster.network.chance,
         )
         self.cluster_id = cluster.id
         rack = config["broker.rack"]
@@ -79,7 +80,8 @@ class BrokerState:
     def begin_sessions(self) -> None:
         """Know of no incremental fetches, as a node that has just started."""
         self.fetch_sessions = FetchSessionCache(
-            self.config.integer("max.incremental.fetch.session.cache.slots")
+            self.config.integer("max.incremental.fetch.session.cache.slots"),
+            chance=self.cluster.network.chance,
         )
 
     def set_bound(self, endpoints: list[Endpoint]) -> None:

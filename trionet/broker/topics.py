@@ -8,7 +8,7 @@ before they are removed, so that a start can always finish either.
 from __future__ import annotations
 
 import base64
-import os
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ import attrs
 import trio
 
 from ..errors import ApiError
+from ..net.network import SYSTEM
 from ..protocol.error_codes import (
     INVALID_PARTITIONS,
     INVALID_REPLICA_ASSIGNMENT,
@@ -88,7 +89,9 @@ class TopicRegistry:
         leadership: Leadership[tuple[str, int]],
         cluster_id: str,
         topics: Sequence[Topic],
+        chance: random.Random,
     ) -> None:
+        self._chance = chance
         self.cluster_id = cluster_id
         self._database = database
         self._config = config
@@ -104,6 +107,7 @@ class TopicRegistry:
         database: Database,
         config: BrokerConfig,
         leadership: Leadership[tuple[str, int]] | None = None,
+        chance: random.Random = SYSTEM.chance,
     ) -> TopicRegistry:
         """Read all topics; a new database gets its cluster id, 22 characters, which it keeps.
 
@@ -111,13 +115,14 @@ class TopicRegistry:
             database: where they are.
             config: the settings.
             leadership: knows the nodes, and places partitions on them; one node by default.
+            chance: what ids are drawn from.
 
         Raises:
             DatabaseError: the database cannot be read.
         """
-        cluster_id, topics = await database.transaction(_load)
+        cluster_id, topics = await database.transaction(partial(_load, chance=chance))
         leadership = leadership or Leadership([config.node_id])
-        return cls(database, config, leadership, cluster_id, topics)
+        return cls(database, config, leadership, cluster_id, topics, chance)
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -177,7 +182,7 @@ class TopicRegistry:
             replicas = ()
         elif not replicas:
             replicas = self._leadership.place(count, factor)
-        return Topic(name, new_uuid(), count, overrides, replicas)
+        return Topic(name, new_uuid(self._chance), count, overrides, replicas)
 
     async def create(
         self,
@@ -413,18 +418,18 @@ def is_internal(name: str) -> bool:
     return name in _INTERNAL
 
 
-def new_uuid() -> bytes:
+def new_uuid(chance: random.Random = SYSTEM.chance) -> bytes:
     """A random id that is none of Kafka's reserved ones, and whose text is no option of a tool.
 
     It is a version 4 UUID; Kafka reserves ids of few set bits, and gives none whose text begins
     with a hyphen (Kafka: Uuid.randomUuid).
     """
     while True:
-        random = bytearray(os.urandom(16))
-        random[6] = random[6] & 0x0F | 0x40
-        random[8] = random[8] & 0x3F | 0x80
-        if not uuid_text(random).startswith("-"):
-            return bytes(random)
+        drawn = bytearray(chance.randbytes(16))
+        drawn[6] = drawn[6] & 0x0F | 0x40
+        drawn[8] = drawn[8] & 0x3F | 0x80
+        if not uuid_text(drawn).startswith("-"):
+            return bytes(drawn)
 
 
 def uuid_text(id: bytes | bytearray) -> str:
@@ -436,9 +441,9 @@ def _collision_name(name: str) -> str:
     return name.replace(".", "_")
 
 
-def _load(connection: Connection) -> tuple[str, list[Topic]]:
+def _load(connection: Connection, chance: random.Random) -> tuple[str, list[Topic]]:
     row = connection.execute("SELECT value FROM property WHERE name = 'cluster.id'").fetchone()
-    cluster_id: str = row[0] if row else uuid_text(new_uuid())
+    cluster_id: str = row[0] if row else uuid_text(new_uuid(chance))
     if row is None:
         connection.execute("INSERT INTO property VALUES ('cluster.id', ?)", (cluster_id,))
     configs: dict[bytes, dict[str, str]] = {}

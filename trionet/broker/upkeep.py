@@ -28,7 +28,8 @@ def start_upkeep(nursery: trio.Nursery, cluster: Cluster) -> None:
     nursery.start_soon(cluster.group_store.run, name="group-store")
     for state in cluster.nodes.values():
         nursery.start_soon(state.groups.run, name="group-timers")
-    nursery.start_soon(_every, FLUSH_CHECK_SECONDS, _flush, cluster, name="log-flusher")
+    if not cluster.is_in_memory:  # where nothing is to be flushed
+        nursery.start_soon(_every, FLUSH_CHECK_SECONDS, _flush, cluster, name="log-flusher")
     rounds: list[tuple[str, str, Callable[[Cluster], Awaitable[None]]]] = [
         ("log-retention", "log.retention.check.interval.ms", apply_retention),
         ("offset-expiry", "offsets.retention.check.interval.ms", _expire_offsets),

@@ -9,6 +9,8 @@ from typing import cast
 
 import trio
 
+from .sockets import Socket
+
 Address = tuple[str, int] | tuple[str, int, int, int]
 """An IP address and a port, and what IPv6 adds to them."""
 
@@ -56,7 +58,7 @@ def open_socket(
     return sock
 
 
-def begin_connect(sock: socket.socket, address: Address) -> None:
+def begin_connect(sock: Socket, address: Address) -> None:
     """Send a non-blocking socket on its way; it may be connected already. Never waits.
 
     Raises:
@@ -69,7 +71,7 @@ def begin_connect(sock: socket.socket, address: Address) -> None:
         raise OSError(failure, os.strerror(failure))
 
 
-def finish_connect(sock: socket.socket) -> bool:
+def finish_connect(sock: Socket) -> bool:
     """Whether a socket that is ready for writing is connected.
 
     Raises:

@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping
 from enum import StrEnum
 
 import attrs
 
 from ..errors import ConfigError
+from .sockets import Socket
 
 PORT_MAX = 65535
 
@@ -120,7 +120,7 @@ class ConnectionId:
     index: int
 
     @classmethod
-    def of(cls, sock: socket.socket, processor: int, index: int) -> ConnectionId:
+    def of(cls, sock: Socket, processor: int, index: int) -> ConnectionId:
         """Build the id of a connected socket from its two addresses, IPv4 or IPv6.
 
         Raises:

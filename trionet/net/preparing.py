@@ -7,7 +7,6 @@ the loop spends a little time on them only (see :mod:`.preparing_time`).
 
 from __future__ import annotations
 
-import socket
 import time
 from typing import Protocol
 
@@ -20,6 +19,7 @@ from .framing import Frame
 from .preparing_time import preparing_time
 from .readiness import READ, WRITE
 from .selector_counters import SelectorCounters
+from .sockets import Socket
 from .transmission import Send
 
 # How many channels of one Selector may be on their way to being ready; one more, and the one that
@@ -71,7 +71,7 @@ class Preparing:
         self._in_progress: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
         self._failed: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
         self._lingering: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
-        self._connecting: dict[Channel, socket.socket] = {}
+        self._connecting: dict[Channel, Socket] = {}
         self._worker = object()  # which the loop may remember for longer than it lives itself
 
     def begin(self, channel: Channel, now: float) -> None:
@@ -89,7 +89,7 @@ class Preparing:
 
     # Outgoing connections.
 
-    def expect_connection(self, channel: Channel, sock: socket.socket) -> None:
+    def expect_connection(self, channel: Channel, sock: Socket) -> None:
         """Take a channel whose socket is on its way."""
         self._connecting[channel] = sock
         channel.is_connecting = channel.is_shaking_hands = True

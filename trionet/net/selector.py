@@ -19,8 +19,6 @@ its wake-up per request.
 from __future__ import annotations
 
 import math
-import random
-import socket
 from collections.abc import Callable, Iterable
 
 import trio
@@ -40,7 +38,8 @@ from .poll_result import PollResult
 from .preparing import Preparing
 from .readiness import EVENTS_MAX, HANGUP, READ, WRITE, Readiness
 from .selector_counters import SelectorCounters
-from .starved import Starved
+from .sockets import Socket
+from .starved import Shuffle, Starved
 from .transmission import Outgoing
 
 EMPTY_POLLS_BEFORE_PARK = 2
@@ -56,6 +55,7 @@ class Selector:
         idle_seconds_max: how long a connection may be unused (``connections.max.idle.ms``).
         authentication_seconds_max: how long a handshake and an authentication may take together.
         pool: where the memory of large frames comes from; None for no limit.
+        shuffle: puts a list in any order; who is read first where memory is short.
 
     Attributes:
         alarm: wakes the loop for what is due; its owner runs it beside the loop, or idle channels
@@ -71,13 +71,14 @@ class Selector:
         idle_seconds_max: float = math.inf,
         authentication_seconds_max: float = math.inf,
         pool: MemoryPool | None = None,
+        shuffle: Shuffle | None = None,
     ) -> None:
         self._readiness = readiness
         self._clock = trio.lowlevel.current_clock().current_time
         self._on_error = on_error or log_unexpected
         self._idle: IdleExpiry[Channel] = IdleExpiry(idle_seconds_max)
         self._pool = pool
-        self._starved = Starved(self, pool)
+        self._starved = Starved(self, pool, shuffle)
         self._waits_for_memory = self._starved.channels
         self._preparing = Preparing(self, authentication_seconds_max)
         self._next_check_at = math.inf
@@ -123,7 +124,7 @@ class Selector:
         """
         self._register(channel, READ)
 
-    def connect(self, channel: Channel, sock: socket.socket, address: Address) -> None:
+    def connect(self, channel: Channel, sock: Socket, address: Address) -> None:
         """Begin to connect a channel; a later poll reports it as connected, or as disconnected.
 
         Raises:
@@ -277,7 +278,7 @@ class Selector:
         if self._with_staged and not self._is_paused:
             staged, self._with_staged = self._with_staged, {}
         if self._pool is not None and self._pool.is_low:
-            random.shuffle(events)
+            self._starved.shuffle(events)
         try:
             self._handle(events, staged)
             for channel in staged:

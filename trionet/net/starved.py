@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import random
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from .channel import Channel
 from .memory_pool import MemoryPool
 from .readiness import READ
+
+Shuffle = Callable[[list[Any]], None]
+"""Puts a list in any order."""
 
 
 class Waker(Protocol):
@@ -26,14 +30,22 @@ class Starved:
     Args:
         selector: whose channels they are.
         pool: where the memory comes from; None for no limit.
+        shuffle: decides who is first; None for any order.
 
     Attributes:
+        shuffle: puts a list in any order.
         channels: those that wait.
     """
 
-    __slots__ = ("_pool", "_selector", "channels")
+    __slots__ = ("_pool", "_selector", "channels", "shuffle")
 
-    def __init__(self, selector: Waker, pool: MemoryPool | None) -> None:
+    def __init__(
+        self,
+        selector: Waker,
+        pool: MemoryPool | None,
+        shuffle: Shuffle | None,
+    ) -> None:
+        self.shuffle = shuffle or random.shuffle
         self._selector = selector
         self._pool = pool
         self.channels: dict[Channel, None] = {}
@@ -58,7 +70,7 @@ class Starved:
             self._pool.wake_when_available(self._selector.wakeup)
             return
         channels = list(self.channels)
-        random.shuffle(channels)  # there may not be enough for all, and not always for the same
+        self.shuffle(channels)  # there may not be enough for all, and not always for the same
         self.channels.clear()
         for channel in channels:
             channel.is_out_of_memory = False

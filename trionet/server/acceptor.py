@@ -12,12 +12,13 @@ from __future__ import annotations
 import errno
 import logging
 import socket
-import sys
 
 import trio
 
 from ..net.delayed_closes import DelayedCloses
 from ..net.endpoint import Endpoint
+from ..net.network import SYSTEM, Network
+from ..net.sockets import ListeningSocket, Socket
 from .admission import Delayed, Rejected
 from .connection_counts import ConnectionGuard
 from .connection_quotas import ConnectionQuotas
@@ -32,40 +33,6 @@ RESOURCE_PAUSE_SECONDS = 0.1
 _OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
-def bind(endpoint: Endpoint, *, backlog: int, receive_buffer_bytes: int) -> socket.socket:
-    """A listening socket for an endpoint; the wildcard is dual-stack where the system allows.
-
-    Args:
-        endpoint: host ``""`` is the wildcard; port 0 takes a free one.
-        backlog: ``socket.listen.backlog.size``.
-        receive_buffer_bytes: ``socket.receive.buffer.bytes``; -1 leaves the system's.
-
-    Raises:
-        OSError: the address cannot be bound; says which and why.
-    """
-    host = endpoint.host
-    is_ipv6 = ":" in host or (not host and socket.has_dualstack_ipv6())
-    family = socket.AF_INET6 if is_ipv6 else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        if sys.platform != "win32":  # where it would let a second server take the port
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if not host else 1)
-        if receive_buffer_bytes != -1:
-            # Before bind, so that accepted sockets inherit a fitting window scale.
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
-        sock.bind((host, endpoint.port))
-        sock.listen(backlog)
-        sock.setblocking(False)
-    except OSError as error:
-        sock.close()
-        raise OSError(
-            error.errno, f"cannot listen on {endpoint}: {error.strerror or error}"
-        ) from error
-    return sock
-
-
 class Acceptor:
     """One listener's accept loop.
 
@@ -78,20 +45,23 @@ class Acceptor:
         send_buffer_bytes: ``socket.send.buffer.bytes``; -1 leaves the system's.
         receive_buffer_bytes: ``socket.receive.buffer.bytes``, for the log.
         log: where the server's lines go.
+        network: that the listening socket is of.
     """
 
     def __init__(
         self,
         endpoint: Endpoint,
-        listening: socket.socket,
+        listening: ListeningSocket,
         processors: list[Processor],
         quotas: ConnectionQuotas,
         slot_freed: trio.lowlevel.ParkingLot,
         send_buffer_bytes: int,
         receive_buffer_bytes: int,
         log: logging.LoggerAdapter[logging.Logger],
+        network: Network = SYSTEM,
     ) -> None:
         self.endpoint = endpoint
+        self._network = network
         self._listening = listening
         self.processors = processors
         self._quotas = quotas
@@ -100,7 +70,7 @@ class Acceptor:
         self._receive_buffer_bytes = receive_buffer_bytes
         self._log = log
         self._next = 0
-        self._throttled: DelayedCloses[socket.socket] = DelayedCloses()
+        self._throttled: DelayedCloses[Socket] = DelayedCloses()
         self._throttled_added = trio.Event()
         self.accepted = 0
 
@@ -117,7 +87,7 @@ class Acceptor:
 
     async def _accept_all(self) -> None:
         while True:
-            await trio.lowlevel.wait_readable(self._listening)
+            await self._network.wait_acceptable(self._listening)
             for _ in range(ACCEPTS_PER_WAKEUP_MAX):
                 accepted = await self._accept()
                 if accepted is None:
@@ -138,7 +108,7 @@ class Acceptor:
                     sock.close()
                     raise
 
-    async def _accept(self) -> tuple[socket.socket, str] | None:
+    async def _accept(self) -> tuple[Socket, str] | None:
         """The next connection and its peer's address; None if there is none now."""
         try:
             sock, address = self._listening.accept()
@@ -155,7 +125,7 @@ class Acceptor:
             await trio.sleep(RESOURCE_PAUSE_SECONDS)
         return None  # otherwise this one peer is gone already
 
-    def _configure(self, sock: socket.socket, host: str) -> tuple[socket.socket, str] | None:
+    def _configure(self, sock: Socket, host: str) -> tuple[Socket, str] | None:
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # KAFKA-2096
@@ -169,7 +139,7 @@ class Acceptor:
 
     # Quotas.
 
-    async def _admit(self, sock: socket.socket, host: str) -> ConnectionGuard | None:
+    async def _admit(self, sock: Socket, host: str) -> ConnectionGuard | None:
         """Ask the quotas, and wait as long as they say; None for one that is not served."""
         admission = self._quotas.try_admit(self.endpoint.listener_name, host, trio.current_time())
         while isinstance(admission, Delayed):
@@ -182,7 +152,7 @@ class Acceptor:
             return None
         return admission.guard
 
-    def _reject(self, sock: socket.socket, rejected: Rejected) -> None:
+    def _reject(self, sock: Socket, rejected: Rejected) -> None:
         self._log.info(
             "refused a connection from %s: %s (limit: %d)",
             rejected.address,

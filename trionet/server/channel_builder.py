@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
 from collections.abc import Callable
 
@@ -14,9 +13,9 @@ from ..net.certificate import distinguished_name
 from ..net.channel import Channel
 from ..net.endpoint import Endpoint, SecurityProtocol
 from ..net.memory_pool import MemoryPool
+from ..net.network import SYSTEM, Network
 from ..net.principal import Identity, PrincipalBuilder, PrincipalMapping
-from ..net.tls import TlsTransport
-from ..net.transport import PlaintextTransport, TransportLayer
+from ..net.sockets import Socket
 from .dialect import SIZE_PREFIXED, Dialect
 
 NewAuthenticator = Callable[[Identity], Authenticator]
@@ -72,6 +71,7 @@ class ChannelBuilder:
         frame_bytes_max: ``socket.request.max.bytes``.
         pool: memory for large requests; None for no limit.
         dialect: how frames are marked on the wire.
+        network: that the sockets are of.
     """
 
     def __init__(
@@ -81,14 +81,16 @@ class ChannelBuilder:
         frame_bytes_max: int,
         pool: MemoryPool | None,
         dialect: Dialect = SIZE_PREFIXED,
+        network: Network = SYSTEM,
     ) -> None:
         self._endpoint = endpoint
         self._security = security
         self._frame_bytes_max = frame_bytes_max
         self._pool = pool
         self._dialect = dialect
+        self._network = network
 
-    def build(self, id: str, sock: socket.socket, peer_host: str) -> Channel:
+    def build(self, id: str, sock: Socket, peer_host: str) -> Channel:
         """A channel of ``sock``, which is its own from here on.
 
         Raises:
@@ -98,11 +100,8 @@ class ChannelBuilder:
         decoder = None
         if self._dialect is not SIZE_PREFIXED:
             decoder = self._dialect.decoder(self._frame_bytes_max)
-        transport: TransportLayer
-        if security.tls_context is None:
-            transport = PlaintextTransport(sock)
-        else:
-            transport = TlsTransport(sock, security.tls_context())
+        tls_context = None if security.tls_context is None else security.tls_context()
+        transport = self._network.transport(sock, tls_context)
 
         def after_handshake(channel: Channel) -> None:
             self._identify(channel, peer_host)

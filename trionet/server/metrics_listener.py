@@ -20,7 +20,7 @@ import attrs
 import trio
 
 from ..net.endpoint import Endpoint
-from .acceptor import bind
+from ..net.listening import bind
 from .http_exchange import HttpAnswer, HttpExchange, HttpRequest, HttpRules, Refused
 from .loop_share import LoopShare
 

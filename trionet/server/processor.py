@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import errno
 import logging
-import socket
 from collections import Counter, deque
 from typing import Final
 
@@ -26,9 +25,10 @@ from ..net.framing import Frame
 from ..net.memory_pool import MemoryLease
 from ..net.mute_state import MuteEvent, MuteState, after
 from ..net.poll_result import PollResult
-from ..net.readiness import EVENTS_MAX, open_readiness
+from ..net.readiness import EVENTS_MAX
 from ..net.selector import Selector
 from ..net.selector_counters import SelectorCounters
+from ..net.sockets import Socket
 from ..net.transmission import Send
 from .channel_builder import ChannelBuilder
 from .closed_connections import ClosedConnection
@@ -50,7 +50,7 @@ _GONE = (errno.ENOTCONN, errno.EINVAL)
 _ENDED = (trio.ClosedResourceError, trio.BrokenResourceError)
 
 
-Accepted = tuple[socket.socket, ConnectionGuard]
+Accepted = tuple[Socket, ConnectionGuard]
 """An accepted connection: its socket, and what counts it until it is closed."""
 
 
@@ -168,13 +168,17 @@ class Processor:
         Reports ``started`` when connections can be handed over.
         """
         shared = self._shared
-        async with open_readiness(shared.readiness_kind) as readiness, trio.open_nursery() as own:
+        async with (
+            shared.network.open_readiness(shared.readiness_kind) as readiness,
+            trio.open_nursery() as own,
+        ):
             selector = self._selector = Selector(
                 readiness,
                 self._on_channel_error,
                 idle_seconds_max=shared.idle_seconds_max,
                 authentication_seconds_max=shared.authentication_seconds_max,
                 pool=shared.pool,
+                shuffle=shared.network.shuffle,
             )
             self.counters = selector.counters
             self._largest_send = self.counters.largest_send
@@ -290,7 +294,7 @@ class Processor:
 
     # Parts of the steps.
 
-    def _register(self, sock: socket.socket, guard: ConnectionGuard) -> None:
+    def _register(self, sock: Socket, guard: ConnectionGuard) -> None:
         assert self._selector is not None
         self.connections_created += 1
         try:

@@ -9,6 +9,7 @@ import trio
 from .._util import raise_single_error
 from ..net.endpoint import Endpoint, SecurityProtocol
 from ..net.framing import Frame
+from ..net.network import SYSTEM, Network
 from ..net.transmission import Send, outgoing
 from .channel_builder import ListenerSecurity
 from .dialect import SIZE_PREFIXED, Dialect
@@ -62,6 +63,7 @@ async def serve(
     dialect: Dialect = SIZE_PREFIXED,
     config: ServerConfig | None = None,
     security: Mapping[str, ListenerSecurity] | None = None,
+    network: Network = SYSTEM,
     task_status: trio.TaskStatus[Served] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve a request/response protocol until stopped or cancelled.
@@ -80,6 +82,7 @@ async def serve(
         dialect: the framing; by default Kafka's, a 32-bit size before each frame.
         config: limits and sizes.
         security: by listener name, TLS and authentication.
+        network: where connections come from; see :class:`trionet.testing.MemoryNetwork`.
         task_status: reports a :class:`Served` when connections are accepted.
 
     Raises:
@@ -111,7 +114,7 @@ async def serve(
     parsed = [
         Endpoint.parse(each, protocols) if isinstance(each, str) else each for each in endpoints
     ]
-    server = SocketServer(answer, parsed, config, secured, dialect)
+    server = SocketServer(answer, parsed, config, secured, dialect, network)
     with raise_single_error():
         async with trio.open_nursery() as nursery:
             await nursery.start(server.run, name="socket-server")

@@ -8,6 +8,7 @@ import attrs
 
 from ..metrics.request_times import RequestTimes
 from ..net.memory_pool import MemoryPool
+from ..net.network import Network
 from ..net.readiness import ReadinessKind
 from .closed_connections import ClosedConnections
 from .connection_quotas import ConnectionQuotas
@@ -27,6 +28,7 @@ class Shared:
         idle_seconds_max: ``connections.max.idle.ms``.
         authentication_seconds_max: how long TLS and SASL may take before the first request.
         readiness_kind: see :func:`trionet.net.readiness.open_readiness`.
+        network: where the connections come from.
         log: where the server's lines go, with its prefix.
     """
 
@@ -38,4 +40,5 @@ class Shared:
     idle_seconds_max: float
     authentication_seconds_max: float
     readiness_kind: ReadinessKind | None
+    network: Network
     log: logging.LoggerAdapter[logging.Logger]

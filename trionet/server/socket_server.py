@@ -8,7 +8,6 @@ channels close. Cancellation is the ungraceful stop, and leaves no socket open e
 from __future__ import annotations
 
 import logging
-import socket
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
@@ -18,7 +17,9 @@ from ..errors import ConfigError, LocalProtocolError
 from ..metrics.request_times import RequestTimes
 from ..net.endpoint import Endpoint
 from ..net.memory_pool import MemoryPool
-from .acceptor import Acceptor, bind
+from ..net.network import SYSTEM, Network
+from ..net.sockets import ListeningSocket
+from .acceptor import Acceptor
 from .channel_builder import PLAINTEXT, ChannelBuilder, ListenerSecurity
 from .closed_connections import ClosedConnections
 from .connection_quotas import ConnectionQuotas
@@ -45,6 +46,7 @@ class SocketServer:
         security: by listener name, what goes before the requests of its connections; plaintext
             without authentication where there is none.
         dialect: how frames are marked on the wire.
+        network: where connections come from.
 
     Raises:
         ConfigError: there is no listener, two have the same name, one has not the security that
@@ -66,6 +68,7 @@ class SocketServer:
         config: ServerConfig | None = None,
         security: Mapping[str, ListenerSecurity] | None = None,
         dialect: Dialect = SIZE_PREFIXED,
+        network: Network = SYSTEM,
     ) -> None:
         self.config = config = config or ServerConfig()
         self.endpoints = list(endpoints)
@@ -95,6 +98,7 @@ class SocketServer:
         )
         self._handler = handler
         self._dialect = dialect
+        self._network = network
         self._log = _PrefixedLog(logger, {"prefix": f"[SocketServer broker {config.node_id}]"})
         self._shared = Shared(
             request_channel=self.request_channel,
@@ -105,6 +109,7 @@ class SocketServer:
             idle_seconds_max=config.idle_seconds_max,
             authentication_seconds_max=config.authentication_timeout_ms / 1000,
             readiness_kind=config.readiness,
+            network=network,
             log=self._log,
         )
         self._listeners: dict[str, Listener] = {}
@@ -144,7 +149,7 @@ class SocketServer:
             task_status.started(self.endpoints)
             return
         self._has_begun = True
-        listening: list[socket.socket] = []
+        listening: list[ListeningSocket] = []
         try:
             self._bind(listening)
             async with trio.open_nursery() as nursery:
@@ -310,21 +315,21 @@ class SocketServer:
         security = self._security.get(endpoint.listener_name, PLAINTEXT)
         await self.add_listener(endpoint, security)
 
-    def _bind(self, listening: list[socket.socket]) -> None:
+    def _bind(self, listening: list[ListeningSocket]) -> None:
         """Bind every listener; those before one that fails are in ``listening`` all the same."""
         for index, endpoint in enumerate(self.endpoints):
             sock = self._bind_one(endpoint)
             listening.append(sock)
             self.endpoints[index] = endpoint.with_port(sock.getsockname()[1])
 
-    def _bind_one(self, endpoint: Endpoint) -> socket.socket:
-        return bind(
+    def _bind_one(self, endpoint: Endpoint) -> ListeningSocket:
+        return self._network.listen(
             endpoint,
             backlog=self.config.socket_listen_backlog_size,
             receive_buffer_bytes=self.config.socket_receive_buffer_bytes,
         )
 
-    async def _start(self, nursery: trio.Nursery, listening: list[socket.socket]) -> None:
+    async def _start(self, nursery: trio.Nursery, listening: list[ListeningSocket]) -> None:
         """Processors first, so that an accepted connection always has one (KAFKA-6893)."""
         await trio.lowlevel.checkpoint()
         config = self.config
@@ -343,7 +348,7 @@ class SocketServer:
             self._log.info("started listener %s", listener.endpoint)
 
     async def _start_listener(
-        self, nursery: trio.Nursery, endpoint: Endpoint, sock: socket.socket
+        self, nursery: trio.Nursery, endpoint: Endpoint, sock: ListeningSocket
     ) -> Listener:
         config, name = self.config, endpoint.listener_name
         self.quotas.add_listener(name, config.listener_limits.get(name))
@@ -353,6 +358,7 @@ class SocketServer:
             config.socket_request_max_bytes,
             self.pool,
             self._dialect,
+            self._network,
         )
         acceptor = Acceptor(
             endpoint,
@@ -363,6 +369,7 @@ class SocketServer:
             config.socket_send_buffer_bytes,
             config.socket_receive_buffer_bytes,
             self._log,
+            self._network,
         )
 
         def new_processor() -> Processor:

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import heapq
 import math
+import random
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import trio
 
+from ...net.network import SYSTEM
 from ...protocol import error_codes
 from .answers import JoinAnswer, SyncAnswer
 from .group import Group
@@ -50,6 +52,7 @@ class GroupCoordinator:
         store: where groups are kept.
         now_ms: the time in ms since the epoch.
         coordinates: whether this node is the coordinator of a group; None if it is of all.
+        chance: what ids of members are drawn from.
 
     Attributes:
         groups: by their ids.
@@ -62,6 +65,7 @@ class GroupCoordinator:
         store: GroupStore,
         now_ms: Callable[[], int],
         coordinates: Callable[[str], bool] | None = None,
+        chance: random.Random = SYSTEM.chance,
     ) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets = store.offsets
@@ -72,7 +76,9 @@ class GroupCoordinator:
         self._settings = GroupSettings(
             initial_delay=config.integer("group.initial.rebalance.delay.ms") / 1000,
             members_max=config.integer("group.max.size"),
-            make_member_id=lambda prefix: f"{prefix}-{uuid.uuid4()}",
+            make_member_id=lambda prefix: (
+                f"{prefix}-{uuid.UUID(bytes=chance.randbytes(16), version=4)}"
+            ),
         )
         self._session_ms = (
             config.integer("group.min.session.timeout.ms"),

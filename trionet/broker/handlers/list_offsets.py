@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-import trio
-
 from ...errors import ApiError
 from ...protocol import error_codes
 from ...protocol.messages.list_offsets import (
@@ -119,4 +117,4 @@ async def _search(
     with storage_errors():
         if broker.is_in_memory:
             return search()
-        return await trio.to_thread.run_sync(search)
+        return await broker.folder.directory.in_thread(search)

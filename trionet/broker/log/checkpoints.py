@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 import re
 import uuid
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from collections.abc import Mapping
 import attrs
 
 from ...errors import ConfigError
+from ...net.network import SYSTEM
 
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 START_OFFSET_FILE = "log-start-offset-checkpoint"
@@ -72,12 +74,16 @@ class FolderIdentity:
     directory_id: str
 
 
-def random_id() -> str:
+def random_id(chance: random.Random = SYSTEM.chance) -> str:
     """A new id in Kafka's spelling; never one that starts with a dash, which shells take amiss."""
     while True:
-        text = encode_id(uuid.uuid4().bytes)
+        text = encode_id(_uuid(chance).bytes)
         if not text.startswith("-"):
             return text
+
+
+def _uuid(chance: random.Random) -> uuid.UUID:
+    return uuid.UUID(bytes=chance.randbytes(16), version=4)
 
 
 def encode_id(raw: bytes) -> str:
@@ -161,15 +167,15 @@ def partition_of(folder: str) -> PartitionKey | None:
     return found[1], int(found[2])
 
 
-def deleted_name(topic: str, partition: int) -> str:
+def deleted_name(topic: str, partition: int, chance: random.Random = SYSTEM.chance) -> str:
     """What a deleted partition's folder is called until it is gone."""
     # A folder name has at most 255 bytes, a topic's name up to 249 of them.
-    return f"{topic[: 255 - 50]}-{partition}.{uuid.uuid4().hex}-delete"
+    return f"{topic[: 255 - 50]}-{partition}.{_uuid(chance).hex}-delete"
 
 
-def stray_name(topic: str, partition: int) -> str:
+def stray_name(topic: str, partition: int, chance: random.Random = SYSTEM.chance) -> str:
     """What the folder of a partition without a topic is called; it is never removed."""
-    return f"{topic[: 255 - 50]}-{partition}.{uuid.uuid4().hex}-stray"
+    return f"{topic[: 255 - 50]}-{partition}.{_uuid(chance).hex}-stray"
 
 
 def is_deleted_name(folder: str) -> bool:

@@ -20,9 +20,14 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+import trio
 
 from ...errors import ConfigError
+from .threads import in_thread
+
+T = TypeVar("T")
 
 Buffer = bytes | bytearray | memoryview
 
@@ -226,6 +231,18 @@ class Directory(Protocol):
     def remove_folder(self, name: str) -> None:
         """Remove a folder and everything in it."""
 
+    async def in_thread(
+        self, work: Callable[[], T], limiter: trio.CapacityLimiter | None = None
+    ) -> T:
+        """Call ``work()``, which may hold up who calls it, where it does not. Always a checkpoint.
+
+        Args:
+            work: uses this folder, and leaves the loop's state alone.
+            limiter: how many calls go on at once.
+
+        Cancellation: before the call it is not made; during it this waits for its end.
+        """
+
     def lock(self) -> FolderLock:
         """Take the folder for this process until the lock is released, or the process ends.
 
@@ -314,6 +331,11 @@ class FolderDirectory:
 
     def remove_folder(self, name: str) -> None:
         shutil.rmtree(self._join(name))
+
+    async def in_thread(
+        self, work: Callable[[], T], limiter: trio.CapacityLimiter | None = None
+    ) -> T:
+        return await in_thread(work, limiter)
 
     def lock(self) -> FolderLock:
         file = self.create(".lock")

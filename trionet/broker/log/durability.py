@@ -53,7 +53,7 @@ class Durability:
         self._end = end
         self._release_idle = release_idle
         self._epochs = epochs
-        self._commit = GroupCommit(self._begin, name, limiter)
+        self._commit = GroupCommit(self._begin, name, limiter, directory.in_thread)
         self._rolled: list[Segment] = []
         self._pictures: list[tuple[int, dict[int, ProducerEntry]]] = []
         self._names_made = 1

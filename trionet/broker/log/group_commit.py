@@ -13,12 +13,14 @@ once and may drop the pages, so that a second fsync succeeds without the data be
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import trio
 
 from ...errors import ApiError
 from ...protocol.error_codes import KAFKA_STORAGE_ERROR
+from .threads import InThread, in_thread
 
 
 class Round(NamedTuple):
@@ -39,15 +41,21 @@ class GroupCommit:
         begin: called in the loop when a round starts.
         name: for messages.
         limiter: how many threads may sync at once, shared by all logs of a folder; None: trio's.
+        in_thread: runs what blocks.
     """
 
     def __init__(
-        self, begin: Callable[[], Round], name: str, limiter: trio.CapacityLimiter | None = None
+        self,
+        begin: Callable[[], Round],
+        name: str,
+        limiter: trio.CapacityLimiter | None = None,
+        in_thread: InThread = in_thread,
     ) -> None:
         self.failure: str | None = None
         self._begin = begin
         self._name = name
         self._limiter = limiter
+        self._in_thread = in_thread
         self._running: trio.Event | None = None
 
     async def until(self, is_durable: Callable[[], bool]) -> None:
@@ -87,7 +95,7 @@ class GroupCommit:
         running = self._running = trio.Event()
         try:
             this_round = self._begin()
-            failure = await trio.to_thread.run_sync(self._work, this_round, limiter=self._limiter)
+            failure = await self._in_thread(partial(self._work, this_round), self._limiter)
             if failure is not None:
                 self.failure = failure
                 raise ApiError(KAFKA_STORAGE_ERROR, failure)

@@ -280,7 +280,7 @@ class Log(ReadableLog):
         with trio.CancelScope(shield=True):
             await self._durability.idle()
             if removed:
-                await trio.to_thread.run_sync(remove_segments, self.directory, removed)
+                await self.directory.in_thread(lambda: remove_segments(self.directory, removed))
 
     def expire_producers(self, now_ms: int) -> None:
         """Forget the idempotent producers that were idle for ``producer.id.expiration.ms``."""

@@ -8,6 +8,7 @@ first append, so that whatever happens from then on is an unclean stop.
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -16,30 +17,28 @@ from typing import Self, TypeVar
 import trio
 
 from ..._util import raise_single_error
-from ...errors import ApiError, ConfigError
+from ...errors import ApiError
+from ...net.network import SYSTEM
 from .checkpointing import Checkpointing
 from .checkpoints import (
     CLEAN_STOP_FILE,
-    META_FILE,
     PARTITION_FILE,
     RECOVERY_POINT_FILE,
     START_OFFSET_FILE,
     FolderIdentity,
     PartitionKey,
-    decode_identity,
     decode_offsets,
     decode_partition_metadata,
     deleted_name,
     encode_clean_stop,
-    encode_identity,
     encode_partition_metadata,
     is_deleted_name,
     partition_of,
-    random_id,
     stray_name,
 )
 from .config import LogConfig
 from .directory import Directory, FolderLock
+from .identity import identify
 from .log import Log
 from .recovery import Stop
 from .threads import run_blocking
@@ -69,8 +68,15 @@ class LogFolder:
         logs: all open logs, by topic and partition.
     """
 
-    def __init__(self, directory: Directory, lock: FolderLock, identity: FolderIdentity) -> None:
+    def __init__(
+        self,
+        directory: Directory,
+        lock: FolderLock,
+        identity: FolderIdentity,
+        chance: random.Random = SYSTEM.chance,
+    ) -> None:
         self.directory = directory
+        self._chance = chance
         self.cluster_id = identity.cluster_id
         self.node_id = identity.node_id
         self.directory_id = identity.directory_id
@@ -125,7 +131,7 @@ class LogFolder:
             topic_id = topic_id_for(key[0]) if topic_id_for is not None else None
             open_it = partial(self._open_own, key, topic_id, config_for(key[0]), stop, now_ms)
             try:
-                log = await trio.to_thread.run_sync(open_it, limiter=limiter)
+                log = await self.directory.in_thread(open_it, limiter)
             except OSError as error:
                 failures.append(error)
                 nursery.cancel_scope.cancel()
@@ -282,14 +288,14 @@ class LogFolder:
 
         Cancellation: the partition is gone; what is left of its folder goes at the next start.
         """
-        name = deleted_name(topic, partition)
+        name = deleted_name(topic, partition, self._chance)
         await self._move_away((topic, partition), name)
         nursery.start_soon(self._remove_later, name, name=f"remove {name}")
 
     async def _remove_later(self, name: str) -> None:
         try:
             # In memory too: giving back a gigabyte of pages takes a tenth of a second.
-            await trio.to_thread.run_sync(self._remove_moved, name)
+            await self.directory.in_thread(partial(self._remove_moved, name))
         except OSError as error:
             logger.warning("%s is not removed, the next start tries again: %s", name, error)
 
@@ -308,7 +314,7 @@ class LogFolder:
 
         Cancellation: done, or not begun.
         """
-        name = stray_name(topic, partition)
+        name = stray_name(topic, partition, self._chance)
         await self._move_away((topic, partition), name)
         return name
 
@@ -327,7 +333,7 @@ class LogFolder:
 
     def _discard(self, directory: Directory, key: PartitionKey) -> None:
         """Remove a partition's folder that nobody has opened. Blocks."""
-        name = deleted_name(*key)
+        name = deleted_name(*key, self._chance)
         directory.move_to(name)
         self._remove_moved(name)
 
@@ -444,7 +450,11 @@ async def _bound_when_cancelled(scope: trio.CancelScope) -> None:
 
 @asynccontextmanager
 async def open_log_folder(
-    directory: Directory, *, node_id: int, cluster_id: str | None = None
+    directory: Directory,
+    *,
+    node_id: int,
+    cluster_id: str | None = None,
+    chance: random.Random = SYSTEM.chance,
 ) -> AsyncIterator[LogFolder]:
     """Take a data folder for one broker, and let it go at the end of the block.
 
@@ -454,6 +464,7 @@ async def open_log_folder(
         directory: the folder.
         node_id: the broker's ``node.id``.
         cluster_id: what the folder's cluster id has to be; any by default, a random one if new.
+        chance: what ids are drawn from.
 
     Raises:
         ConfigError: another broker has it open, or it belongs to another one.
@@ -463,27 +474,9 @@ async def open_log_folder(
     """
     lock = await run_blocking(directory, directory.lock)
     try:
-        identity = await run_blocking(directory, _identify, directory, node_id, cluster_id)
+        identity = await run_blocking(directory, identify, directory, node_id, cluster_id, chance)
     except BaseException:
         lock.release()
         raise
-    async with LogFolder(directory, lock, identity) as folder:
+    async with LogFolder(directory, lock, identity, chance) as folder:
         yield folder
-
-
-def _identify(directory: Directory, node_id: int, cluster_id: str | None) -> FolderIdentity:
-    where = f"{directory.path or 'memory'}: {META_FILE}"
-    try:
-        identity = decode_identity(directory.read(META_FILE), where)
-    except FileNotFoundError:
-        identity = FolderIdentity(
-            cluster_id=cluster_id or random_id(), node_id=node_id, directory_id=random_id()
-        )
-        directory.replace(META_FILE, encode_identity(identity))
-    if identity.node_id != node_id:
-        raise ConfigError(f"{where} is of node.id {identity.node_id}, this broker's is {node_id}")
-    if cluster_id is not None and identity.cluster_id != cluster_id:
-        raise ConfigError(
-            f"{where} is of the cluster {identity.cluster_id}, this broker's is {cluster_id}"
-        )
-    return identity

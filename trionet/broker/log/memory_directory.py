@@ -9,8 +9,15 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
+from typing import TypeVar
+
+import trio
 
 from .directory import Buffer, FolderLock, LogFile, log_file
+from .threads import in_thread
+
+T = TypeVar("T")
 
 
 class MemoryDirectory:
@@ -20,12 +27,19 @@ class MemoryDirectory:
 
     Args:
         place: the folders it is one of, and its name there; None: it is in no folder.
+        is_virtual: no thread may take part, whatever the loop is held up by.
     """
 
     is_durable = False
     path = None
 
-    def __init__(self, place: tuple[dict[str, MemoryDirectory], str] | None = None) -> None:
+    def __init__(
+        self,
+        place: tuple[dict[str, MemoryDirectory], str] | None = None,
+        *,
+        is_virtual: bool = False,
+    ) -> None:
+        self._is_virtual = is_virtual
         self._files: dict[str, LogFile | bytearray] = {}
         self._folders: dict[str, MemoryDirectory] = {}
         self._place = place
@@ -94,7 +108,9 @@ class MemoryDirectory:
 
     def folder(self, name: str) -> MemoryDirectory:
         if name not in self._folders:
-            self._folders[name] = MemoryDirectory((self._folders, name))
+            self._folders[name] = MemoryDirectory(
+                (self._folders, name), is_virtual=self._is_virtual
+            )
         return self._folders[name]
 
     def move_to(self, name: str) -> None:
@@ -106,6 +122,14 @@ class MemoryDirectory:
 
     def remove_folder(self, name: str) -> None:
         del self._folders[name]
+
+    async def in_thread(
+        self, work: Callable[[], T], limiter: trio.CapacityLimiter | None = None
+    ) -> T:
+        if self._is_virtual:
+            await trio.lowlevel.checkpoint()
+            return work()
+        return await in_thread(work, limiter)
 
     def lock(self) -> FolderLock:
         return FolderLock()

@@ -1,0 +1,108 @@
+"""What a server and its clients take from the machine: connections, the time of day, chance.
+
+:data:`SYSTEM` is the machine as it is. Another :class:`Network` takes its place where connections
+are memory and time is the loop's own, so that hours pass in milliseconds and nothing happens by
+accident: :class:`trionet.testing.MemoryNetwork`. The three belong together, because who lives in
+virtual time may not look at any clock or die but that of its network.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+import ssl
+import time
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+import trio
+
+from .connecting import Address, open_socket, resolve
+from .endpoint import Endpoint
+from .listening import bind
+from .readiness import Readiness, ReadinessKind, open_readiness
+from .sockets import ListeningSocket, Socket
+from .tls import TlsTransport
+from .transport import PlaintextTransport, TransportLayer
+
+
+class Network(Protocol):
+    """Where connections come from, what time it is there, and what is drawn at random."""
+
+    @property
+    def is_virtual(self) -> bool:
+        """Nothing but the loop may do work or keep time: no thread, no real socket, no clock."""
+
+    @property
+    def chance(self) -> random.Random:
+        """What ids are drawn from."""
+
+    def shuffle(self, items: list[Any], /) -> None:
+        """Put a list in any order, where nobody gains by guessing it."""
+
+    def now_ms(self) -> int:
+        """The time of day, in milliseconds since the epoch."""
+
+    def listen(
+        self, endpoint: Endpoint, *, backlog: int, receive_buffer_bytes: int
+    ) -> ListeningSocket:
+        """See :func:`trionet.net.listening.bind`."""
+
+    async def wait_acceptable(self, listening: Any) -> None:
+        """Wait until a listening socket of this network may have a connection."""
+
+    def open_readiness(self, kind: ReadinessKind | None) -> AbstractAsyncContextManager[Readiness]:
+        """See :func:`trionet.net.readiness.open_readiness`."""
+
+    def transport(self, sock: Any, tls_context: ssl.SSLContext | None = None) -> TransportLayer:
+        """The byte layer over a connection's socket of this network, under TLS if so wished."""
+
+    async def resolve(self, host: str, port: int) -> list[Address]:
+        """See :func:`trionet.net.connecting.resolve`."""
+
+    def open_socket(
+        self, address: Address, *, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1
+    ) -> Socket:
+        """See :func:`trionet.net.connecting.open_socket`."""
+
+
+class SystemNetwork:
+    """The system's TCP, clock and randomness."""
+
+    is_virtual = False
+    chance: random.Random = random.SystemRandom()
+    shuffle = staticmethod(random.shuffle)
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def listen(
+        self, endpoint: Endpoint, *, backlog: int, receive_buffer_bytes: int
+    ) -> socket.socket:
+        return bind(endpoint, backlog=backlog, receive_buffer_bytes=receive_buffer_bytes)
+
+    async def wait_acceptable(self, listening: socket.socket) -> None:
+        await trio.lowlevel.wait_readable(listening)
+
+    def open_readiness(self, kind: ReadinessKind | None) -> AbstractAsyncContextManager[Readiness]:
+        return open_readiness(kind)
+
+    def transport(
+        self, sock: socket.socket, tls_context: ssl.SSLContext | None = None
+    ) -> TransportLayer:
+        return PlaintextTransport(sock) if tls_context is None else TlsTransport(sock, tls_context)
+
+    async def resolve(self, host: str, port: int) -> list[Address]:
+        return await resolve(host, port)
+
+    def open_socket(
+        self, address: Address, *, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1
+    ) -> socket.socket:
+        return open_socket(
+            address,
+            send_buffer_bytes=send_buffer_bytes,
+            receive_buffer_bytes=receive_buffer_bytes,
+        )
+
+
+SYSTEM = SystemNetwork()
