@@ -23,6 +23,7 @@ async def wait_ready(sock: MemorySocket, wanted: int) -> None:
     Raises:
         trio.ClosedResourceError: it was closed.
     """
+    await trio.lowlevel.checkpoint()
     while True:
         if not sock.is_open:
             raise trio.ClosedResourceError("this socket was closed")
@@ -73,7 +74,6 @@ class MemoryStream(trio.abc.HalfCloseableStream):
 
     async def wait_send_all_might_not_block(self) -> None:
         with self._sending:
-            await trio.lowlevel.checkpoint()
             await wait_ready(self.socket, WRITE)
 
     async def send_eof(self) -> None:
@@ -88,7 +88,6 @@ class MemoryStream(trio.abc.HalfCloseableStream):
         if max_bytes is not None and max_bytes < 1:
             raise ValueError(f"max_bytes = {max_bytes}; allowed: 1 or more, or None")
         with self._receiving:
-            await trio.lowlevel.checkpoint()
             while True:
                 await wait_ready(self.socket, READ)
                 try:

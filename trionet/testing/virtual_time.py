@@ -92,7 +92,8 @@ def _seeded_schedule(seed: int) -> Iterator[None]:
     """
     scheduler: Any = sys.modules["trio._core._run"]
     dice: random.Random = scheduler._r  # noqa: SLF001
-    was_repeatable, state = scheduler._ALLOW_DETERMINISTIC_SCHEDULING, dice.getstate()  # noqa: SLF001
+    was_repeatable = scheduler._ALLOW_DETERMINISTIC_SCHEDULING  # noqa: SLF001
+    state = dice.getstate()
     scheduler._ALLOW_DETERMINISTIC_SCHEDULING = True  # noqa: SLF001
     dice.seed(seed)
     try:
