@@ -32,6 +32,7 @@ CLIENTS = {
     "kafka-python": ("support.clients.kafka_python", "KafkaPython"),
     "aiokafka": ("support.clients.aio", "Aiokafka"),
     "java": ("support.clients.java", "Java"),
+    "kafkajs": ("support.clients.kafkajs", "KafkaJs"),
 }
 # The same, for those that talk to secured listeners.
 SECURED_CLIENTS = {
@@ -42,7 +43,7 @@ SECURED_CLIENTS = {
     "java": ("support.secured.java", "Java"),
 }
 # Too long for every change: only where foreign clients are asked for.
-MATRICES = ("test_security_matrix.py",)
+MATRICES = ("test_security_matrix.py", "test_churn.py")
 # What kfake does otherwise than Kafka, by a part of the test's name.
 KFAKE_LACKS = {
     "log_append_time": "kfake keeps the writer's timestamps",
