@@ -1,0 +1,62 @@
+"""`python3 tests suites [NAME]...`: other projects' own integration tests, against our broker."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from suites.aiokafka import AIOKAFKA
+from suites.confluent import CONFLUENT
+from suites.kafka_python import KAFKA_PYTHON
+from suites.run import run
+from suites.source import installed
+from suites.suite import Suite
+from support.cache import Unavailable
+
+SUITES = {suite.name: suite for suite in (KAFKA_PYTHON, AIOKAFKA, CONFLUENT)}
+
+
+def main(arguments: list[str]) -> int:
+    """Run what was asked for; 0 if all of it is good, and what could not be had says so."""
+    parser = argparse.ArgumentParser(
+        prog="python3 tests suites",
+        description="The integration tests of client libraries, fetched at the version that is "
+        "installed here, run against this project's broker. Tests that need what is not served "
+        "are left out, and listed with what they need.",
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SUITES)}")
+    parser.add_argument(
+        "--checkout",
+        action="append",
+        default=[],
+        metavar="NAME=FOLDER",
+        help="take the source from a folder where it cannot be fetched",
+    )
+    parser.add_argument("-k", metavar="EXPRESSION", help="only tests with such names, as pytest's")
+    chosen = parser.parse_args(arguments)
+    unknown = [name for name in chosen.names if name not in SUITES]
+    if unknown:
+        parser.error(f"no suite is called {unknown[0]!r}; there are {', '.join(SUITES)}")
+    checkouts = {
+        name: Path(folder).resolve()
+        for name, _, folder in (each.partition("=") for each in chosen.checkout)
+    }
+    more = ["-k", chosen.k] if chosen.k else []
+    good = [_run(SUITES[name], checkouts.get(name), more) for name in chosen.names or SUITES]
+    return 0 if all(good) else 1
+
+
+def _run(suite: Suite, checkout: Path | None, more: list[str]) -> bool:
+    print(f"== {suite.name} {installed(suite)}", flush=True)
+    try:
+        report = run(suite, checkout, more)
+    except Unavailable as reason:
+        print(f"{suite.name}: not run: {reason}", flush=True)
+        return True
+    print("\n".join(report.lines()), flush=True)
+    return report.is_good
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

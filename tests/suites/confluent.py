@@ -1,0 +1,51 @@
+"""The integration tests of confluent-kafka, that is of librdkafka; they take brokers by BROKERS."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from suites.suite import KAFKA_VERSION, Meeting, Needs, Suite
+from support.trionet_process import trionet_broker_process
+
+_SETTINGS = {"num.partitions": "4", "group.initial.rebalance.delay.ms": "0"}
+_FOLDER = "tests/integration"
+
+
+@contextlib.contextmanager
+def _meet(folder: Path) -> Iterator[Meeting]:
+    with trionet_broker_process(settings=_SETTINGS) as (bootstrap, _):
+        environment = {"BROKERS": bootstrap, "TEST_TRIVUP_CLUSTER_VERSION": KAFKA_VERSION}
+        yield Meeting(int(bootstrap.rpartition(":")[2]), environment)
+
+
+CONFLUENT = Suite(
+    name="confluent",
+    distribution="confluent-kafka",
+    repository="https://github.com/confluentinc/confluent-kafka-python.git",
+    tag="v{}",
+    in_archive=False,
+    requirements=[
+        *("pytest", "pytest-asyncio", "requests-mock", "respx", "psutil"),
+        # What its own extras bring, which its fixtures import.
+        *("attrs", "authlib", "avro", "cachetools", "certifi", "fastavro", "httpx", "jsonschema"),
+        *("googleapis-common-protos", "orjson", "protobuf", "requests"),
+        # How the tests start Kafka, which they import anyway.
+        "{source}/tests/trivup/trivup-0.14.0.tar.gz",
+    ],
+    tests=[f"{_FOLDER}/{folder}" for folder in ("admin", "consumer", "producer", "serialization")],
+    meet=_meet,
+    needs=[
+        Needs("*/test_transactions.py::*", ["AddPartitionsToTxn", "EndTxn"]),
+        Needs("*::test_delete_records*", ["DeleteRecords"]),
+        Needs("*::test_incremental_alter_configs", ["IncrementalAlterConfigs"]),
+        Needs(
+            "*::test_user_scram_credentials",
+            ["DescribeUserScramCredentials", "AlterUserScramCredentials"],
+        ),
+        Needs("*/test_describe_operations.py::*", ["CreateAcls", "DescribeAcls"]),
+        Needs("*::test_consumer_upgrade_downgrade", ["ConsumerGroupHeartbeat"]),
+        Needs("*::test_basic_operations", ["CreatePartitions", "AlterConfigs", "CreateAcls"]),
+    ],
+)

@@ -1,0 +1,68 @@
+"""The source of a library at the version that is installed here, fetched once."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Sequence
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+from suites.suite import Suite
+from support.cache import Unavailable, cache_folder, made_once, require_program
+
+#: A registry that does not answer must not hold the others up.
+FETCH_SECONDS_MAX = 300.0
+
+
+def installed(suite: Suite) -> str:
+    """The version of the library that the tests of this project talk with."""
+    return version(suite.distribution)
+
+
+def folder_of(suite: Suite) -> Path:
+    """Where what belongs to this version of a suite is kept."""
+    return cache_folder() / "suites" / f"{suite.name}-{installed(suite)}"
+
+
+def source(suite: Suite) -> Path:
+    """The folder of the source; raises `Unavailable` when it is nowhere to be had."""
+    fetch = _unpack_archive if suite.in_archive else _clone
+    return made_once(folder_of(suite) / "source", partial(fetch, suite))
+
+
+def _unpack_archive(suite: Suite, folder: Path) -> None:
+    wanted = f"{suite.distribution}=={installed(suite)}"
+    downloads = folder.with_name("downloads")
+    pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", suite.distribution]
+    _run([*pip, "--dest", str(downloads), wanted], f"pip could not fetch the source of {wanted}")
+    [archive] = downloads.glob("*.tar.gz")
+    unpacked = folder.with_name("unpacked")
+    with tarfile.open(archive) as opened:
+        opened.extractall(unpacked, filter="data")
+    [top] = unpacked.iterdir()
+    suite.complete(top)
+    top.rename(folder)
+    shutil.rmtree(unpacked)
+
+
+def _clone(suite: Suite, folder: Path) -> None:
+    git = require_program("git", f"fetches the tests of {suite.name}")
+    tag = suite.tag.format(installed(suite))
+    clone = [git, "clone", "--quiet", "--depth", "1", "--branch", tag, suite.repository]
+    _run([*clone, str(folder)], f"git could not fetch {tag} of {suite.repository}")
+
+
+def _run(command: Sequence[str], failure: str) -> None:
+    try:
+        done = subprocess.run(
+            command, check=False, capture_output=True, text=True, timeout=FETCH_SECONDS_MAX
+        )
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"{failure}: no answer within {FETCH_SECONDS_MAX:.0f} s") from None
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        raise Unavailable(f"{failure}: {said[-1] if said else 'it says nothing'}")

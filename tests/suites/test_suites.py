@@ -1,0 +1,118 @@
+"""How foreign suites are run: what is left out, what counts, what is told of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from suites.report import Outcome, Report
+from suites.served import served_apis
+from suites.suite import Needs, Suite
+from trionet.testing import broker
+
+_TESTS = Path(__file__).parents[1]
+_FOREIGN = """\
+import pytest
+
+@pytest.fixture
+def server():
+    return 1
+
+@pytest.fixture
+def breaks_at_the_end():
+    yield
+    raise RuntimeError("not torn down")
+
+def test_passes(server): pass
+def test_fails(server): assert server == 2
+def test_skips(server): pytest.skip("not today")
+def test_ends_badly(server, breaks_at_the_end): pass
+@pytest.mark.parametrize("way", ["a[1]", "b"])
+def test_needs_more(server, way): assert False
+def test_meets_nobody(): assert False
+"""
+
+
+def outcomes(folder: Path, **told: object) -> dict[str, tuple[str, str]]:
+    """What the plugin writes of `_FOREIGN`, by the test's name."""
+    (folder / "test_foreign.py").write_text(_FOREIGN)
+    results, wanted = folder / "results", folder / "wanted"
+    wanted.write_text(json.dumps({"results": str(results), "left_out": {}, "meets_by": []} | told))
+    environment = {**os.environ, "PYTHONPATH": str(_TESTS), "TRIONET_SUITE": str(wanted)}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "suites.inside.outcomes",
+        "-p",
+        "no:cacheprovider",
+    ]
+    subprocess.run(
+        [*command, "--rootdir", str(folder), str(folder)],
+        check=False,
+        capture_output=True,
+        env=environment,
+    )
+    found = json.loads(results.read_text())
+    return {test.partition("::")[2]: (each["outcome"], each["why"]) for test, each in found.items()}
+
+
+@pytest.mark.slow
+def test_what_came_of_each_test_is_told(tmp_path: Path) -> None:
+    left_out = {"*::test_needs_more[a[1]*": "CreateAcls"}
+    found = outcomes(tmp_path, left_out=left_out, meets_by=["server"])
+
+    assert {
+        "test_passes": ("passed", ""),
+        "test_fails": ("failed", "assert 1 == 2"),
+        "test_skips": ("skipped", "Skipped: not today"),
+        "test_ends_badly": ("failed", "RuntimeError: not torn down"),
+        "test_needs_more[a[1]]": ("left out", "CreateAcls"),
+        "test_needs_more[b]": ("failed", "assert False"),
+    } == found
+
+
+def suite(**explained: str) -> Suite:
+    return Suite(
+        name="foreign",
+        distribution="",
+        repository="",
+        tag="",
+        in_archive=True,
+        requirements=[],
+        tests=[],
+        meet=NotImplemented,
+        explained=explained,
+    )
+
+
+def test_a_suite_is_good_when_nearly_all_of_it_passes_and_the_rest_is_explained() -> None:
+    passed = [Outcome(f"test_{number}", "passed", "") for number in range(95)]
+    failed = [Outcome(f"test_odd[{number}]", "failed", "") for number in range(5)]
+
+    assert Report(suite(**{"test_odd[*": "odd"}), passed + failed).is_good
+    assert not Report(suite(**{"test_odd[1*": "odd"}), passed + failed).is_good
+    assert not Report(suite(**{"test_odd[*": "odd"}), passed[1:] + failed).is_good
+    assert not Report(suite(), []).is_good
+
+
+def test_tests_are_left_out_for_what_is_not_served() -> None:
+    needs = Needs("*", ["Fetch", "CreateAcls", "EndTxn"])
+
+    assert needs.missing({"Fetch"}) == "CreateAcls, EndTxn"
+    assert not needs.missing({"Fetch", "CreateAcls", "EndTxn"})
+    assert Needs("*", what="Kerberos").missing({"Fetch"}) == "Kerberos"
+
+
+def test_what_is_served_is_asked_of_the_broker() -> None:
+    with broker() as running:
+        served = served_apis(int(running.bootstrap_servers.rpartition(":")[2]))
+
+    assert {"Fetch", "JoinGroup", "DescribeCluster"} <= served
+    assert "ShareFetch" not in served
