@@ -17,6 +17,8 @@ PROGRAMS = {
     "bench": ("measure; names of benchmarks as arguments", "bench"),
     "faults": ("disturb a server in every way at once, for five minutes", "faults"),
     "conformance": ("which lines of Kafka's network layer have tests", "conformance"),
+    "suites": ("other projects' own integration tests; names as arguments", "suites"),
+    "churn": ("members of a group come, leave and crash, for five minutes", "churn"),
     "fuzz": ("search for a long time for input that breaks something", "fuzz"),
 }
 #: Jobs that are a selection of tests: what for, and pytest's arguments.
