@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from trionet.broker.config import BROKER_KEYS, BrokerConfig
 from trionet.broker.config_describe import (
     ConfigEntry,
     ConfigSynonym,
+    describe_all_brokers,
     describe_broker,
     describe_topic,
 )
 from trionet.broker.config_topic_keys import TOPIC_KEYS
-from trionet.broker.config_types import BOOLEAN, INT, LIST, LONG, PASSWORD
+from trionet.broker.config_types import BOOLEAN, INT, LIST, LONG, PASSWORD, Password, Value
+from trionet.broker.dynamic_config import DynamicConfig
 
-TOPIC, STATIC, DEFAULT = 1, 4, 5
+TOPIC, OWN, OF_ALL, STATIC, DEFAULT = 1, 2, 3, 4, 5
 
-BROKER = BrokerConfig.from_settings(
+
+def of_settings(settings: Mapping[str, object], **altered: Mapping[str, Value]) -> DynamicConfig:
+    return DynamicConfig(BrokerConfig.from_settings(settings), **altered)
+
+
+BROKER = of_settings(
     {
         "node.id": 1,
         "num.partitions": 2,
@@ -156,9 +165,7 @@ def test_passwords_are_never_told() -> None:
 )
 def test_internal_keys_of_the_broker_are_told_only_if_they_are_set(key: str) -> None:
     names = {entry.name for entry in describe_broker(BROKER)}
-    names_if_set = {
-        entry.name for entry in describe_broker(BrokerConfig.from_settings({key: 1000}))
-    }
+    names_if_set = {entry.name for entry in describe_broker(of_settings({key: 1000}))}
 
     assert key not in names
     assert names < set(BROKER_KEYS)
@@ -167,6 +174,97 @@ def test_internal_keys_of_the_broker_are_told_only_if_they_are_set(key: str) -> 
 
 def test_a_listeners_own_setting_is_told() -> None:
     key = "listener.name.plaintext.connections.max.idle.ms"
-    entries = {entry.name: entry for entry in describe_broker(BrokerConfig.from_settings({key: 5}))}
+    entries = {entry.name: entry for entry in describe_broker(of_settings({key: 5}))}
 
     assert (entries[key].value, entries[key].type, entries[key].source) == ("5", LONG, STATIC)
+    assert entries[key].synonyms[:1] == (ConfigSynonym(key, "5", STATIC),)
+    assert entries[key].synonyms[1:] == (
+        ConfigSynonym("connections.max.idle.ms", "600000", DEFAULT),
+    )
+
+
+# What follows was altered while the broker ran.
+
+ALTERED = of_settings(
+    {"message.max.bytes": 1_500_000, "log.retention.hours": 24},
+    cluster={
+        "message.max.bytes": 2_000_000,
+        "log.retention.ms": 60_001,
+        "listener.name.plaintext.max.connections": 1001,
+    },
+    own={
+        "message.max.bytes": 3_000_000,
+        "listener.name.plaintext.max.connections": 1000,
+        "listener.name.plaintext.ssl.keystore.password": Password("hush-hush"),
+    },
+)
+
+
+def altered_entry(name: str) -> ConfigEntry:
+    return {entry.name: entry for entry in describe_broker(ALTERED)}[name]
+
+
+def test_one_brokers_setting_comes_before_that_of_all_and_before_the_static_one() -> None:
+    entry = altered_entry("message.max.bytes")
+
+    assert (entry.value, entry.source, entry.is_default) == ("3000000", OWN, False)
+    assert entry.synonyms == (
+        ConfigSynonym("message.max.bytes", "3000000", OWN),
+        ConfigSynonym("message.max.bytes", "2000000", OF_ALL),
+        ConfigSynonym("message.max.bytes", "1500000", STATIC),
+        ConfigSynonym("message.max.bytes", "1048588", DEFAULT),
+    )
+
+
+def test_an_altered_setting_of_the_broker_is_the_source_of_its_topics_value() -> None:
+    entries = {entry.name: entry for entry in describe_topic(ALTERED, {"segment.ms": "7"})}
+
+    assert (entries["retention.ms"].value, entries["retention.ms"].source) == ("60001", OF_ALL)
+    assert entries["retention.ms"].synonyms == (
+        ConfigSynonym("log.retention.ms", "60001", OF_ALL),
+        ConfigSynonym("log.retention.hours", "24", STATIC),
+        ConfigSynonym("log.retention.hours", "168", DEFAULT),
+    )
+    assert (entries["max.message.bytes"].value, entries["max.message.bytes"].source) == (
+        "3000000",
+        OWN,
+    )
+    assert (entries["segment.ms"].value, entries["segment.ms"].source) == ("7", TOPIC)
+
+
+def test_an_altered_setting_of_a_listener_is_told_with_those_behind_it() -> None:
+    name = "listener.name.plaintext.max.connections"
+    entry = altered_entry(name)
+
+    assert (entry.value, entry.type, entry.read_only) == ("1000", INT, True)
+    assert entry.synonyms == (
+        ConfigSynonym(name, "1000", OWN),
+        ConfigSynonym(name, "1001", OF_ALL),
+        ConfigSynonym("max.connections", "2147483647", DEFAULT),
+    )
+
+
+def test_an_altered_password_is_not_told() -> None:
+    name = "listener.name.plaintext.ssl.keystore.password"
+    entry = altered_entry(name)
+
+    assert (entry.value, entry.is_sensitive, entry.type) == (None, True, PASSWORD)
+    assert entry.synonyms == (ConfigSynonym(name, None, OWN),)
+
+
+def test_what_was_altered_for_all_brokers_is_told_by_itself() -> None:
+    entries = describe_all_brokers(ALTERED)
+
+    assert [(entry.name, entry.value, entry.source) for entry in entries] == [
+        ("listener.name.plaintext.max.connections", "1001", OF_ALL),
+        ("log.retention.ms", "60001", OF_ALL),
+        ("message.max.bytes", "2000000", OF_ALL),
+    ]
+    assert entries[-1].synonyms == (ConfigSynonym("message.max.bytes", "2000000", OF_ALL),)
+
+
+def test_what_can_be_altered_is_not_read_only() -> None:
+    assert not altered_entry("message.max.bytes").read_only
+    assert not altered_entry("num.io.threads").read_only
+    assert altered_entry("log.retention.hours").read_only
+    assert altered_entry("log.dirs").read_only

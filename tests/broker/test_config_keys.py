@@ -11,7 +11,8 @@ import trionet
 from support.cache import Unavailable
 from support.kafka_tools import kafka_tool
 from trionet.broker.config import BROKER_KEYS
-from trionet.broker.config_keys import APPLIED, ONE_NODE, OURS, Row
+from trionet.broker.config_dynamic_keys import DYNAMIC, PER_BROKER
+from trionet.broker.config_keys import APPLIED, DYNAMIC_ONLY, ONE_NODE, OURS, Row
 from trionet.broker.config_keys_later import ASKS_FOR_NOTHING, INTERNAL, LATER
 from trionet.broker.config_topic_keys import TOPIC_KEYS
 from trionet.broker.config_types import parse_value, value_text
@@ -46,6 +47,10 @@ public class ListKeys {
         list("broker", (ConfigDef) Class.forName("kafka.server.KafkaConfig")
             .getMethod("configDef").invoke(null));
         list("topic", (ConfigDef) topics.invoke(null));
+        var modes = Class.forName("org.apache.kafka.server.config.DynamicBrokerConfig")
+            .getMethod("dynamicConfigUpdateModes");
+        for (var each : ((java.util.Map<?, ?>) modes.invoke(null)).entrySet())
+            System.out.println("dynamic " + each.getKey() + " " + each.getValue());
     }
 
     static void list(String of, ConfigDef definition) {
@@ -59,7 +64,7 @@ public class ListKeys {
 """
 
 
-@pytest.mark.parametrize("table", [APPLIED, OURS, ONE_NODE, LATER, INTERNAL])
+@pytest.mark.parametrize("table", [APPLIED, OURS, ONE_NODE, DYNAMIC_ONLY, LATER, INTERNAL])
 def test_a_table_is_in_alphabetical_order(table: tuple[Row, ...]) -> None:
     names = [row[0] for row in table]
 
@@ -67,7 +72,7 @@ def test_a_table_is_in_alphabetical_order(table: tuple[Row, ...]) -> None:
 
 
 def test_a_key_is_in_one_table_only() -> None:
-    rows = [*APPLIED, *OURS, *ONE_NODE, *LATER, *INTERNAL]
+    rows = [*APPLIED, *OURS, *ONE_NODE, *DYNAMIC_ONLY, *LATER, *INTERNAL]
 
     assert len(rows) == len(BROKER_KEYS)
 
@@ -91,7 +96,7 @@ def test_topic_keys_are_in_order_and_have_the_defaults_of_the_broker_keys() -> N
 def _sources() -> str:
     """The package's code, without the modules that know every key."""
     package = Path(trionet.__file__).parent
-    tables = ("config_keys", "config_topic_keys", "config_describe")
+    tables = ("config_keys", "config_topic_keys", "config_dynamic_keys", "config_describe")
     return "\n".join(
         path.read_text("utf-8")
         for path in package.rglob("*.py")
@@ -127,21 +132,27 @@ def test_values_that_ask_for_nothing_are_of_keys_not_applied_and_allowed() -> No
             assert value == parse_value(name, kind, rule, value)
 
 
-@pytest.mark.interop
-@pytest.mark.slow
-def test_keys_types_and_defaults_are_those_of_the_real_kafka(tmp_path: Path) -> None:
-    program = tmp_path / "ListKeys.java"
+@pytest.fixture(scope="module")
+def lines_of_kafka(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What the real Kafka knows of its keys, in lines."""
+    program = tmp_path_factory.mktemp("keys") / "ListKeys.java"
     program.write_text(LIST_KEYS)
     try:
-        lines = kafka_tool(str(program)).decode().splitlines()
+        return kafka_tool(str(program)).decode().splitlines()
     except Unavailable as reason:
         pytest.skip(str(reason))
-    listed = sorted(line for line in lines if line.startswith(("broker ", "topic ")))
+
+
+@pytest.mark.interop
+@pytest.mark.slow
+def test_keys_types_and_defaults_are_those_of_the_real_kafka(lines_of_kafka: list[str]) -> None:
+    listed = sorted(line for line in lines_of_kafka if line.startswith(("broker ", "topic ")))
 
     ours = [
         _line("broker", name, kind, value_text(default))
         for name, kind, default, _ in BROKER_KEYS.values()
-        if name not in KEYS_OF_PLUGINS | DEFAULTS_OF_OURS | {row[0] for row in OURS}
+        if name
+        not in KEYS_OF_PLUGINS | DEFAULTS_OF_OURS | {row[0] for row in (*OURS, *DYNAMIC_ONLY)}
     ]
     ours += [
         _line("topic", row.name, row.kind, value_text(row.default)) for row in TOPIC_KEYS.values()
@@ -149,6 +160,18 @@ def test_keys_types_and_defaults_are_those_of_the_real_kafka(tmp_path: Path) -> 
 
     assert sorted(ours) == [line for line in listed if line.split()[1] not in DEFAULTS_OF_OURS]
     assert DEFAULTS_OF_OURS < {line.split()[1] for line in listed}
+
+
+@pytest.mark.interop
+@pytest.mark.slow
+def test_what_can_be_altered_is_what_the_real_kafka_lets_alter(lines_of_kafka: list[str]) -> None:
+    listed = sorted(line for line in lines_of_kafka if line.startswith("dynamic "))
+
+    ours = [
+        f"dynamic {key} {'per-broker' if key in PER_BROKER else 'cluster-wide'}" for key in DYNAMIC
+    ]
+
+    assert sorted(ours) == listed
 
 
 def _line(of: str, name: str, kind: int, default: str | None) -> str:

@@ -27,14 +27,12 @@ from trionet.broker.database import (
     DatabaseError,
     open_database,
 )
+from trionet.broker.topic_store import Topic
 from trionet.broker.topics import (
     PARTITIONS_MAX,
-    Topic,
     TopicRegistry,
     check_topic_name,
     is_internal,
-    new_uuid,
-    uuid_text,
 )
 from trionet.errors import ApiError
 from trionet.protocol import error_codes
@@ -299,20 +297,6 @@ def test_illegal_names(name: str) -> None:
 )
 def test_kafkas_own_topics_are_internal(name: str, expected: bool) -> None:
     assert expected == is_internal(name)
-
-
-def test_ids_are_random_and_their_text_is_no_option() -> None:
-    ids = {new_uuid() for _ in range(2000)}
-
-    assert len(ids) == 2000
-    assert {16} == {len(id) for id in ids}
-    assert not any(uuid_text(id).startswith("-") for id in ids)
-
-
-def test_ids_print_as_kafka_prints_them() -> None:
-    assert uuid_text(bytes(16)) == "AAAAAAAAAAAAAAAAAAAAAA"
-    assert uuid_text(bytes.fromhex("32453c384042413537303532 4e443436")) == "MkU8OEBCQTU3MDUyTkQ0Ng"
-    assert uuid_text(b"\xff" * 16) == "_____________________w"
 
 
 @given(st.lists(st.text(alphabet="ab._", min_size=1, max_size=3), max_size=8))

@@ -9,7 +9,7 @@ from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.serving import echo, listener
 from support.wire import Peer, listens_on, open_sockets
@@ -25,6 +25,7 @@ from trionet.server import (
     ServerConfig,
     SocketServer,
 )
+from trionet.server.listener import GRACE_SECONDS
 from trionet.server.processor import Processor
 
 
@@ -98,6 +99,37 @@ async def test_fewer_processors_close_the_connections_of_those_that_end(
         statistics = server.statistics()
         assert {CloseReason.SERVER_SHUTDOWN: 2, CloseReason.PEER_CLOSED: 2} == statistics.closed
         assert (4, 6) == (statistics.connections_created, statistics.requests)
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+async def test_a_processor_that_ends_still_gives_the_answers_that_it_owes_for_a_second(
+    kind: ReadinessKind, mock_clock: MockClock, is_answered: bool
+) -> None:
+    may_answer = trio.Event()
+
+    async def hold(request: Request) -> Response:
+        await may_answer.wait()
+        return await echo(request)
+
+    config = ServerConfig(num_network_threads=2, readiness=kind)
+    server = SocketServer(hold, [listener()], config)
+    async with trio.open_nursery() as nursery:
+        [endpoint] = await nursery.start(server.run)
+        with await Peer.connect(endpoint.port) as a, await Peer.connect(endpoint.port) as b:
+            await b.send_frames(b"b", b"is not read any more")
+            await wait_all_tasks_blocked(0.01)
+
+            await server.resize_processors(1)
+            await wait_all_tasks_blocked(0.01)
+            if not is_answered:
+                mock_clock.jump(GRACE_SECONDS)
+                await wait_all_tasks_blocked(0.01)
+            may_answer.set()
+
+            assert (b"\0\0\0\1b" if is_answered else b"") == await b.receive_to_end()
+            await a.send_frames(b"a")
+            assert b"a" == await a.receive_frame()
+        nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(("count", "allowed"), [(0, False), (1, True), (6, True), (7, False)])

@@ -21,14 +21,17 @@ from ..net.network import SYSTEM, Network
 from ..net.principal import PrincipalBuilder
 from ..server.server_statistics import ServerStatistics, combined
 from ..server.socket_server import SocketServer
+from .broker_configs import BrokerConfigs
 from .cluster import Cluster
 from .config import BrokerConfig
+from .config_report import report_settings
 from .database import DATABASE_NAME, IN_MEMORY, open_database
 from .leadership import Leadership
 from .log import FolderDirectory, MemoryDirectory, open_log_folder
 from .node import Node, Surroundings
 from .node_configs import node_configs
 from .ownership import check_ownership
+from .reconfiguration import LogReconfiguration
 from .served import served_apis
 from .state import BrokerState
 from .topics import TopicRegistry
@@ -81,14 +84,12 @@ class Broker:
     same log.
 
     Attributes:
-        config: its settings; those of the first node.
         endpoints: where the first node listens.
         metrics: what ``metrics.listener`` tells of the first node; None without that setting.
     """
 
     def __init__(self, cluster: Cluster, nodes: Sequence[Node], monitor: LoopMonitor) -> None:
         first = nodes[0]
-        self.config = cluster.config
         self.endpoints = first.endpoints
         self.metrics: BrokerMetrics | None = first.metrics
         self._cluster = cluster
@@ -109,6 +110,11 @@ class Broker:
         """
         name = self.endpoints[0].listener_name
         return ",".join(node.state.advertised(name).address for node in self._nodes.values())
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The settings of the first node as they count now; they may be altered while it runs."""
+        return self._cluster.config
 
     @property
     def cluster_id(self) -> str:
@@ -306,7 +312,7 @@ async def open_broker(
             _check_virtual(each)
     with raise_single_error() as caller, ExitStack() as last:
         log = _remember_log(config, last)
-        _report_settings(config)
+        report_settings(config)
         async with AsyncExitStack() as stack:
             cluster = await _open_cluster(configs, stack, network)
             last.callback(cluster.let_go)
@@ -367,16 +373,6 @@ def _remember_log(config: BrokerConfig, stack: ExitStack) -> LogRing | None:
     return ring
 
 
-def _report_settings(config: BrokerConfig) -> None:
-    """Say once which settings have no effect: accepted is not the same as applied."""
-    if config.without_meaning:
-        logger.info("without meaning on one node: %s", ", ".join(config.without_meaning))
-    if config.not_applied:
-        logger.warning("not applied by this version: %s", ", ".join(config.not_applied))
-    if config.of_no_listener:
-        logger.warning("for listeners that there are not: %s", ", ".join(config.of_no_listener))
-
-
 async def _open_cluster(
     configs: Sequence[BrokerConfig], stack: AsyncExitStack, network: Network
 ) -> Cluster:
@@ -394,14 +390,21 @@ async def _open_cluster(
     if config.log_dir is not None:
         await trio.to_thread.run_sync(check_ownership, config.log_dir)
     database = await stack.enter_async_context(open_database(database_path))
+    altered = await BrokerConfigs.load(database)
+    settings = [altered.of_broker(each) for each in configs]
+    first = settings[0].current
+    report_settings(first, config)
     leadership: Leadership[tuple[str, int]] = Leadership([each.node_id for each in configs])
-    topics = await TopicRegistry.load(database, config, leadership, network.chance)
+    topics = await TopicRegistry.load(database, first, leadership, network.chance)
     nursery = await stack.enter_async_context(trio.open_nursery())
     stack.callback(nursery.cancel_scope.cancel, reason="the broker is stopping")
-    cluster = Cluster(config, topics, folder, database, nursery, leadership, network)
+    cluster = Cluster(first, topics, folder, database, nursery, leadership, network)
+    cluster.configs = altered
+    altered.join(config.node_id, LogReconfiguration(cluster, settings[0]))
+    stack.callback(cluster.loggers.restore)
     await cluster.open_logs()
-    for each in configs:
-        state = cluster.nodes[each.node_id] = BrokerState(cluster, each)
+    for each in settings:
+        state = cluster.nodes[each.static.node_id] = BrokerState(cluster, each)
         state.apis = served_apis(state)
         await state.groups.load()
     return cluster

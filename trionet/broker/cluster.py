@@ -16,19 +16,23 @@ import trio
 from ..errors import ApiError
 from ..net.network import SYSTEM, Network
 from ..protocol import error_codes
+from .alterations import Change
 from .config import BrokerConfig
-from .config_topic_keys import topic_config, topic_keys_not_applied
+from .config_topic_keys import check_topic_overrides, topic_config, topic_keys_not_applied
 from .database import Database
 from .delayed import Purgatory
 from .groups.placement import PARTITIONS, partition_of
 from .groups.store import GroupStore
 from .leadership import NO_LEADER, Leadership
 from .log import Log, LogConfig, LogFolder
+from .loggers import BrokerLoggers
 from .producer_ids import ProducerIds
 from .storage_errors import storage_errors
-from .topics import Topic, TopicRegistry
+from .topic_store import Topic
+from .topics import TopicRegistry
 
 if TYPE_CHECKING:
+    from .broker_configs import BrokerConfigs
     from .credentials import ScramCredentials
     from .groups.coordinator import GroupCoordinator
     from .state import BrokerState
@@ -41,6 +45,8 @@ class Cluster:
 
     Attributes:
         config: the settings; each node has its own copy, with its own addresses.
+        configs: the settings that were altered while nodes ran.
+        loggers: the levels of the loggers.
         topics: which topics there are.
         folder: the logs of their partitions.
         database: everything that is not a log.
@@ -56,6 +62,7 @@ class Cluster:
         unflushed: logs that were written since the background flush last looked.
     """
 
+    configs: BrokerConfigs
     scram_credentials: ScramCredentials | None
 
     def __init__(
@@ -71,6 +78,7 @@ class Cluster:
         self.network = network
         self._virtual_now_ms = network.now_ms if network.is_virtual else None
         self.config = config
+        self.loggers = BrokerLoggers()
         self.topics = topics
         self.folder = folder
         self.database = database
@@ -159,9 +167,47 @@ class Cluster:
                 if failure is not None:
                     await self._remove(topic)  # what was refused must not be there
                     raise failure
-        if ignored := topic_keys_not_applied(topic.configs):
-            logger.warning("topic %s: not applied by this version: %s", name, ", ".join(ignored))
+        _report_topic(topic, {})
         return topic
+
+    async def alter_topic(self, name: str, change: Change, *, validate_only: bool = False) -> None:
+        """Change the settings of a topic; its logs obey them from the next append on.
+
+        Args:
+            name: of the topic.
+            change: makes its new settings of the old ones.
+            validate_only: check, and change nothing.
+
+        Raises:
+            ApiError: there is no such topic, a setting is not allowed, or ``change`` raises it;
+                nothing was changed.
+        """
+        async with self._changing_topics:
+            topic = self.topics.get(name)
+            changed = change(topic.configs if topic is not None else {})
+            overrides = check_topic_overrides(self.config, changed.items())
+            if topic is None:
+                raise ApiError(
+                    error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}"
+                )
+            if validate_only or overrides == topic.configs:
+                return
+            with storage_errors():
+                altered = await self.topics.alter(topic, overrides)
+            self.configure_logs(altered, self.log_config(overrides))
+        _report_topic(altered, topic.configs)
+
+    def configure_logs(self, topic: Topic, config: LogConfig) -> None:
+        """Have the logs of a topic obey other settings."""
+        for partition in range(topic.partitions):
+            log = self._logs.get((topic.name, partition))
+            if log is not None:
+                log.config = config
+
+    def use(self, config: BrokerConfig) -> None:
+        """Have other settings from now on; logs are told by :meth:`configure_logs`."""
+        self.config = config
+        self.topics.use(config)
 
     async def create_partitions(
         self, name: str, partitions: int, assignments: Sequence[Sequence[int]] | None = None
@@ -348,6 +394,14 @@ class Cluster:
         for key, log in logs.items():
             log.leader_id = self.leadership[key].leader
             self.purgatory.complete_all(log)
+
+
+def _report_topic(topic: Topic, before: Mapping[str, str]) -> None:
+    """Say which settings of a topic have no effect: accepted is not the same as applied."""
+    told = topic_keys_not_applied(before)
+    ignored = [each for each in topic_keys_not_applied(topic.configs) if each not in told]
+    if ignored:
+        logger.warning("topic %s: not applied by this version: %s", topic.name, ", ".join(ignored))
 
 
 async def _begin_epoch(log: Log, epoch: int) -> None:

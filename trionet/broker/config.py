@@ -14,16 +14,18 @@ from types import MappingProxyType
 from ..errors import ConfigError
 from ..net.endpoint import Endpoint
 from . import listener_keys
-from .config_keys import APPLIED, ONE_NODE, OURS, Row
+from .config_keys import APPLIED, DYNAMIC_ONLY, ONE_NODE, OURS, Row
 from .config_keys_later import ASKS_FOR_NOTHING, INTERNAL, LATER
 from .config_listeners import advertised_listeners, bound_listeners, protocol_map
 from .config_types import PASSWORD, Value, parse_value, value_text
 
 BROKER_KEYS: dict[str, Row] = {
-    row[0]: row for table in (APPLIED, OURS, ONE_NODE, LATER, INTERNAL) for row in table
+    row[0]: row
+    for table in (APPLIED, OURS, ONE_NODE, DYNAMIC_ONLY, LATER, INTERNAL)
+    for row in table
 }
 
-_ONE_NODE_KEYS = frozenset(row[0] for row in ONE_NODE)
+_ONE_NODE_KEYS = frozenset(row[0] for row in (*ONE_NODE, *DYNAMIC_ONLY))
 _APPLIED_KEYS = frozenset(row[0] for row in (*APPLIED, *OURS))
 
 # What classes plugged into Kafka are given: no one knows their types, so they stay hidden.

@@ -1,24 +1,32 @@
 """What DescribeConfigs tells about the broker's and a topic's configuration (Kafka: ConfigHelper).
 
-Kafka's documentation texts are not told, and everything of the broker is read-only, since this
-version changes none of it while it runs.
+Kafka's documentation texts are not told. What is read-only here is what is read-only in Kafka;
+:mod:`.config_dynamic_keys` has the keys that this version refuses to change all the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from .config import BROKER_KEYS, BrokerConfig, find_key
-from .config_keys import OURS
+from . import listener_keys
+from .config import BROKER_KEYS, find_key
+from .config_dynamic_keys import DYNAMIC
+from .config_keys import DYNAMIC_ONLY, OURS
 from .config_keys_later import INTERNAL
 from .config_topic_keys import INTERNAL_SEGMENT_BYTES, TOPIC_KEYS, broker_value
-from .config_types import PASSWORD, value_text
+from .config_types import PASSWORD, Value, value_text
+from .dynamic_config import DynamicConfig
 
 # Where a value comes from (Kafka: DescribeConfigsResponse.ConfigSource).
 DYNAMIC_TOPIC_CONFIG = 1
+DYNAMIC_BROKER_CONFIG = 2
+DYNAMIC_DEFAULT_BROKER_CONFIG = 3
 STATIC_BROKER_CONFIG = 4
 DEFAULT_CONFIG = 5
+DYNAMIC_BROKER_LOGGER_CONFIG = 6
+
+_UNKNOWN_TYPE = 0
 
 # Keys that stand for the same thing, the first that is set wins (DynamicBrokerConfig).
 _BROKER_SYNONYMS = {
@@ -37,7 +45,10 @@ _BROKER_SYNONYMS = {
 # Told only where they are set, whether this version applies them or not; and those that Kafka does
 # not have.
 _INTERNAL_KEYS = frozenset(
-    (*(row[0] for row in (*INTERNAL, *OURS)), "producer.id.expiration.check.interval.ms")
+    (
+        *(row[0] for row in (*INTERNAL, *OURS, *DYNAMIC_ONLY)),
+        "producer.id.expiration.check.interval.ms",
+    )
 )
 
 
@@ -63,11 +74,11 @@ class ConfigEntry(NamedTuple):
     synonyms: tuple[ConfigSynonym, ...]
 
 
-def describe_topic(broker: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+def describe_topic(broker: DynamicConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
     """Every topic key, by name; Kafka's internal ones only where they are set.
 
     Args:
-        broker: the broker's configuration.
+        broker: the broker's settings.
         overrides: the topic's own settings.
     """
     entries = []
@@ -76,7 +87,7 @@ def describe_topic(broker: BrokerConfig, overrides: Mapping[str, str]) -> list[C
         own = overrides.get(name)
         if own is None and name == INTERNAL_SEGMENT_BYTES:
             continue
-        value = value_text(broker_value(broker, row)) if own is None else own
+        value = value_text(broker_value(broker.current, row)) if own is None else own
         synonyms = _synonyms(broker, [key for key, _ in row.synonyms])
         if own is not None:
             synonyms = (ConfigSynonym(name, own, DYNAMIC_TOPIC_CONFIG), *synonyms)
@@ -84,19 +95,59 @@ def describe_topic(broker: BrokerConfig, overrides: Mapping[str, str]) -> list[C
     return entries
 
 
-def describe_broker(broker: BrokerConfig) -> list[ConfigEntry]:
+def describe_broker(broker: DynamicConfig) -> list[ConfigEntry]:
     """Every broker key, by name; Kafka's internal ones only where they are set."""
-    shown = {key for key in BROKER_KEYS if key not in _INTERNAL_KEYS} | broker.given.keys()
+    current = broker.current
+    shown = {key for key in BROKER_KEYS if key not in _INTERNAL_KEYS} | current.given.keys()
     return [
         _entry(
             key,
-            value_text(broker[key]),
+            value_text(current[key]),
             find_key(key)[1],
-            _synonyms(broker, _BROKER_SYNONYMS.get(key, (key,)), key),
-            read_only=True,
+            _synonyms(broker, _broker_synonyms(key), key),
+            read_only=key not in DYNAMIC,
         )
         for key in sorted(shown)
     ]
+
+
+def describe_all_brokers(broker: DynamicConfig) -> list[ConfigEntry]:
+    """What was altered for all brokers, and nothing else, by name."""
+    return [
+        _entry(
+            key,
+            value_text(value),
+            find_key(key)[1],
+            (_place(key, value, DYNAMIC_DEFAULT_BROKER_CONFIG),),
+            read_only=key not in DYNAMIC,
+        )
+        for key, value in sorted(broker.cluster.items())
+    ]
+
+
+def describe_loggers(levels: Mapping[str, str]) -> list[ConfigEntry]:
+    """The loggers of the broker with their levels, as if they were keys."""
+    return [
+        ConfigEntry(
+            name,
+            level,
+            DYNAMIC_BROKER_LOGGER_CONFIG,
+            is_default=False,
+            is_sensitive=False,
+            read_only=False,
+            type=_UNKNOWN_TYPE,
+            documentation=None,
+            synonyms=(),
+        )
+        for name, level in levels.items()
+    ]
+
+
+def _broker_synonyms(key: str) -> tuple[str, ...]:
+    """The keys that could give a key its value; a listener's own has that of all beside it."""
+    if key.startswith(listener_keys.PREFIX):
+        return key, listener_keys.split(key)[2]
+    return _BROKER_SYNONYMS.get(key, (key,))
 
 
 def _entry(
@@ -123,7 +174,7 @@ def _entry(
 
 
 def _synonyms(
-    broker: BrokerConfig, keys: Iterable[str], described: str | None = None
+    broker: DynamicConfig, keys: Iterable[str], described: str | None = None
 ) -> tuple[ConfigSynonym, ...]:
     """All settings of the keys, then all their defaults, from the described key's own on.
 
@@ -131,7 +182,7 @@ def _synonyms(
     ``retention.ms`` that comes from ``log.retention.hours`` is told as a default without synonyms.
 
     Args:
-        broker: the broker's configuration.
+        broker: the broker's settings.
         keys: by falling precedence.
         described: the key to begin with; by default the first one.
     """
@@ -144,12 +195,22 @@ def _synonyms(
     return ()
 
 
-def _places(broker: BrokerConfig, keys: Iterable[str]) -> Iterator[ConfigSynonym]:
-    for key in keys:
-        if key in broker.given:
-            value = None if find_key(key)[1] == PASSWORD else value_text(broker.given[key])
-            yield ConfigSynonym(key, value, STATIC_BROKER_CONFIG)
+def _places(broker: DynamicConfig, keys: Sequence[str]) -> Iterator[ConfigSynonym]:
+    layers = (
+        (broker.own, DYNAMIC_BROKER_CONFIG),
+        (broker.cluster, DYNAMIC_DEFAULT_BROKER_CONFIG),
+        (broker.static.given, STATIC_BROKER_CONFIG),
+    )
+    for settings, source in layers:
+        for key in keys:
+            if key in settings:
+                yield _place(key, settings[key], source)
     for key in keys:
         default = BROKER_KEYS[key][2] if key in BROKER_KEYS else None
         if default is not None:
-            yield ConfigSynonym(key, value_text(default), DEFAULT_CONFIG)
+            yield _place(key, default, DEFAULT_CONFIG)
+
+
+def _place(key: str, value: Value, source: int) -> ConfigSynonym:
+    is_sensitive = find_key(key)[1] == PASSWORD
+    return ConfigSynonym(key, None if is_sensitive else value_text(value), source)

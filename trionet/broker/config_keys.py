@@ -235,3 +235,13 @@ ONE_NODE: tuple[Row, ...] = (
     ("transaction.state.log.segment.bytes", INT, 104_857_600, FROM_1),
     ("unclean.leader.election.enable", BOOLEAN, False, None),
 )
+
+# How fast replicas may be moved: Kafka has them only as settings that are altered while it runs.
+DYNAMIC_ONLY: tuple[Row, ...] = tuple(
+    (key, LONG, None, FROM_0)
+    for key in (
+        "follower.replication.throttled.rate",
+        "leader.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    )
+)

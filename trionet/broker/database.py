@@ -108,6 +108,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ) WITHOUT ROWID
         """,
     ),
+    (
+        """
+        CREATE TABLE broker_config (
+            broker TEXT NOT NULL,
+            name TEXT NOT NULL,
+            value TEXT NOT NULL,
+            PRIMARY KEY (broker, name)
+        ) WITHOUT ROWID
+        """,
+    ),
 )
 
 

@@ -15,15 +15,17 @@ from ..metrics.log_ring import LogRing
 from ..metrics.loop import LoopMonitor
 from ..net.endpoint import Endpoint, SecurityProtocol
 from ..net.principal import PrincipalBuilder
-from ..server.channel_builder import ListenerSecurity
 from ..server.socket_server import SocketServer
 from .handlers import api_versions
+from .reconfiguration import NodeReconfiguration
 from .refusals import log_refusal
+from .server_changes import ServerChanges
 from .server_settings import server_config
 from .state import BrokerState
 
 if TYPE_CHECKING:
     from .broker_metrics import BrokerMetrics
+    from .security import SecuredListener
 
 
 @attrs.frozen
@@ -73,29 +75,41 @@ class Node:
         try:
             with trio.CancelScope() as self._scope:
                 async with trio.open_nursery() as nursery:
-                    self.server = server = await self._make_server(nursery)
                     async with trio.open_nursery() as serving:
-                        self.give_ports_back()
-                        endpoints: Any = await serving.start(server.run, name="socket-server")
-                        self.endpoints = endpoints
-                        self.state.set_bound(endpoints)
+                        changes = await self._listen(nursery, serving)
                         await self._start_metrics(nursery)
                         task_status.started()
+                    self.state.cluster.configs.leave(changes)
                     nursery.cancel_scope.cancel(reason="the node has stopped")
         finally:
             self._ended.set()
 
-    async def _make_server(self, nursery: trio.Nursery) -> SocketServer:
-        state = self.state
-        server = SocketServer(
-            state.apis.handle,
-            self.endpoints,
-            await server_config(state.config),
-            await self._open_security(nursery),
-            network=state.cluster.network,
-        )
-        server.closed_connections.listeners.append(log_refusal)
-        return server
+    async def _listen(self, nursery: trio.Nursery, serving: trio.Nursery) -> NodeReconfiguration:
+        """Start to serve, with what was altered while the node was stopped.
+
+        Returns:
+            What is told of changes from now on.
+        """
+        state, configs = self.state, self.state.cluster.configs
+        async with configs.unchanged():
+            state.use(configs.of_broker(state.settings.static))
+            secured = await self._open_security(nursery)
+            answer = partial(api_versions.answer, state)
+            self.server = server = SocketServer(
+                state.apis.handle,
+                self.endpoints,
+                await server_config(state.config),
+                {name: listener.for_server(answer) for name, listener in secured.items()},
+                network=state.cluster.network,
+            )
+            server.closed_connections.listeners.append(log_refusal)
+            self.give_ports_back()
+            endpoints: Any = await serving.start(server.run, name="socket-server")
+            changes = NodeReconfiguration(state, ServerChanges(server, secured))
+            configs.join(state.node_id, changes)
+        self.endpoints = endpoints
+        state.set_bound(endpoints)
+        return changes
 
     async def stop(self, grace_seconds: float) -> None:
         """Return when it has ended: owed answers leave, then every connection is closed.
@@ -133,8 +147,8 @@ class Node:
         while self._kept:
             self._kept.pop().close()
 
-    async def _open_security(self, nursery: trio.Nursery) -> dict[str, ListenerSecurity]:
-        """What connections of listeners with TLS or SASL go through, by listener name."""
+    async def _open_security(self, nursery: trio.Nursery) -> dict[str, SecuredListener]:
+        """The security of the listeners with TLS or SASL, by listener name."""
         await trio.lowlevel.checkpoint()
         state = self.state
         secured = [
@@ -152,7 +166,7 @@ class Node:
         if cluster.scram_credentials is None:
             cluster.scram_credentials = await ScramCredentials.load(cluster.database)
         credentials = cluster.scram_credentials
-        security = {}
+        opened = {}
         for endpoint in secured:
             listener = await trio.to_thread.run_sync(
                 listener_security,
@@ -164,10 +178,8 @@ class Node:
             await listener.load()
             listener.log_doubts(has_scram_users=bool(credentials.users()))
             nursery.start_soon(listener.keep_fresh, name=f"security of {endpoint.listener_name}")
-            security[endpoint.listener_name] = listener.for_server(
-                partial(api_versions.answer, state)
-            )
-        return security
+            opened[endpoint.listener_name] = listener
+        return opened
 
     async def _start_metrics(self, nursery: trio.Nursery) -> None:
         """Measure the node and serve what is measured, if somebody may watch."""

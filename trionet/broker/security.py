@@ -102,6 +102,31 @@ class SecuredListener:
         if self.jwks is not None:
             await self.jwks.load()
 
+    async def prepare_certificates(self, config: BrokerConfig) -> Callable[[], None]:
+        """Read the stores that other settings name, and give what makes new connections use them.
+
+        Args:
+            config: the other settings; only those of stores are different.
+
+        Raises:
+            ConfigError: they cannot be used, or do not fit those of before.
+        """
+        tls = self.tls
+        assert tls is not None, "there are no certificates"
+        name = self.endpoint.listener_name
+        settings = _tls(ListenerSettings(config, name), self.endpoint.security_protocol)
+        try:
+            new = await trio.to_thread.run_sync(tls.prepare, settings)
+        except ConfigError as error:
+            raise ConfigError(f"listener {name}: {error}") from error
+
+        def renew() -> None:
+            tls.use(new)
+            logger.info("listener %s: new certificates are in use", name)
+            self.log_doubts()
+
+        return renew
+
     def log_doubts(self, *, has_scram_users: bool = True) -> None:
         """Warn of what works, but hardly as it is meant.
 
@@ -144,7 +169,7 @@ class SecuredListener:
         async with trio.open_nursery() as nursery:
             if self.jwks is not None:
                 nursery.start_soon(self.jwks.run)
-            if self.tls is not None and self.tls.settings.files:
+            if self.tls is not None:
                 nursery.start_soon(self._watch_files, self.tls)
             await trio.sleep_forever()
 
@@ -153,6 +178,8 @@ class SecuredListener:
         told = ""
         while True:
             await trio.sleep(RELOAD_CHECK_SECONDS)
+            if not tls.settings.files:
+                continue
             try:
                 if await trio.to_thread.run_sync(tls.reload_if_changed, abandon_on_cancel=True):
                     logger.info("listener %s: new certificates are in use", name)

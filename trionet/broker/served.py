@@ -8,6 +8,7 @@ from types import ModuleType
 from ..protocol import api_keys
 from .apis import Api, Apis
 from .handlers import (
+    alter_configs,
     api_versions,
     create_partitions,
     create_topics,
@@ -22,9 +23,11 @@ from .handlers import (
     fetch,
     find_coordinator,
     heartbeat,
+    incremental_alter_configs,
     init_producer_id,
     join_group,
     leave_group,
+    list_config_resources,
     list_groups,
     list_offsets,
     metadata,
@@ -62,12 +65,15 @@ _SERVED: list[tuple[int, int, int, ModuleType, int]] = [
     (api_keys.INIT_PRODUCER_ID, 0, 5, init_producer_id, 0),
     (api_keys.OFFSET_FOR_LEADER_EPOCH, 2, 4, offset_for_leader_epoch, 2),
     (api_keys.DESCRIBE_CONFIGS, 1, 4, describe_configs, 1),
+    (api_keys.ALTER_CONFIGS, 0, 2, alter_configs, 0),
     (api_keys.DESCRIBE_LOG_DIRS, 1, 4, describe_log_dirs, 1),
     (api_keys.SASL_AUTHENTICATE, 0, 2, sasl_authenticate, 0),
     (api_keys.CREATE_PARTITIONS, 0, 3, create_partitions, 0),
     (api_keys.DELETE_GROUPS, 0, 2, delete_groups, 0),
+    (api_keys.INCREMENTAL_ALTER_CONFIGS, 0, 1, incremental_alter_configs, 0),
     (api_keys.OFFSET_DELETE, 0, 0, offset_delete, 0),
     (api_keys.DESCRIBE_CLUSTER, 0, 2, describe_cluster, 0),
+    (api_keys.LIST_CONFIG_RESOURCES, 0, 1, list_config_resources, 0),
     (api_keys.DESCRIBE_TOPIC_PARTITIONS, 0, 0, describe_topic_partitions, 0),
 ]
 

@@ -42,23 +42,37 @@ async def server_config(config: BrokerConfig) -> ServerConfig:
         socket_receive_buffer_bytes=config.integer("socket.receive.buffer.bytes"),
         socket_listen_backlog_size=config.integer("socket.listen.backlog.size"),
         connections_max_idle_ms=max(-1, config.integer("connections.max.idle.ms")),
-        limits=ServerLimits(
-            connections_max=config.integer("max.connections"),
-            connections_per_ip_max=config.integer("max.connections.per.ip"),
-            overrides=await resolve_overrides(
-                parse_overrides(config.text("max.connections.per.ip.overrides"))
-            ),
-            connections_per_second_max=config.integer("max.connection.creation.rate"),
-        ),
-        listener_limits={name: _limits(settings) for name, settings in listeners.items()},
+        limits=await server_limits(config),
+        listener_limits={name: listener_limits(settings) for name, settings in listeners.items()},
         protected_listener=_protected_listener(config, config.listeners),
         quota_window_num=config.integer("quota.window.num"),
         quota_window_size_seconds=config.integer("quota.window.size.seconds"),
     )
 
 
-def _limits(settings: ListenerSettings) -> ListenerLimits:
-    """Only keys of this very listener count: the general ones limit the whole broker."""
+async def server_limits(config: BrokerConfig) -> ServerLimits:
+    """The limits of all listeners together, and of addresses; looks host names up.
+
+    Raises:
+        ConfigError: a value is not allowed, or a name is unknown.
+    """
+    overrides = parse_overrides(config.text("max.connections.per.ip.overrides"))
+    return ServerLimits(
+        connections_max=config.integer("max.connections"),
+        connections_per_ip_max=config.integer("max.connections.per.ip"),
+        overrides=await resolve_overrides(overrides),
+        connections_per_second_max=config.integer("max.connection.creation.rate"),
+    )
+
+
+def listener_limits(settings: ListenerSettings) -> ListenerLimits:
+    """The limits of one listener.
+
+    Only keys of this very listener count: the general ones limit the whole broker.
+
+    Raises:
+        ConfigError: a value is not allowed.
+    """
 
     def own(key: str) -> int:
         value = settings.own(key)

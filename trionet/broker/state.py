@@ -12,7 +12,7 @@ from ..net.endpoint import Endpoint
 from ..protocol import error_codes
 from .apis import Apis
 from .cluster import Cluster
-from .config import BrokerConfig
+from .dynamic_config import DynamicConfig
 from .fetch_sessions import FetchSessionCache
 from .groups.coordinator import GroupCoordinator
 from .leadership import PartitionRegistration
@@ -35,11 +35,12 @@ class BrokerState:
 
     Args:
         cluster: what it shares with the other nodes.
-        config: its settings.
+        settings: its settings in their layers.
 
     Attributes:
-        cluster: as given; topics are created and deleted there.
-        config: as given.
+        cluster: as given; topics are created, altered and deleted there.
+        settings: as given; see :meth:`use`.
+        config: what counts of them.
         topics, folder, database, purgatory, unflushed, nursery: those of the cluster.
         now_ms: the time that records are stamped with, in ms since the epoch.
         fetch_sessions: incremental fetches.
@@ -49,8 +50,10 @@ class BrokerState:
 
     apis: Apis
 
-    def __init__(self, cluster: Cluster, config: BrokerConfig) -> None:
+    def __init__(self, cluster: Cluster, settings: DynamicConfig) -> None:
+        config = settings.current
         self.cluster = cluster
+        self.settings = settings
         self.config = config
         self.topics = cluster.topics
         self.folder = cluster.folder
@@ -83,6 +86,11 @@ class BrokerState:
             self.config.integer("max.incremental.fetch.session.cache.slots"),
             chance=self.cluster.network.chance,
         )
+
+    def use(self, settings: DynamicConfig) -> None:
+        """Have other settings from now on."""
+        self.settings = settings
+        self.config = settings.current
 
     def set_bound(self, endpoints: list[Endpoint]) -> None:
         """Take the addresses that were bound, and so the ones that clients are told."""

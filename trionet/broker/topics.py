@@ -7,11 +7,9 @@ before they are removed, so that a start can always finish either.
 
 from __future__ import annotations
 
-import base64
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import attrs
 import trio
@@ -28,13 +26,13 @@ from ..protocol.error_codes import (
     TOPIC_ALREADY_EXISTS,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
+from . import topic_store
 from .config import BrokerConfig
 from .config_topic_keys import check_topic_overrides
 from .database import Database
 from .leadership import Leadership, Replicas
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
+from .topic_store import Topic
+from .uuids import new_uuid
 
 NAME_LENGTH_MAX = 249
 
@@ -50,30 +48,6 @@ Assignments = Sequence[tuple[int, Sequence[int]]]
 
 Settings = Sequence[tuple[str, str | None]]
 """A topic's own settings, as CreateTopics brings them."""
-
-
-@attrs.frozen
-class Topic:
-    """One topic.
-
-    Args:
-        name: legal by Kafka's rules.
-        id: 16 bytes, never zero; a topic made again under its name has another one.
-        partitions: how many, numbered from 0.
-        configs: its own settings as texts, checked; see :func:`.config_topic_keys.topic_config`.
-        replicas: the nodes of each partition; empty if all have the first node, or the only one.
-    """
-
-    name: str
-    id: bytes
-    partitions: int
-    configs: Mapping[str, str]
-    replicas: Replicas = ()
-
-    @property
-    def replication_factor(self) -> int:
-        """How many replicas its first partition has, as all others unless somebody chose them."""
-        return len(self.replicas[0]) if self.replicas else 1
 
 
 class TopicRegistry:
@@ -120,7 +94,7 @@ class TopicRegistry:
         Raises:
             DatabaseError: the database cannot be read.
         """
-        cluster_id, topics = await database.transaction(partial(_load, chance=chance))
+        cluster_id, topics = await database.transaction(partial(topic_store.load, chance=chance))
         leadership = leadership or Leadership([config.node_id])
         return cls(database, config, leadership, cluster_id, topics, chance)
 
@@ -209,10 +183,8 @@ class TopicRegistry:
         """
         async with self._writing:
             topic = self.check(name, partitions, replication_factor, assignments, configs)
-            await self._database.transaction(partial(_insert, topic=topic))
-            self._by_name[name] = topic
-            self._by_id[topic.id] = topic
-            self._by_collision[_collision_name(name)] = topic
+            await self._database.transaction(partial(topic_store.insert, topic=topic))
+            self._put(topic)
             return topic
 
     def check_growth(
@@ -300,10 +272,41 @@ class TopicRegistry:
             )
 
     async def _set_partitions(self, topic: Topic) -> None:
-        await self._database.transaction(partial(_update_partitions, topic=topic))
+        await self._database.transaction(partial(topic_store.update_partitions, topic=topic))
+        self._put(topic)
+
+    def _put(self, topic: Topic) -> None:
         self._by_name[topic.name] = topic
         self._by_id[topic.id] = topic
         self._by_collision[_collision_name(topic.name)] = topic
+
+    async def alter(self, topic: Topic, configs: Mapping[str, str]) -> Topic:
+        """Give a topic other settings of its own; they are in the database before they count.
+
+        Args:
+            topic: the topic as it is.
+            configs: all of its settings from now on, checked.
+
+        Returns:
+            The topic as it is now.
+
+        Raises:
+            ApiError: UNKNOWN_TOPIC_OR_PARTITION: it has been deleted meanwhile.
+            DatabaseError: it could not be written, and nothing has changed.
+
+        Cancellation: raises ``Cancelled`` only if nothing has changed.
+        """
+        async with self._writing:
+            if topic.id not in self._by_id:
+                raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic.name}")
+            altered = attrs.evolve(self._by_id[topic.id], configs=configs)
+            await self._database.transaction(partial(topic_store.update_configs, topic=altered))
+            self._put(altered)
+            return altered
+
+    def use(self, config: BrokerConfig) -> None:
+        """Check new topics by other settings of the broker from now on."""
+        self._config = config
 
     async def delete(self, topic: Topic) -> None:
         """Forget a topic, after it has left the database.
@@ -317,7 +320,7 @@ class TopicRegistry:
         async with self._writing:
             if topic.id not in self._by_id:
                 raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic.name}")
-            await self._database.transaction(partial(_delete, topic=topic))
+            await self._database.transaction(partial(topic_store.delete, topic=topic))
             del self._by_name[topic.name]
             del self._by_id[topic.id]
             del self._by_collision[_collision_name(topic.name)]
@@ -418,76 +421,5 @@ def is_internal(name: str) -> bool:
     return name in _INTERNAL
 
 
-def new_uuid(chance: random.Random = SYSTEM.chance) -> bytes:
-    """A random id that is none of Kafka's reserved ones, and whose text is no option of a tool.
-
-    It is a version 4 UUID; Kafka reserves ids of few set bits, and gives none whose text begins
-    with a hyphen (Kafka: Uuid.randomUuid).
-    """
-    while True:
-        drawn = bytearray(chance.randbytes(16))
-        drawn[6] = drawn[6] & 0x0F | 0x40
-        drawn[8] = drawn[8] & 0x3F | 0x80
-        if not uuid_text(drawn).startswith("-"):
-            return bytes(drawn)
-
-
-def uuid_text(id: bytes | bytearray) -> str:
-    """How Kafka writes an id: 22 characters of URL-safe base64 (Kafka: Uuid.toString)."""
-    return base64.urlsafe_b64encode(id).rstrip(b"=").decode("ascii")
-
-
 def _collision_name(name: str) -> str:
     return name.replace(".", "_")
-
-
-def _load(connection: Connection, chance: random.Random) -> tuple[str, list[Topic]]:
-    row = connection.execute("SELECT value FROM property WHERE name = 'cluster.id'").fetchone()
-    cluster_id: str = row[0] if row else uuid_text(new_uuid(chance))
-    if row is None:
-        connection.execute("INSERT INTO property VALUES ('cluster.id', ?)", (cluster_id,))
-    configs: dict[bytes, dict[str, str]] = {}
-    for id, name, value in connection.execute("SELECT topic_id, name, value FROM topic_config"):
-        configs.setdefault(id, {})[name] = value
-    replicas: dict[bytes, list[tuple[int, ...]]] = {}
-    for id, nodes in connection.execute(
-        'SELECT topic_id, nodes FROM partition_replicas ORDER BY topic_id, "partition"'
-    ):
-        replicas.setdefault(id, []).append(tuple(map(int, nodes.split(","))))
-    rows = connection.execute("SELECT name, id, partitions FROM topic ORDER BY rowid")
-    return cluster_id, [
-        Topic(name, id, partitions, configs.get(id, {}), tuple(replicas.get(id, ())))
-        for name, id, partitions in rows
-    ]
-
-
-def _insert(connection: Connection, topic: Topic) -> None:
-    connection.execute(
-        "INSERT INTO topic (id, name, partitions) VALUES (?, ?, ?)",
-        (topic.id, topic.name, topic.partitions),
-    )
-    connection.executemany(
-        "INSERT INTO topic_config VALUES (?, ?, ?)",
-        [(topic.id, name, value) for name, value in topic.configs.items()],
-    )
-    _insert_replicas(connection, topic)
-
-
-def _insert_replicas(connection: Connection, topic: Topic) -> None:
-    connection.executemany(
-        "INSERT INTO partition_replicas VALUES (?, ?, ?)",
-        [
-            (topic.id, number, ",".join(map(str, nodes)))
-            for number, nodes in enumerate(topic.replicas)
-        ],
-    )
-
-
-def _update_partitions(connection: Connection, topic: Topic) -> None:
-    connection.execute("UPDATE topic SET partitions = ? WHERE id = ?", (topic.partitions, topic.id))
-    connection.execute("DELETE FROM partition_replicas WHERE topic_id = ?", (topic.id,))
-    _insert_replicas(connection, topic)
-
-
-def _delete(connection: Connection, topic: Topic) -> None:
-    connection.execute("DELETE FROM topic WHERE id = ?", (topic.id,))

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from threading import Lock
 
 import attrs
 
@@ -128,6 +129,7 @@ class TlsContexts:
         self.settings = settings
         self._seen = _fingerprint(settings.files)
         self._context, self._material = server_context(settings)
+        self._replacing = Lock()  # a reload in a thread, and other settings from the loop
 
     @property
     def context(self) -> ssl.SSLContext:
@@ -151,19 +153,39 @@ class TlsContexts:
             ConfigError: as :func:`server_context`, or the certificate's names have changed although
                 the settings do not allow it (Kafka: SslFactory); the old context stays.
         """
-        seen = _fingerprint(self.settings.files)
+        settings = self.settings
+        seen = _fingerprint(settings.files)
         if seen == self._seen:
             return False
         try:
-            context, material = server_context(self.settings)
+            context, material = server_context(settings)
             self._check_names(material)
         except ConfigError as error:
             if not isinstance(error.__cause__, OSError):
                 self._seen = seen
             raise
-        self._seen = seen
-        self._context, self._material = context, material
+        with self._replacing:
+            if self.settings is not settings:
+                return False  # there are other settings meanwhile, and their context
+            self._seen = seen
+            self._context, self._material = context, material
         return True
+
+    def prepare(self, settings: TlsSettings) -> TlsContexts:
+        """What to :meth:`use` for other settings; blocks, so call it in a thread.
+
+        Raises:
+            ConfigError: as :meth:`reload_if_changed`.
+        """
+        new = TlsContexts(settings)
+        self._check_names(new._material)
+        return new
+
+    def use(self, new: TlsContexts) -> None:
+        """Take over other settings and their context, for connections made after that."""
+        with self._replacing:
+            self.settings, self._seen = new.settings, new._seen
+            self._context, self._material = new._context, new._material
 
     def _check_names(self, new: KeyMaterial) -> None:
         old, settings = self._material, self.settings

@@ -14,6 +14,9 @@ from ..net.endpoint import Endpoint
 from .acceptor import Acceptor
 from .processor import Processor
 
+# How long the answers that a processor owes have to leave when there are to be fewer of them.
+GRACE_SECONDS = 1.0
+
 NewProcessor = Callable[[], Processor]
 RunProcessor = Callable[..., Awaitable[None]]
 
@@ -55,24 +58,35 @@ class Listener:
     async def resize(self, count: int) -> None:
         """Have ``count`` processors.
 
-        Fewer: the last ones end, and their connections with them; requests of those that are out
-        are answered to nobody. Connections are handed to new ones when they are ready. Cancelled,
-        it has fewer new ones than wanted.
+        Fewer: the last ones read nothing more, and end with their connections when their answers
+        have left, or after :data:`GRACE_SECONDS`. Connections are handed to new ones when they are
+        ready. Cancelled, it has fewer new ones than wanted.
 
         Raises:
             LocalProtocolError: the server ends, so that there are no new ones.
         """
         await trio.lowlevel.checkpoint()
-        self.end_processors(count)
+        nursery = self._running
+        for processor in self._remove_processors(count):
+            nursery.start_soon(self._retire, processor)
         while len(self.processors) < count:
             self.processors.append(await self._start_processor())
 
     def end_processors(self, count_left: int) -> None:
         """End all but the first ones; all of them only after the acceptor."""
+        for processor in self._remove_processors(count_left):
+            processor.end()
+
+    def _remove_processors(self, count_left: int) -> list[Processor]:
         removed = self.processors[count_left:]
         del self.processors[count_left:]
-        for processor in removed:
-            processor.end()
+        return removed
+
+    async def _retire(self, processor: Processor) -> None:
+        """End a processor, so that who asked for fewer of them still hears that it was done."""
+        with trio.move_on_after(GRACE_SECONDS):
+            await processor.drain()
+        processor.end()
 
     async def _start_processor(self) -> Processor:
         processor = self._new_processor()

@@ -206,7 +206,8 @@ class SocketServer:
     async def resize_processors(self, count: int, listener_name: str | None = None) -> None:
         """Have ``count`` processors per listener, or for one of them (``num.network.threads``).
 
-        Fewer: connections of those that end are closed, and answers to them dropped.
+        Fewer: connections of those that end are closed, when the answers that they wait for have
+        left or did not come for a second.
 
         Args:
             count: 1 or more; from half to twice of what there is, as in Kafka.
@@ -228,7 +229,7 @@ class SocketServer:
             if listener_name is not None and not listeners:
                 raise LocalProtocolError(f"there is no listener {listener_name}")
             for listener in listeners:
-                _check_resize("num.network.threads", len(listener.processors), count)
+                check_resize("num.network.threads", len(listener.processors), count)
             for listener in listeners:
                 await listener.resize(count)
 
@@ -241,7 +242,7 @@ class SocketServer:
         """
         if self._handlers is None or self._nursery is None:
             raise LocalProtocolError("the server does not run")
-        _check_resize("num.io.threads", len(self._handlers), count)
+        check_resize("num.io.threads", len(self._handlers), count)
         self._handlers.resize(count)
 
     async def add_listener(
@@ -413,10 +414,18 @@ class SocketServer:
             processor.wakeup()
 
 
-def _check_resize(key: str, old: int, new: int) -> None:
+def check_resize(key: str, old: int, new: int) -> None:
     """Kafka's bounds for a change while the server runs; half of an odd number is rounded down.
 
     (Kafka: DynamicThreadPool.)
+
+    Args:
+        key: what is changed, for the error.
+        old: how many there are.
+        new: how many there are to be; as many as there are is always allowed.
+
+    Raises:
+        ConfigError: it is not allowed.
     """
     lowest, highest = max(1, old // 2), 2 * old
     if not lowest <= new <= highest:

@@ -30,12 +30,15 @@ KAFKA_4_2 = {
     "InitProducerId": (22, 0, 5),
     "OffsetForLeaderEpoch": (23, 2, 4),
     "DescribeConfigs": (32, 1, 4),
+    "AlterConfigs": (33, 0, 2),
     "DescribeLogDirs": (35, 1, 4),
     "SaslAuthenticate": (36, 0, 2),
     "CreatePartitions": (37, 0, 3),
     "DeleteGroups": (42, 0, 2),
+    "IncrementalAlterConfigs": (44, 0, 1),
     "OffsetDelete": (47, 0, 0),
     "DescribeCluster": (60, 0, 2),
+    "ListConfigResources": (74, 0, 1),
     "DescribeTopicPartitions": (75, 0, 0),
 }
 

@@ -18,6 +18,7 @@ from trionet.protocol.messages.describe_configs import (
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 DYNAMIC_TOPIC_CONFIG, STATIC_BROKER_CONFIG, DEFAULT_CONFIG = 1, 4, 5
+DYNAMIC_BROKER_LOGGER_CONFIG = 6
 LONG = 5
 
 
@@ -78,7 +79,7 @@ async def test_a_topics_settings_come_with_their_source(client: Client, version:
     assert not settings["retention.ms"].read_only
 
 
-async def test_a_brokers_settings_are_read_only(client: Client) -> None:
+async def test_a_brokers_settings_come_with_their_source(client: Client) -> None:
     settings = by_name(await ask(client, BROKER, "1"))
 
     assert ("2000000", STATIC_BROKER_CONFIG) == (
@@ -89,7 +90,8 @@ async def test_a_brokers_settings_are_read_only(client: Client) -> None:
         settings["num.io.threads"].value,
         settings["num.io.threads"].config_source,
     )
-    assert all(entry.read_only for entry in settings.values())
+    assert not settings["num.io.threads"].read_only
+    assert settings["log.retention.hours"].read_only
 
 
 @pytest.mark.parametrize(("type", "name"), [(TOPIC, "t"), (BROKER, "1")])
@@ -131,10 +133,21 @@ async def test_documentation_is_accepted_and_none_is_there(client: Client) -> No
     assert settings["retention.ms"].documentation is None
 
 
-async def test_the_brokers_of_a_cluster_have_no_dynamic_defaults(client: Client) -> None:
+async def test_what_was_altered_for_all_brokers_is_nothing_at_first(client: Client) -> None:
     result = await ask(client, BROKER, "")
 
     assert (0, []) == (result.error_code, result.configs)
+
+
+async def test_loggers_are_told_with_their_levels(client: Client) -> None:
+    entry = by_name(await ask(client, LOGGER, "1", ["trionet.broker"]))["trionet.broker"]
+
+    assert "WARN" == entry.value
+    assert (DYNAMIC_BROKER_LOGGER_CONFIG, False, 0) == (
+        entry.config_source,
+        entry.read_only,
+        entry.config_type,
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,7 +158,8 @@ async def test_the_brokers_of_a_cluster_have_no_dynamic_defaults(client: Client)
         (TOPIC, "", error_codes.INVALID_TOPIC_EXCEPTION),
         (BROKER, "2", error_codes.INVALID_REQUEST),
         (BROKER, "x", error_codes.INVALID_REQUEST),
-        (LOGGER, "1", error_codes.INVALID_REQUEST),
+        (LOGGER, "2", error_codes.INVALID_REQUEST),
+        (LOGGER, "", error_codes.INVALID_REQUEST),
         (CLIENT_METRICS, "m", error_codes.INVALID_REQUEST),
         (GROUP, "g", error_codes.INVALID_REQUEST),
         (77, "t", error_codes.INVALID_REQUEST),

@@ -17,7 +17,7 @@ from ...protocol.messages.create_topics import (
 from ..call import Call
 from ..config_describe import describe_topic
 from ..state import BrokerState
-from ..topics import Topic
+from ..topic_store import Topic
 
 
 async def handle(
@@ -69,5 +69,5 @@ def _describe(broker: BrokerState, topic: Topic, result: CreatableTopicResult) -
             config_source=entry.source,
             is_sensitive=entry.is_sensitive,
         )
-        for entry in describe_topic(broker.config, topic.configs)
+        for entry in describe_topic(broker.settings, topic.configs)
     ]

@@ -14,7 +14,7 @@ from ...protocol.messages.delete_topics import (
 )
 from ..call import Call
 from ..state import BrokerState
-from ..topics import Topic
+from ..topic_store import Topic
 
 
 async def handle(

@@ -1,6 +1,8 @@
 """DescribeConfigs, versions 1 to 4: the settings of topics and of the broker, with their sources.
 
-Gap: loggers, client metrics and groups have no settings here; asking for them is an error.
+Loggers are told with their levels (KIP-412).
+
+Gap: client metrics and groups have no settings here; asking for them is an error.
 """
 
 from __future__ import annotations
@@ -15,13 +17,18 @@ from ...protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from ..broker_configs import OF_ALL
 from ..call import Call
-from ..config_describe import ConfigEntry, describe_broker, describe_topic
+from ..config_describe import (
+    ConfigEntry,
+    describe_all_brokers,
+    describe_broker,
+    describe_loggers,
+    describe_topic,
+)
+from ..config_resources import BROKER, BROKER_LOGGER, TOPIC, check_broker_name, unknown_type
 from ..state import BrokerState
 from ..topics import check_topic_name
-
-TOPIC = 2
-BROKER = 4
 
 
 async def handle(
@@ -58,20 +65,16 @@ def _entries(broker: BrokerState, resource: DescribeConfigsResource) -> list[Con
         topic = broker.topics.get(name)
         if topic is None:
             raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
-        return describe_topic(broker.config, topic.configs)
+        return describe_topic(broker.settings, topic.configs)
     if resource.resource_type == BROKER:
-        if not name:
-            return []  # the cluster-wide dynamic defaults, of which there are none
-        if name != str(broker.node_id):
-            raise ApiError(
-                error_codes.INVALID_REQUEST, f"this is broker {broker.node_id}, not {name!r}"
-            )
-        return describe_broker(broker.config)
-    raise ApiError(
-        error_codes.INVALID_REQUEST,
-        f"resource type {resource.resource_type} has no settings here; topics (2) and brokers (4) "
-        "have",
-    )
+        if name == OF_ALL:
+            return describe_all_brokers(broker.settings)
+        check_broker_name(broker, name)
+        return describe_broker(broker.settings)
+    if resource.resource_type == BROKER_LOGGER:
+        check_broker_name(broker, name)
+        return describe_loggers(broker.cluster.loggers.levels())
+    raise unknown_type(resource.resource_type)
 
 
 def _entry(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:

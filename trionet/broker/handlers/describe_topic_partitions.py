@@ -19,7 +19,8 @@ from ...protocol.messages.describe_topic_partitions import (
 from ..call import Call
 from ..leadership import NO_LEADER, Leadership
 from ..state import TOPIC_OPERATIONS, BrokerState
-from ..topics import Topic, check_topic_name, is_internal
+from ..topic_store import Topic
+from ..topics import check_topic_name, is_internal
 
 
 async def handle(

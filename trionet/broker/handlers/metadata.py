@@ -19,7 +19,8 @@ from ...protocol.messages.metadata import (
 from ..call import Call
 from ..leadership import NO_LEADER, Leadership
 from ..state import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, BrokerState
-from ..topics import Topic, check_topic_name, is_internal
+from ..topic_store import Topic
+from ..topics import check_topic_name, is_internal
 
 # The first version in which a topic may be asked for by its id (KIP-516).
 BY_ID = 12

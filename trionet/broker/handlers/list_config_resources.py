@@ -1,0 +1,43 @@
+"""ListConfigResources, versions 0 and 1 (KIP-1142): what DescribeConfigs can describe.
+
+Version 0 is ListClientMetricsResources, and there are none of these (KIP-714). In version 1, groups
+are told only if they have settings, and none has.
+"""
+
+from __future__ import annotations
+
+from ...protocol import error_codes
+from ...protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+from ..call import Call
+from ..config_resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from ..state import BrokerState
+
+_TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
+
+
+async def handle(
+    broker: BrokerState, request: ListConfigResourcesRequest, call: Call
+) -> ListConfigResourcesResponse:
+    wanted = request.resource_types
+    if call.version == 0:
+        wanted = [CLIENT_METRICS]
+    if any(type not in _TYPES for type in wanted):
+        return ListConfigResourcesResponse(error_code=error_codes.UNSUPPORTED_VERSION)
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ConfigResource(resource_type=type, resource_name=name)
+            for type in _TYPES
+            if not wanted or type in wanted
+            for name in _names(broker, type)
+        ]
+    )
+
+
+def _names(broker: BrokerState, type: int) -> list[str]:
+    if type == TOPIC:
+        return [topic.name for topic in broker.topics]
+    return [str(broker.node_id)] if type in (BROKER, BROKER_LOGGER) else []
