@@ -22,6 +22,7 @@ BENCHMARKS = (
     "throughput",
     "latency",
     "start",
+    "fixture",
     "lag",
     "times",
 )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import signal
 import socket
@@ -283,3 +284,55 @@ def test_a_broker_that_has_ended_answers_no_more_questions() -> None:
 
     with pytest.raises(trio.RunFinishedError):
         broker.statistics()
+
+
+def test_a_wait_that_is_in_vain_says_what_there_was() -> None:
+    with trionet.testing.broker(topics=["t"]) as broker:
+        broker.seed("t", ["a"])
+
+        with pytest.raises(TimeoutError, match=r"3 records in t: not within 0\.01 s; there are 1"):
+            broker.wait_for_records("t", 3, seconds=0.01)
+        with pytest.raises(TimeoutError, match=r"1 requests Fetch: .*; there were 0"):
+            broker.wait_for_requests("Fetch", seconds=0.01)
+        with pytest.raises(TimeoutError, match=r"group g in state Stable with 2 .*state='Dead'"):
+            broker.wait_for_group("g", members=2, seconds=0.01)
+        with pytest.raises(TimeoutError, match=r"offset 5 of t-0 committed by group g.* are \{\}"):
+            broker.wait_for_offset("g", "t", 5, seconds=0.01)
+
+
+def test_a_wait_of_another_thread_ends_with_the_broker() -> None:
+    errors: list[BaseException] = []
+
+    def wait(broker: trionet.testing.ThreadedBroker) -> None:
+        try:
+            broker.wait_for_records("t", seconds=60)
+        except trio.RunFinishedError as error:
+            errors.append(error)
+
+    with nothing_left_behind():
+        with trionet.testing.broker() as broker:
+            thread = threading.Thread(target=wait, args=(broker,))
+            thread.start()
+            broker.topics()
+        thread.join()
+
+    assert 1 == len(errors)
+
+
+def test_requests_and_log_can_be_read_when_the_broker_has_ended() -> None:
+    with (
+        trionet.testing.broker() as broker,
+        BlockingClient(broker.bootstrap_servers) as client,
+    ):
+        client.call(MetadataRequest(topics=[]), 9)
+
+    assert ["Metadata"] == [request.api for request in broker.requests()]
+    assert "Metadata v9" in broker.log()
+
+
+def test_the_log_has_what_this_broker_said_and_not_another() -> None:
+    with trionet.testing.broker() as one, trionet.testing.broker() as other:
+        one._call(lambda: logging.getLogger("trionet.broker").warning("something is wrong"))
+
+        assert "WARNING trionet.broker: something is wrong" == one.log()
+        assert "" == other.log()

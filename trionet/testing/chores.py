@@ -108,4 +108,5 @@ async def _store(inside: Inside, name: str, records: list[NewRecord]) -> list[Re
 
 async def apply_retention(inside: Inside) -> None:
     """Remove what is too old or too much by now, as the broker does from time to time."""
+    await trio.lowlevel.checkpoint()
     await apply_retention_of(inside.cluster)

@@ -7,7 +7,7 @@ pytest until a test asks for a broker.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -59,8 +59,19 @@ def _run_broker(
             if arguments == defaults:
                 raise
             raise pytest.UsageError(f"{node.nodeid}: pytest.mark.trionet: {error}") from error
-        node.stash.setdefault(_brokers_of, []).append(running)
-        yield running
+        with _logged_with(node, running):
+            yield running
+
+
+@contextmanager
+def _logged_with(node: pytest.Item, running: ThreadedBroker) -> Iterator[None]:
+    """Show the broker's log if the test fails in the block; its item lives much longer."""
+    brokers = node.stash.setdefault(_brokers_of, [])
+    brokers.append(running)
+    try:
+        yield
+    finally:
+        brokers.remove(running)
 
 
 @pytest.fixture
@@ -95,7 +106,7 @@ def trionet_broker_factory(
 
         def start(*settings: Any, **arguments: Any) -> ThreadedBroker:
             running = stack.enter_context(broker(*settings, **arguments))
-            request.node.stash.setdefault(_brokers_of, []).append(running)
+            stack.enter_context(_logged_with(request.node, running))
             return running
 
         yield start

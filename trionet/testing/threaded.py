@@ -266,13 +266,14 @@ def broker(
 
             given_up.add_done_callback(cancel)
             given = {**security.settings, **(settings or {}), **keywords}
-            async with open_broker(given) as running, trio.open_nursery() as nursery:
+            async with open_broker(given) as running:
                 await _prepare(running, wanted, security)
-                loop = _Loop(token, nursery, ended)
-                threaded = ThreadedBroker(running, loop, security.client, logged)
-                started.set_result((threaded, lambda: token.run_sync_soon(stop.set)))
-                await stop.wait()
-                nursery.cancel_scope.cancel(reason="the broker is stopping")
+                async with trio.open_nursery() as nursery:
+                    loop = _Loop(token, nursery, ended)
+                    threaded = ThreadedBroker(running, loop, security.client, logged)
+                    started.set_result((threaded, lambda: token.run_sync_soon(stop.set)))
+                    await stop.wait()
+                    nursery.cancel_scope.cancel(reason="the broker is stopping")
 
     def run() -> None:
         try:
