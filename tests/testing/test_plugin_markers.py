@@ -56,7 +56,8 @@ def test_a_marker_counts_for_the_variants_too(trionet_tls_broker, trionet_sasl_b
 
 
 def test_more_brokers(trionet_broker_factory):
-    first, second = trionet_broker_factory(topics=["a"]), trionet_broker_factory({"num.partitions": 7})
+    first = trionet_broker_factory(topics=["a"])
+    second = trionet_broker_factory({"num.partitions": 7})
     assert first.bootstrap_servers != second.bootstrap_servers
     second.seed("made", ["a"])
     assert (first.topics(), second.topics()) == ({"a": 1}, {"made": 7})
@@ -87,9 +88,13 @@ def test_a_marker_sets_up_the_broker(program: pytest.Pytester) -> None:
 def test_a_marker_that_is_wrong_says_what_is(
     program: pytest.Pytester, marker: str, text: str
 ) -> None:
-    program.makepyfile(
-        f"import pytest\n\n\n@pytest.mark.trionet({marker})\ndef test_it(trionet_broker):\n    pass\n"
-    )
+    program.makepyfile(f"""
+        import pytest
+
+        @pytest.mark.trionet({marker})
+        def test_it(trionet_broker):
+            pass
+    """)
 
     result = program.runpytest_inprocess(*PLUGIN)
 
@@ -212,7 +217,8 @@ import pytest
 def held():
     open_files = {os.readlink(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd") if
                   os.path.exists(f"/proc/self/fd/{n}")}
-    threads = {each.name for each in threading.enumerate() if not each.name.startswith("Trio thread")}
+    names = {each.name for each in threading.enumerate()}
+    threads = {name for name in names if not name.startswith("Trio thread")}
     return open_files, threads
 
 

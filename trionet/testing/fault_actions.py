@@ -25,6 +25,7 @@ from ..protocol.wire import Message
 from ..server.request_channel import CloseConnection
 from .error_answers import ErrorAnswers, is_of_the_whole, merge, rest_of
 from .exchange import Exchange, Waiting
+from .memory_transport import MemoryTransport
 from .seen_requests import SeenRequest, Which
 
 Body = Message | bytes | Callable[[SeenRequest], Message | bytes]
@@ -219,10 +220,15 @@ class Close:
 
 def close_with_reset(channel: Channel) -> None:
     """Have the end of a connection be a reset (RST), whatever was sent and received before."""
-    if channel.is_open:
-        # Another descriptor of the same socket: closing this one leaves the connection alone.
-        with socket.socket(fileno=os.dup(channel.fd)) as sock:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _CLOSE_WITH_RESET)
+    if not channel.is_open:
+        return
+    option = socket.SOL_SOCKET, socket.SO_LINGER, _CLOSE_WITH_RESET
+    if isinstance(channel.transport, MemoryTransport):
+        channel.transport.setsockopt(*option)
+        return
+    # Another descriptor of the same socket: closing this one leaves the connection alone.
+    with socket.socket(fileno=os.dup(channel.fd)) as sock:
+        sock.setsockopt(*option)
 
 
 @attrs.frozen

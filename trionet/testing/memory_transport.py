@@ -27,5 +27,9 @@ class MemoryTransport:
             raise OSError(f"{file_range!r} reaches beyond the end of its file")
         return self._socket.send(data)
 
+    def setsockopt(self, level: int, option: int, value: bytes) -> None:
+        """Set an option of the socket, as of one of the system."""
+        self._socket.setsockopt(level, option, value)
+
     def close(self) -> None:
         self._socket.close()
