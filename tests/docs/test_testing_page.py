@@ -6,6 +6,7 @@ import inspect
 import re
 from pathlib import Path
 
+import attrs
 import pytest
 
 import trionet
@@ -59,7 +60,8 @@ def test_every_field_is_explained(cls: type) -> None:
         for name in names.split(", ")
     }
 
-    fields = getattr(cls, "_fields", None) or [each.name for each in cls.__attrs_attrs__]  # type: ignore[attr-defined]
+    # A named tuple, or a class of attrs.
+    fields = getattr(cls, "_fields", None) or [field.name for field in attrs.fields(cls)]
     assert set(fields) == explained
 
 
