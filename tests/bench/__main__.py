@@ -23,6 +23,7 @@ BENCHMARKS = (
     "latency",
     "start",
     "fixture",
+    "folders",
     "lag",
     "times",
 )
