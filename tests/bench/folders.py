@@ -94,7 +94,7 @@ def _start(folder: Path, log: Path, seconds: float, *, is_killed: bool) -> dict[
         started = time.perf_counter() - begin
         memory = memory_bytes(process.pid)
         before = _cpu_seconds(process.pid)
-        time.sleep(seconds)  # noqa: TID251 - the time that is measured
+        time.sleep(seconds)
         idle = (_cpu_seconds(process.pid) - before) / seconds
         files = len(os.listdir(f"/proc/{process.pid}/fd"))
         if is_killed:

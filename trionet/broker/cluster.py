@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -293,6 +294,7 @@ class Cluster:
         """Open what is in the folder, finish creations that were cut short, set aside the rest."""
         topics = {topic.name: topic for topic in self.topics}
 
+        @cache
         def config_for(name: str) -> LogConfig:
             topic = topics.get(name)
             return self.log_config(topic.configs if topic else {})
@@ -318,13 +320,14 @@ class Cluster:
             await self._create_logs(topic)
 
     async def _create_logs(self, topic: Topic) -> None:
-        config = self.log_config(topic.configs)
+        config: LogConfig | None = None
         for number in range(topic.partitions):
             key = topic.name, number
             if self.leadership.get(key).replicas:
                 continue
             log = self._logs.get(key)
             if log is None:
+                config = config or self.log_config(topic.configs)
                 log = await self.folder.create(topic.name, number, topic.id, config, self.now_ms())
             replicas = topic.replicas[number] if number < len(topic.replicas) else ()
             self.leadership.add(key, replicas, log.leader_epoch)

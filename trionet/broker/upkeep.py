@@ -71,7 +71,10 @@ async def apply_retention(cluster: Cluster) -> None:
     """Remove what is too old or too much by now."""
     now_ms = cluster.now_ms()
     for log in list(cluster.folder.logs.values()):
-        due = log.retention_due(now_ms)
+        if log.retention_may_block:
+            due = await trio.to_thread.run_sync(log.retention_due, now_ms)
+        else:
+            due = log.retention_due(now_ms)
         if due is not None:
             before = log.start_offset
             await _guarded(log, cluster.delete_records(log, due))

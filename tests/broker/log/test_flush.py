@@ -25,8 +25,8 @@ class FailingFile(LogFile):
 class FailingDisk(FolderDirectory):
     """A folder on a disk that takes writes and cannot keep them."""
 
-    def create(self, name: str) -> LogFile:
-        file = super().create(name)
+    def open(self, name: str) -> LogFile:
+        file = super().open(name)
         return FailingFile(os.dup(file.fileno()))
 
 

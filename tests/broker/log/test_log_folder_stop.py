@@ -171,8 +171,8 @@ class FailingFile(LogFile):
 
 
 class FailingDisk(FolderDirectory):
-    def create(self, name: str) -> LogFile:
-        file = super().create(name)
+    def open(self, name: str) -> LogFile:
+        file = super().open(name)
         return FailingFile(os.dup(file.fileno())) if name.endswith(".log") else file
 
     def folder(self, name: str) -> FolderDirectory:

@@ -24,7 +24,7 @@ from .recovery import Stop, remove_segments
 from .retention import start_offset_due
 from .segment import BatchPlace, Segment
 from .threads import run_blocking
-from .trust import sync_segment
+from .trust import sync_indexes
 from .validation import check_batches
 
 
@@ -123,6 +123,7 @@ class Log(ReadableLog):
             position += batch_size
         segment.grow(position, last_offset + 1, now_ms)
         self.end_offset = last_offset + 1
+        self._is_as_closed = False
         self._durability.note_append(now_ms)
 
     async def begin_epoch(self, epoch: int) -> None:
@@ -156,6 +157,7 @@ class Log(ReadableLog):
         finished.finish()
         segment = Segment.create(self.directory, self.end_offset, now_ms)
         self._segments.add(segment)
+        self._is_as_closed = False
         if self.directory.is_durable:
             self._durability.note_roll(finished, dict(self._producers))
         return segment
@@ -238,6 +240,11 @@ class Log(ReadableLog):
         """How many segments there are, the active one included."""
         return len(self._segments)
 
+    @property
+    def retention_may_block(self) -> bool:
+        """Whether :meth:`retention_due` has to wait for the disk: call it in a thread then."""
+        return not all(each.newest_is_at_hand for each in self._segments.all)
+
     def retention_due(self, now_ms: int) -> int | None:
         """The log start offset that retention wants now, None if nothing is to be removed."""
         self._now_ms = now_ms
@@ -315,7 +322,8 @@ class Log(ReadableLog):
         self.refuse(f"{self._name} is closed")
         await self.flush()
         await self._durability.idle()
-        await run_blocking(self.directory, self._finish)
+        if not self._is_as_closed:
+            await run_blocking(self.directory, self._finish)
 
     def _finish(self) -> None:
         active = self._segments.active
@@ -323,7 +331,7 @@ class Log(ReadableLog):
         for segment in self._segments.all:
             if segment.has_unsaved_index or segment is active:
                 segment.save_indexes()
-        sync_segment(active)
+        sync_indexes(active)
         if not self.epochs.is_saved and self.size:
             # An empty log without the file is one that begins with epoch 0.
             self.directory.replace(LEADER_EPOCH_FILE, self.epochs.encode())

@@ -19,7 +19,12 @@ _SUFFIX = ".snapshot"
 
 def snapshot_offsets(directory: Directory) -> list[int]:
     """The offsets of which there are producer snapshots, ascending."""
-    stems = (name.removesuffix(_SUFFIX) for name in directory.names() if name.endswith(_SUFFIX))
+    return snapshots_among(directory.names())
+
+
+def snapshots_among(names: Iterable[str]) -> list[int]:
+    """The offsets of the producer snapshots among a folder's files, ascending."""
+    stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
     return sorted(int(stem) for stem in stems if stem.isdigit())
 
 
@@ -33,18 +38,24 @@ def write_snapshot(directory: Directory, offset: int, producers: dict[int, Produ
 
 
 def producers_at(
-    directory: Directory, segments: Iterable[Segment], offset: int, *, was_clean: bool
+    directory: Directory,
+    snapshots: list[int],
+    segments: Iterable[Segment],
+    offset: int,
+    *,
+    was_clean: bool,
 ) -> dict[int, ProducerEntry]:
     """What the log knew of its producers when ``offset`` was its end. Blocks.
 
     Args:
         directory: the partition's folder; snapshots in it that are damaged are removed.
+        snapshots: the offsets of which there are some, ascending.
         segments: those below ``offset``, in order.
         offset: the end.
         was_clean: after a clean stop a folder without any snapshot is one that never had
             idempotent producers (Kafka before 0.11 wrote it), and need not be read through.
     """
-    offsets = [each for each in snapshot_offsets(directory) if each <= offset]
+    offsets = [each for each in snapshots if each <= offset]
     if not offsets and was_clean:
         return {}
     producers: dict[int, ProducerEntry] = {}
@@ -76,12 +87,13 @@ def _replay(segment: Segment, start: int, end: int, producers: dict[int, Produce
                 producers[header.producer_id] = replayed(producers.get(header.producer_id), header)
 
 
-def remove_stray_snapshots(directory: Directory, segments: list[Segment]) -> None:
+def remove_stray_snapshots(
+    directory: Directory, snapshots: list[int], segments: list[Segment]
+) -> None:
     """Keep the snapshots that lie where a segment starts, and the newest up to the end."""
     bases = {segment.base_offset for segment in segments}
     end_offset = segments[-1].end_offset
-    offsets = snapshot_offsets(directory)
-    newest = max((each for each in offsets if each <= end_offset), default=-1)
-    for offset in offsets:
+    newest = max((each for each in snapshots if each <= end_offset), default=-1)
+    for offset in snapshots:
         if offset not in bases and offset != newest:
             directory.remove(file_name(offset, "snapshot"))

@@ -24,12 +24,13 @@ from .producer_recovery import (
     producers_at,
     remove_stray_snapshots,
     snapshot_offsets,
+    snapshots_among,
     write_snapshot,
 )
 from .producer_state import ProducerEntry, expired, replayed
 from .scan import Scan
 from .segment import BatchPlace, Segment, file_name
-from .trust import forget_indexes, sync_segment, trust, trust_active
+from .trust import forget_indexes, sync_segment, trust_active
 
 logger = logging.getLogger("trionet.broker.log")
 
@@ -57,6 +58,8 @@ class LoadedLog:
     recovery_point: int
     producers: dict[int, ProducerEntry]
     epochs: LeaderEpochs
+    is_as_closed: bool
+    """The files are what a clean stop would leave."""
 
 
 def load(directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms: int) -> LoadedLog:
@@ -72,19 +75,23 @@ def load(directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms:
     Raises:
         OSError: the folder cannot be read or written.
     """
-    segments = find_segments(directory, now_ms)
+    names = directory.names()
+    segments = find_segments(directory, names, now_ms)
+    snapshots = snapshots_among(names)
     recovery_point = stop.recovery_point
     producers: dict[int, ProducerEntry] = {}
     epochs = stored_epochs(directory, name)
+    is_as_closed = False
     if segments and stop.was_clean and trust_active(segments[-1]):
-        _trust_all(segments[:-1])
         recovery_point = segments[-1].end_offset
-        producers = producers_at(directory, segments, recovery_point, was_clean=True)
+        producers = producers_at(directory, snapshots, segments, recovery_point, was_clean=True)
+        is_as_closed = epochs is not None or not segments[-1].end_offset
         if epochs is None:
             epochs = epochs_of_batches(segments)
     elif segments:
         segments, producers, epochs = _Recovery(directory, name, config, stop, epochs).run(segments)
         recovery_point = segments[-1].end_offset
+        snapshots = snapshot_offsets(directory)
     start_offset = max(stop.start_offset, segments[0].base_offset if segments else 0)
     if segments and start_offset > segments[-1].end_offset:
         logger.warning(
@@ -98,11 +105,16 @@ def load(directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms:
     if not segments:
         segments = [Segment.create(directory, start_offset, now_ms)]
         recovery_point, producers = start_offset, {}
+        # Should a power cut take the file's name, an empty log is made again at 0.
+        is_as_closed = not start_offset
     epochs = epochs or LeaderEpochs()
     epochs.remove_below(start_offset)
     if not len(epochs):
         epochs.assign(0, start_offset)
-    remove_stray_snapshots(directory, segments)
+    remove_stray_snapshots(directory, snapshots, segments)
+    # An idle partition holds no descriptor.
+    if directory.is_durable:
+        segments[-1].let_go()
     for producer_id in expired(producers, now_ms, config.producer_id_expiration_ms):
         del producers[producer_id]
     return LoadedLog(
@@ -111,13 +123,14 @@ def load(directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms:
         recovery_point=min(recovery_point, segments[-1].end_offset),
         producers=producers,
         epochs=epochs,
+        is_as_closed=is_as_closed,
     )
 
 
-def find_segments(directory: Directory, now_ms: int) -> list[Segment]:
+def find_segments(directory: Directory, names: list[str], now_ms: int) -> list[Segment]:
     """The segments that a folder's names speak of, ascending; remains of removals are removed."""
     named: dict[str, set[int]] = {suffix: set() for suffix in _SEGMENT_SUFFIXES}
-    for name in directory.names():
+    for name in names:
         stem, _, suffix = name.partition(".")
         if name.endswith(_LEFTOVERS):
             directory.remove(name)
@@ -127,18 +140,12 @@ def find_segments(directory: Directory, now_ms: int) -> list[Segment]:
         for base_offset in named[suffix] - named["log"]:
             directory.remove(file_name(base_offset, suffix))
     bases = sorted(named["log"])
-    segments = []
-    for base_offset, end_offset in zip(
-        bases, [*bases[1:], bases[-1]] if bases else (), strict=True
-    ):
-        segment = Segment(directory, base_offset, now_ms)
-        segment.size = directory.size(segment.name("log"))
-        # The end of the last one is found later.
-        segment.end_offset = end_offset
-        modified_ms = directory.modified_ms(segment.name("log"))
-        segment.modified_ms = now_ms if modified_ms is None else modified_ms
-        segments.append(segment)
-    return segments
+    # The end of the last one is found later.
+    ends = [*bases[1:], *bases[-1:]]
+    return [
+        Segment.old(directory, base_offset, end_offset, now_ms)
+        for base_offset, end_offset in zip(bases, ends, strict=True)
+    ]
 
 
 def remove_segments(directory: Directory, segments: list[Segment]) -> None:
@@ -152,13 +159,6 @@ def remove_segments(directory: Directory, segments: list[Segment]) -> None:
         for suffix in _SEGMENT_SUFFIXES:
             directory.remove(file_name(segment.base_offset, suffix))
         directory.sync()
-
-
-def _trust_all(segments: list[Segment]) -> None:
-    for segment in segments:
-        if not trust(segment):
-            segment.index_again()
-            segment.release()
 
 
 class _Recovery:
@@ -194,8 +194,10 @@ class _Recovery:
         )
         trusted, doubtful = segments[:first], segments[first:]
         base_offset = doubtful[0].base_offset
-        _trust_all(trusted)
-        self._producers = producers_at(self._directory, trusted, base_offset, was_clean=False)
+        snapshots = snapshot_offsets(self._directory)
+        self._producers = producers_at(
+            self._directory, snapshots, trusted, base_offset, was_clean=False
+        )
         logger.info(
             "%s: scanning %d bytes in %d segments from offset %d on",
             self._name,
@@ -205,7 +207,7 @@ class _Recovery:
         )
         for segment in trusted:
             segment.release()
-        if trusted and base_offset not in snapshot_offsets(self._directory):
+        if trusted and base_offset not in snapshots:
             write_snapshot(self._directory, base_offset, self._producers)
         epochs = self._epochs = self._epochs or epochs_of_batches(trusted)
         kept = trusted + self._scan_all(doubtful)

@@ -71,6 +71,10 @@ class Segment:
         "_index",
         "_index_saved",
         "_is_torn",
+        "_max_timestamp",
+        "_max_timestamp_offset",
+        "_modified_ms",
+        "_newest_is_known",
         "_recent",
         "_since_index_entry",
         "_time_index",
@@ -80,9 +84,6 @@ class Segment:
         "directory",
         "end_offset",
         "first_timestamp",
-        "max_timestamp",
-        "max_timestamp_offset",
-        "modified_ms",
         "size",
     )
 
@@ -90,12 +91,13 @@ class Segment:
         self.directory = directory
         self.base_offset = base_offset
         self.created_ms = created_ms
-        self.modified_ms = created_ms
+        self._modified_ms = created_ms
         self.end_offset = base_offset
         self.size = 0
         self.first_timestamp = -1
-        self.max_timestamp = -1
-        self.max_timestamp_offset = base_offset
+        self._newest_is_known = True
+        self._max_timestamp = -1
+        self._max_timestamp_offset = base_offset
         self._file: LogFile | None = None
         self._index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
@@ -116,6 +118,16 @@ class Segment:
     def name(self, suffix: str) -> str:
         """The name of one of its files."""
         return file_name(self.base_offset, suffix)
+
+    @classmethod
+    def old(cls, directory: Directory, base_offset: int, end_offset: int, now_ms: int) -> Segment:
+        """A segment of an earlier run. What its index files say is read when it is first needed."""
+        segment = cls(directory, base_offset, now_ms)
+        segment.end_offset = end_offset
+        segment.size = directory.size(segment.name("log"))
+        segment._newest_is_known = False
+        segment._modified_ms = -1
+        return segment
 
     @property
     def file(self) -> LogFile:
@@ -175,12 +187,65 @@ class Segment:
         index, time_index = again.index, again.time_index
         self.directory.replace(self.name("index"), index.encode())
         self.directory.replace(self.name("timeindex"), time_index.encode())
-        self.max_timestamp = again.max_timestamp
-        self.max_timestamp_offset = again.max_timestamp_offset
+        self.set_newest(again.max_timestamp, again.max_timestamp_offset)
         logger.warning("%r: the indexes of %s were made again", self.directory, self.name("log"))
         if damage is not None:
             logger.error("%r: records behind cannot be read: %s", self.directory, damage)
         return index, time_index
+
+    @property
+    def max_timestamp(self) -> int:
+        """The greatest timestamp of its records, -1 without any (may wait for the disk)."""
+        if not self._newest_is_known:
+            self._learn_newest()
+        return self._max_timestamp
+
+    @property
+    def max_timestamp_offset(self) -> int:
+        """The last offset of the batch that has it (may wait for the disk)."""
+        if not self._newest_is_known:
+            self._learn_newest()
+        return self._max_timestamp_offset
+
+    def set_newest(self, timestamp: int, offset: int) -> None:
+        """Take what was found to be the greatest timestamp."""
+        # In this order: a thread may look at them meanwhile.
+        self._max_timestamp_offset = offset
+        self._max_timestamp = timestamp
+        self._newest_is_known = True
+
+    def _learn_newest(self) -> None:
+        """Read the end of the time index; if it cannot be right, make the indexes again."""
+        # Two entries, because one says nothing: zeros, which a crash can leave behind the entries,
+        # are a possible entry but not one that rises.
+        name = self.name("timeindex")
+        times = None
+        try:
+            size = self.directory.size(name)
+            if not size % TIME_ENTRY_SIZE:
+                start = max(0, size - 2 * TIME_ENTRY_SIZE)
+                times = TimeIndex.decode(self.directory.read(name, start))
+        except FileNotFoundError:
+            pass
+        if times is None:
+            self.index_again()
+        else:
+            timestamp, offset = times.last()
+            self.set_newest(timestamp, self.base_offset + offset)
+
+    @property
+    def modified_ms(self) -> int:
+        """When its file was last written, in milliseconds (may wait for the disk)."""
+        modified_ms = self._modified_ms
+        if modified_ms < 0:
+            found = self.directory.modified_ms(self.name("log"))
+            modified_ms = self._modified_ms = self.created_ms if found is None else found
+        return modified_ms
+
+    @property
+    def newest_is_at_hand(self) -> bool:
+        """Whether :attr:`newest_ms` would be told without waiting for the disk."""
+        return self._newest_is_known and self._modified_ms >= 0
 
     @property
     def is_loaded(self) -> bool:
@@ -190,7 +255,8 @@ class Segment:
     @property
     def newest_ms(self) -> int:
         """The age of the segment for retention: its newest timestamp, else its last change."""
-        return self.max_timestamp if self.max_timestamp >= 0 else self.modified_ms
+        newest = self.max_timestamp
+        return newest if newest >= 0 else self.modified_ms
 
     # Growing
 
@@ -199,12 +265,15 @@ class Segment:
         self._index, self._time_index = OffsetIndex(), TimeIndex()
         self._index_saved = self._time_index_saved = 0
         self._since_index_entry = 0
+        self.set_newest(-1, self.base_offset)
 
-    def continue_indexes(self, time_index: TimeIndex) -> None:
+    def continue_indexes(self, index: OffsetIndex, time_index: TimeIndex) -> None:
         """Go on with the indexes of an earlier run, whose files hold all their entries."""
-        self._time_index = time_index
-        self._time_index_saved = len(time_index)
-        self._since_index_entry = self.size - self.index.last_position()
+        timestamp, offset = time_index.last()
+        self.set_newest(timestamp, self.base_offset + offset)
+        self._index, self._time_index = index, time_index
+        self._index_saved, self._time_index_saved = len(index), len(time_index)
+        self._since_index_entry = self.size - index.last_position()
 
     def write(self, buffers: list[Buffer], size: int) -> None:
         """Add bytes to the file; :meth:`note` and :meth:`grow` make them part of the segment.
@@ -244,9 +313,9 @@ class Segment:
     def note(self, place: BatchPlace, max_timestamp: int, index_interval: int) -> None:
         """Index a batch that was written; ``size`` and ``end_offset`` follow by :meth:`grow`."""
         _, last_offset, position, size = place
-        if max_timestamp > self.max_timestamp:
-            self.max_timestamp = max_timestamp
-            self.max_timestamp_offset = last_offset
+        if max_timestamp > self._max_timestamp:
+            self._max_timestamp = max_timestamp
+            self._max_timestamp_offset = last_offset
         if position == 0:
             self.first_timestamp = max_timestamp
         if self._since_index_entry > index_interval:
@@ -263,12 +332,12 @@ class Segment:
         """Make noted batches readable."""
         self.end_offset = end_offset
         self.size = size
-        self.modified_ms = now_ms
+        self._modified_ms = now_ms
 
     def _note_time(self) -> None:
-        if self.max_timestamp >= 0 and self._time_index is not None:
+        if self._max_timestamp >= 0 and self._time_index is not None:
             self._time_index.append_if_newer(
-                self.max_timestamp, self.max_timestamp_offset - self.base_offset
+                self._max_timestamp, self._max_timestamp_offset - self.base_offset
             )
 
     def must_roll(
