@@ -60,6 +60,20 @@ async def test_rolled_segments_are_on_the_disk_soon(clock: MockClock, tmp_path: 
         await until(lambda: log_of(broker).recovery_point >= 2)
 
 
+async def test_that_they_are_is_written_down_at_once(clock: MockClock, tmp_path: Path) -> None:
+    """A start after a crash scans from the recovery point that is in the file."""
+    settings = {
+        "log.dirs": str(tmp_path),
+        "log.flush.offset.checkpoint.interval.ms": 2**31 - 1,
+    }
+    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+        await create_topic(client, "t", internal_segment_bytes=100)
+        await append(client, b"a", b"b", b"c")
+
+        path = tmp_path / RECOVERY_POINTS
+        await until(lambda: "t 0 3" in path.read_text().splitlines())
+
+
 async def test_logs_that_nothing_is_to_be_done_for_are_not_looked_at_again(
     clock: MockClock,
     tmp_path: Path,

@@ -43,7 +43,7 @@ SECURED_CLIENTS = {
     "java": ("support.secured.java", "Java"),
 }
 # Too long for every change: only where foreign clients are asked for.
-MATRICES = ("test_security_matrix.py", "test_churn.py")
+MATRICES = ("test_security_matrix.py", "test_churn.py", "test_java_topic_tools.py")
 # What kfake does otherwise than Kafka, by a part of the test's name.
 KFAKE_LACKS = {
     "log_append_time": "kfake keeps the writer's timestamps",

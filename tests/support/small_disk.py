@@ -1,4 +1,4 @@
-"""A disk that is soon full: a tmpfs of a few megabytes."""
+"""A disk that is soon full: a file system of a few megabytes, in RAM or in a file."""
 
 from __future__ import annotations
 
@@ -29,13 +29,32 @@ class SmallDisk:
 
 
 @contextlib.contextmanager
-def small_disk(path: Path, size: int) -> Iterator[SmallDisk]:
-    """A tmpfs of `size` bytes at `path`; the test is skipped where nobody may mount one."""
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(path)]
-    mounted = subprocess.run(command, capture_output=True, text=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"no small disk: {mounted.stderr.strip()}")
+def small_disk(path: Path, size: int, kind: str = "tmpfs") -> Iterator[SmallDisk]:
+    """A file system of `size` bytes at `path`; the test is skipped where nobody may mount one.
+
+    Args:
+        path: a folder.
+        size: in bytes.
+        kind: `tmpfs`; or `ext4`, in a file beside the folder.
+    """
+    if kind == "tmpfs":
+        _run("mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(path))
+    else:
+        image = path.with_name(f"{path.name}.image")
+        with image.open("wb") as file:
+            file.truncate(size)
+        _run(f"mkfs.{kind}", "-q", "-F", str(image))
+        _run("mount", "-o", "loop", str(image), str(path))
     try:
         yield SmallDisk(path)
     finally:
         subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+def _run(*command: str) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        pytest.skip(f"no small disk: {error}")
+    if done.returncode:
+        pytest.skip(f"no small disk: {done.stderr.strip()}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import trio
 
@@ -59,12 +60,17 @@ async def _every(
 
 async def _flush(cluster: Cluster) -> None:
     now_ms = cluster.now_ms()
+    ends_segments = False
     for log in list(cluster.unflushed):
         due = log.flush_due(now_ms)
         if due is not None:
+            ends_segments = ends_segments or log.has_unflushed_segments
             await _guarded(log, log.flush(due))
         if not log.unflushed_messages or log.is_offline:
             cluster.unflushed.pop(log, None)
+    if ends_segments:
+        # Written down at once, a start after a crash need not scan them.
+        await cluster.folder.write_checkpoints()
 
 
 async def apply_retention(cluster: Cluster) -> None:
@@ -72,7 +78,7 @@ async def apply_retention(cluster: Cluster) -> None:
     now_ms = cluster.now_ms()
     for log in list(cluster.folder.logs.values()):
         if log.retention_may_block:
-            due = await trio.to_thread.run_sync(log.retention_due, now_ms)
+            due = await log.directory.in_thread(partial(log.retention_due, now_ms))
         else:
             due = log.retention_due(now_ms)
         if due is not None:

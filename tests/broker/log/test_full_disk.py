@@ -137,6 +137,17 @@ async def test_log_goes_on_when_there_is_room_again(disk: tuple[FolderDirectory,
     assert (log.end_offset, stored(log)) == (again.end_offset, stored(again))
 
 
+def test_a_small_file_that_does_not_fit_is_named_in_the_error(tmp_path: Path) -> None:
+    folder = FolderDirectory(tmp_path / "log")
+    with pytest.raises(OSError, match="File too large") as replaced, file_size_limit():
+        folder.replace("small", bytes(2 * ROOM))
+    with pytest.raises(OSError, match="File too large") as written, file_size_limit():
+        folder.write("small", 0, bytes(2 * ROOM))
+
+    errors = [replaced.value.filename, written.value.filename]
+    assert [str(tmp_path / "log" / name) for name in ("small.tmp", "small")] == errors
+
+
 def test_new_segment_that_cannot_be_made_is_a_storage_error(folder: FolderDirectory) -> None:
     one = batch()
     log = Log.open(folder, LogConfig(segment_bytes=len(one)), now_ms=NOW)

@@ -15,11 +15,12 @@ does both by itself.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
 import trio
@@ -297,15 +298,17 @@ class FolderDirectory:
         return os.stat(self._join(name)).st_mtime_ns // 1_000_000
 
     def write(self, name: str, position: int, data: Buffer) -> None:
-        _write_all(log_file(self._open(name, os.O_WRONLY | os.O_CREAT)), position, data)
+        with _naming(self._join(name)):
+            _write_all(log_file(self._open(name, os.O_WRONLY | os.O_CREAT)), position, data)
 
     def replace(self, name: str, data: Buffer) -> None:
         # The new content must be on the disk before the name points to it (rename is atomic, but
         # nothing orders it after the data), and the name itself lives in the folder.
         draft = name + ".tmp"
-        file = log_file(self._open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
-        _write_all(file, 0, data)
-        file.sync()
+        with _naming(self._join(draft)):
+            file = log_file(self._open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
+            _write_all(file, 0, data)
+            file.sync()
         os.replace(self._join(draft), self._join(name))
         self.sync()
 
@@ -368,6 +371,16 @@ class FolderDirectory:
 
     def __repr__(self) -> str:
         return f"FolderDirectory({self.path!r})"
+
+
+@contextlib.contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Errors say which file they are about: the kernel does not know the name of a descriptor."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or path
+        raise
 
 
 def _read_part(file: LogFile, position: int, count: int | None) -> bytes:

@@ -90,6 +90,11 @@ class Durability:
         return self._commit.failure
 
     @property
+    def has_rolled(self) -> bool:
+        """Finished segments are not on the disk yet."""
+        return bool(self._rolled)
+
+    @property
     def stored_recovery_point(self) -> int:
         """What may be written down as the recovery point."""
         return min([self.recovery_point, *(each.base_offset for each in self._rolled)])

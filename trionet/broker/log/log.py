@@ -193,6 +193,11 @@ class Log(ReadableLog):
         """Appends are refused: a sync failed, or the log is closed or deleted."""
         return self._refusal is not None or self._durability.failure is not None
 
+    @property
+    def has_unflushed_segments(self) -> bool:
+        """A segment has ended and is not on the disk: a start after a crash would scan it."""
+        return self._durability.has_rolled
+
     def flush_due(self, now_ms: int) -> int | None:
         """The offset up to which the policy wants a flush now, None for none.
 
