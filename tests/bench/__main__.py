@@ -22,8 +22,8 @@ BENCHMARKS = (
     "throughput",
     "latency",
     "start",
-    "fixture",
     "folders",
+    "fixture",
     "lag",
     "times",
 )

@@ -123,6 +123,28 @@ async def test_retention_removes_what_is_older_than_a_week(clock: MockClock) -> 
         await until(lambda: log_of(broker).start_offset == 2)
 
 
+@pytest.mark.parametrize(
+    ("settings", "seconds"),
+    [
+        ({}, 30),
+        ({"log.initial.task.delay.ms": 5000}, 5),
+        ({"log.retention.check.interval.ms": 2000}, 2),
+    ],
+)
+async def test_old_segments_are_looked_for_soon_after_the_start(
+    clock: MockClock, settings: dict[str, object], seconds: float
+) -> None:
+    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+        started = trio.current_time()
+        await create_topic(client, "t")
+        await append(client, b"of 2023")
+
+        await until(lambda: log_of(broker).start_offset == 1)
+
+        # Virtual time goes on by itself while threads are at work, by little.
+        assert seconds - 1 <= trio.current_time() - started <= seconds + 10
+
+
 async def test_retention_that_fails_does_not_say_that_it_moved_anything(
     clock: MockClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

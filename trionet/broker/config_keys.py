@@ -63,6 +63,7 @@ APPLIED: tuple[Row, ...] = (
     ("log.flush.scheduler.interval.ms", LONG, LONG_MAX, FROM_1),
     ("log.index.interval.bytes", INT, 4096, FROM_0),
     ("log.index.size.max.bytes", INT, 10_485_760, at_least(4)),
+    ("log.initial.task.delay.ms", LONG, 30_000, FROM_0),
     ("log.message.timestamp.after.max.ms", LONG, 3_600_000, FROM_0),
     ("log.message.timestamp.before.max.ms", LONG, LONG_MAX, FROM_0),
     ("log.message.timestamp.type", STRING, "CreateTime", ("CreateTime", "LogAppendTime")),

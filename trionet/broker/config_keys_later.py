@@ -227,7 +227,6 @@ INTERNAL: tuple[Row, ...] = (
     ("internal.metadata.delete.delay.millis", LONG, 60_000, None),
     ("internal.metadata.log.segment.bytes", INT, None, None),
     ("internal.metadata.max.batch.size.in.bytes", INT, 8_388_608, None),
-    ("log.initial.task.delay.ms", LONG, 30_000, FROM_0),
     ("metrics.jmx.exclude", STRING, "", None),
     ("metrics.jmx.include", STRING, ".*", None),
     ("remote.log.index.file.cache.ttl.ms", LONG, 900_000, FROM_MINUS_1),

@@ -21,6 +21,9 @@ logger = logging.getLogger("trionet.broker")
 # How often logs that were written are looked at for flush.ms and for rolled segments.
 FLUSH_CHECK_SECONDS = 1.0
 
+# A broker that never runs for long has old segments, too.
+SOON_AFTER_START = ("log-retention", "checkpoints")
+
 
 def start_upkeep(nursery: trio.Nursery, cluster: Cluster) -> None:
     """Start the tasks in ``nursery``; they run until it is cancelled."""
@@ -43,19 +46,27 @@ def start_upkeep(nursery: trio.Nursery, cluster: Cluster) -> None:
     ]
     for name, key, work in rounds:
         seconds = config.integer(key) / 1000
-        if seconds:  # 0 is never, not all the time
-            nursery.start_soon(_every, seconds, work, cluster, name=name)
+        if not seconds:
+            continue  # 0 is never, not all the time
+        first = seconds
+        if name in SOON_AFTER_START:
+            first = min(seconds, config.integer("log.initial.task.delay.ms") / 1000)
+        nursery.start_soon(_every, seconds, work, cluster, first, name=name)
 
 
 async def _every(
-    seconds: float, work: Callable[[Cluster], Awaitable[None]], cluster: Cluster
+    seconds: float,
+    work: Callable[[Cluster], Awaitable[None]],
+    cluster: Cluster,
+    first: float | None = None,
 ) -> None:
+    await trio.sleep(seconds if first is None else first)
     while True:
-        await trio.sleep(seconds)
         try:
             await work(cluster)
         except (ApiError, OSError) as error:
             logger.warning("upkeep failed: %s", error)
+        await trio.sleep(seconds)
 
 
 async def _flush(cluster: Cluster) -> None:

@@ -58,7 +58,15 @@ def test_young_segment_protects_the_older_ones_behind_it(directory: Directory) -
 
 @pytest.mark.parametrize(
     ("limit", "expected"),
-    [(0, 4), (SIZE, 4), (SIZE + 1, 2), (2 * SIZE, 2), (2 * SIZE + 1, None), (3 * SIZE, None)],
+    [
+        (0, 6),
+        (1, 4),
+        (SIZE, 4),
+        (SIZE + 1, 2),
+        (2 * SIZE, 2),
+        (2 * SIZE + 1, None),
+        (3 * SIZE, None),
+    ],
 )
 def test_rest_stays_at_least_as_big_as_the_limit(
     directory: Directory, limit: int, expected: int | None

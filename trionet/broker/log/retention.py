@@ -12,7 +12,8 @@ def start_offset_due(
     """The log start offset that retention wants now, None if no segment is to be removed.
 
     From the oldest on, segments go by age (``retention.ms``), or while the rest is at least
-    ``retention.bytes``; the active one only by age. Those below the log start offset always go.
+    ``retention.bytes``. Those below the log start offset always go. The active one may go, too,
+    and another takes its place; it stays while it is empty.
 
     Args:
         segments: all of them, ascending.
@@ -25,12 +26,12 @@ def start_offset_due(
     due = None
     for segment in segments:
         rest -= segment.size
-        if not segment.size or segment.end_offset > limit:
-            break
         is_active = segment is segments[-1]
+        if (is_active and not segment.size) or segment.end_offset > limit:
+            break
         is_deleted = not is_active and segment.end_offset <= start_offset
         is_old = 0 <= config.retention_ms < now_ms - segment.newest_ms
-        is_too_much = not is_active and 0 <= config.retention_bytes <= rest
+        is_too_much = 0 <= config.retention_bytes <= rest
         if not is_deleted and not (config.removes_old_segments and (is_old or is_too_much)):
             break
         due = max(segment.end_offset, start_offset)
