@@ -22,7 +22,7 @@ import trio
 
 from support.acknowledged import PARTITIONS, TOPIC, Ledger, Producer, load, read_all
 from support.calls import append, create_topic, describe_topics
-from support.client import connect
+from support.client import connect, local_port
 from support.crash import Link, Note, Recorder, Sync, Tree, power_cut, read_tree, write_tree
 from support.traced import Traced, calls_of, strace, strace_works
 from support.trionet_process import trionet_broker_process
@@ -85,7 +85,7 @@ def live(disk: Path, chance: random.Random) -> Life:
 
     async def work(address: str) -> tuple[int, bytes]:
         async with connect(address) as client:
-            port: int = client.stream.socket.getsockname()[1]
+            port = local_port(client)
             topic = await create_topic(client, TOPIC, PARTITIONS, internal_segment_bytes=120_000)
             with trio.CancelScope() as scope:
                 ledger.after(BATCHES, scope.cancel)
@@ -188,7 +188,10 @@ def test_the_trace_tells_every_change_of_the_files(disk: Path) -> None:
     # The broker is killed at any moment: also between a write and the line that tells of it.
     assert len(differ) <= 1
     for path in differ:
-        assert life.left[path].startswith(synced[path]), path
+        before, after = synced[path], life.left[path]
+        assert before is not None, path
+        assert after is not None, path
+        assert after.startswith(before), path
 
 
 def test_the_log_is_synced_before_the_answer_is_sent(disk: Path) -> None:

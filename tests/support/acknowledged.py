@@ -23,7 +23,7 @@ from support.calls import (
     produce_request,
     records_of,
 )
-from support.client import Client, connect
+from support.client import Client, connect, local_port
 from trionet.protocol.messages.init_producer_id import InitProducerIdRequest
 
 TOPIC = "t"
@@ -69,7 +69,7 @@ class Producer:
                 await self._produce(client)
 
     async def _produce(self, client: Client) -> None:
-        port: int = client.stream.socket.getsockname()[1]
+        port = local_port(client)
         answered = 0  # which is also the correlation id of the newest answer
         if self.is_idempotent and self._id < 0:
             given = await client.call(InitProducerIdRequest(transactional_id=None), 4)
