@@ -40,7 +40,11 @@ from trionet.protocol.messages.heartbeat import HeartbeatRequest
 from trionet.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from trionet.protocol.messages.list_groups import ListGroupsRequest
 from trionet.protocol.messages.offset_delete import OffsetDeleteRequest
-from trionet.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from trionet.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+)
 
 NOT_COORDINATOR = error_codes.NOT_COORDINATOR
 NODES = [1, 2, 3]
@@ -108,6 +112,15 @@ async def test_every_call_about_a_group_is_for_its_coordinator(clients: dict[int
         ),
         "fetch": await code(OffsetFetchRequest(groups=[asked]), 8, "groups"),
         "fetch of one": await code(OffsetFetchRequest(group_id="g", topics=None), 7),
+        "fetch of old": await code(
+            OffsetFetchRequest(
+                group_id="g",
+                topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0])],
+            ),
+            1,
+            "topics",
+            "partitions",
+        ),
         "describe": await code(DescribeGroupsRequest(groups=["g"]), DESCRIBE, "groups"),
         "delete": await code(DeleteGroupsRequest(groups_names=["g"]), 2, "results"),
         "delete offsets": await code(OffsetDeleteRequest(group_id="g"), 0),

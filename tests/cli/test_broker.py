@@ -195,6 +195,25 @@ def test_port_0_in_every_listener_is_told_in_the_ready_line(tmp_path: Path) -> N
     assert re.fullmatch(rf"{READY}INSIDE://{address},OUTSIDE://{address}", broker.line)
 
 
+def test_several_brokers_are_told_in_the_ready_line(tmp_path: Path) -> None:
+    with started(tmp_path, "--listen", "127.0.0.1:0", "--brokers", "3") as broker:
+        addresses = broker.line.removeprefix(f"{READY}PLAINTEXT://").split(",PLAINTEXT://")
+        client = BlockingClient(addresses[2])
+        told = client.call(MetadataRequest(topics=[]), 12)
+        client.socket.close()
+        broker.stop(signal.SIGTERM)
+
+    assert addresses == [f"{each.host}:{each.port}" for each in told.brokers]
+    assert [1, 2, 3] == [each.node_id for each in told.brokers]
+
+
+def test_a_number_of_brokers_that_cannot_be_is_a_wrong_setting(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert 2 == main(["broker", "--brokers", "0", "--listen", "127.0.0.1:0"])
+    assert "brokers = 0 is not allowed; allowed: 1 to" in capsys.readouterr().err
+
+
 def test_records_in_a_folder_outlive_the_process(tmp_path: Path) -> None:
     data = tmp_path / "data"
     arguments: list[str | Path] = ["--listen", "127.0.0.1:0", "--data", data]

@@ -52,6 +52,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep everything in memory (the default, unless --config or --set name log.dirs)",
     )
     parser.add_argument(
+        "--brokers",
+        metavar="N",
+        type=int,
+        default=1,
+        help="how many nodes to be, over the same data; each listens on ports one higher than the "
+        "one before (default: 1)",
+    )
+    parser.add_argument(
         "--config", metavar="FILE", help="a Kafka server.properties, KRaft ones included"
     )
     parser.add_argument(
@@ -93,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.add_scram is not None:
             _add_scram(arguments, settings)
         else:
-            trio.run(_serve, settings)
+            trio.run(_serve, settings, arguments.brokers)
     except OSError as error:
         print(f"trionet broker: {_sentence(error)}", file=sys.stderr)
         return 1
@@ -176,7 +184,7 @@ def _read_password(name: str, path: str | None) -> str:
     return sys.stdin.readline()
 
 
-async def _serve(settings: dict[str, object]) -> None:
+async def _serve(settings: dict[str, object], brokers: int) -> None:
     with (
         raise_single_error(),
         trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals,
@@ -184,7 +192,7 @@ async def _serve(settings: dict[str, object]) -> None:
         async with trio.open_nursery() as nursery:
             ready, stop = trio.Event(), trio.Event()
             nursery.start_soon(_watch_signals, signals, ready, stop, nursery.cancel_scope)
-            async with open_broker({**_DEFAULTS, **settings}) as broker:
+            async with open_broker({**_DEFAULTS, **settings}, brokers=brokers) as broker:
                 # Nobody is told of a broker that was given up in the last moment of its start.
                 await trio.lowlevel.checkpoint_if_cancelled()
                 ready.set()
@@ -207,7 +215,9 @@ async def _watch_signals(
 
 
 def _report(broker: Broker) -> None:
-    addresses = ",".join(str(endpoint) for endpoint in broker.endpoints)
+    addresses = ",".join(
+        str(endpoint) for node in broker.node_ids for endpoint in broker.endpoints_of(node)
+    )
     print(f"trionet broker ready: {addresses}", flush=True)
 
 

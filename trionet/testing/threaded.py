@@ -102,6 +102,67 @@ class ThreadedBroker(Controls):
         """What the broker did and holds now."""
         return self._call(self._broker.statistics)
 
+    # Nodes, of which there are several with ``brokers=``.
+
+    @property
+    def node_ids(self) -> list[int]:
+        """The ids of all nodes."""
+        return self._call(lambda: self._broker.node_ids)
+
+    @property
+    def running_nodes(self) -> list[int]:
+        """The ids of those that are not stopped."""
+        return self._call(lambda: self._broker.running_nodes)
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The node that leads a partition; -1 while none does.
+
+        Raises:
+            ValueError: there is no such partition.
+        """
+        return self._call(lambda: self._broker.leader(topic, partition))
+
+    def coordinator(self, group: str) -> int:
+        """The node that coordinates a consumer group; -1 while none does."""
+        return self._call(lambda: self._broker.coordinator(group))
+
+    def move_leader(self, topic: str, partition: int, node: int) -> None:
+        """Make a node the leader of a partition; see :meth:`trionet.Broker.move_leader`.
+
+        Raises:
+            ValueError: there is no such partition, or the node cannot lead it.
+        """
+        self._loop.run(self._broker.move_leader, topic, partition, node)
+
+    def move_coordinator(self, group: str, node: int) -> None:
+        """Make a node the coordinator of a group, and of all in the same partition.
+
+        Raises:
+            ValueError: there is no such node, or it is stopped.
+        """
+        self._loop.run(self._broker.move_coordinator, group, node)
+
+    def elect_preferred_leaders(self) -> None:
+        """Give every partition to the first of its replicas, where that runs."""
+        self._loop.run(self._broker.elect_preferred_leaders)
+
+    def stop(self, node: int) -> None:
+        """Stop a node; see :meth:`trionet.Broker.stop`.
+
+        Raises:
+            ValueError: there is no such node.
+        """
+        self._loop.run(self._broker.stop, node)
+
+    def start(self, node: int) -> None:
+        """Start a stopped node again, on the same ports; see :meth:`trionet.Broker.start`.
+
+        Raises:
+            ValueError: there is no such node.
+            OSError: a port was taken by somebody else meanwhile.
+        """
+        self._loop.run(self._broker.start, node)
+
     def client_config(self, client: str) -> dict[str, Any]:
         """What a client needs to connect, as its own settings.
 
@@ -225,6 +286,7 @@ def broker(
     settings: Mapping[str, object] | None = None,
     /,
     *,
+    brokers: int = 1,
     topics: Topics | None = None,
     tls: bool = False,
     sasl: str | None = None,
@@ -237,6 +299,7 @@ def broker(
 
     Args:
         settings: Kafka's broker settings by their dotted keys.
+        brokers: how many nodes it is, over the same data.
         topics: which there are from the beginning: names, or a dict of names, each with how many
             partitions it has, or with a dict of ``partitions`` and the topic's own settings.
         tls: its listener speaks TLS, with a certificate that is made for it.
@@ -266,7 +329,7 @@ def broker(
 
             given_up.add_done_callback(cancel)
             given = {**security.settings, **(settings or {}), **keywords}
-            async with open_broker(given) as running:
+            async with open_broker(given, brokers=brokers) as running:
                 await _prepare(running, wanted, security)
                 async with trio.open_nursery() as nursery:
                     loop = _Loop(token, nursery, ended)

@@ -24,6 +24,8 @@ from ..call import Call
 from ..groups.offsets import CommittedOffset
 from ..state import BrokerState
 
+# Before, there is no place for an error but that of each partition.
+TOP_LEVEL_ERROR_VERSION = 2
 MANY_GROUPS_VERSION = 8
 TOPIC_ID_VERSION = 10
 # What is told of a partition without a committed offset.
@@ -34,16 +36,20 @@ async def handle(
     broker: BrokerState, request: OffsetFetchRequest, call: Call
 ) -> OffsetFetchResponse:
     if call.version < MANY_GROUPS_VERSION:
-        return _one_group(broker, request)
+        return _one_group(broker, request, call.version)
     return OffsetFetchResponse(
         groups=[_group(broker, group, call.version) for group in request.groups]
     )
 
 
-def _one_group(broker: BrokerState, request: OffsetFetchRequest) -> OffsetFetchResponse:
+def _one_group(
+    broker: BrokerState, request: OffsetFetchRequest, version: int
+) -> OffsetFetchResponse:
     error_code = broker.groups.elsewhere(request.group_id)
     if error_code:
-        return _refused(request, error_code)
+        if version < TOP_LEVEL_ERROR_VERSION:
+            return _refused(request, error_code)
+        return OffsetFetchResponse(error_code=error_code)
     offsets = broker.groups.offsets.of(request.group_id)
     wanted: Iterable[tuple[str, Iterable[int]]]
     if request.topics is None:
@@ -71,9 +77,8 @@ def _one_group(broker: BrokerState, request: OffsetFetchRequest) -> OffsetFetchR
 
 
 def _refused(request: OffsetFetchRequest, error_code: int) -> OffsetFetchResponse:
-    """The error, said of each partition too: up to version 1 there is no other place for it."""
+    """The error, said of each partition."""
     return OffsetFetchResponse(
-        error_code=error_code,
         topics=[
             OffsetFetchResponseTopic(
                 name=topic.name,
