@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -73,13 +73,13 @@ class Node:
         """
         self._ended = trio.Event()
         try:
-            with trio.CancelScope() as self._scope:
+            with trio.CancelScope() as self._scope, ExitStack() as last:
                 async with trio.open_nursery() as nursery:
                     async with trio.open_nursery() as serving:
                         changes = await self._listen(nursery, serving)
+                        last.callback(self.state.cluster.configs.leave, changes)
                         await self._start_metrics(nursery)
                         task_status.started()
-                    self.state.cluster.configs.leave(changes)
                     nursery.cancel_scope.cancel(reason="the node has stopped")
         finally:
             self._ended.set()
