@@ -122,6 +122,43 @@ async def _producer_id(client: Client) -> int:
     return response.producer_id
 
 
+@pytest.mark.parametrize("acks", [-1, 1])
+async def test_acks_all_is_refused_while_too_few_replicas_run(broker: Broker, acks: int) -> None:
+    async with connect_to(broker, 1) as [client]:
+        await create_topic(client, "t", min_insync_replicas=2)
+
+        async def code() -> int:
+            return (await produce(client, "t", batch(b"a"), acks=acks)).error_code
+
+        assert error_codes.NONE == await code()
+        await broker.stop(3)
+        assert error_codes.NONE == await code()
+        await broker.stop(2)
+        refused = error_codes.NOT_ENOUGH_REPLICAS if acks == -1 else error_codes.NONE
+        assert refused == await code()
+        await broker.start(3)
+        assert error_codes.NONE == await code()
+        assert (3 if acks == -1 else 4) == log_of(broker).end_offset
+
+
+@pytest.mark.parametrize(("brokers", "times"), [(1, 1), (2, 0)])
+async def test_what_has_a_meaning_on_several_nodes_is_not_reported_there(
+    brokers: int, times: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "trionet.broker")
+    async with open_broker(brokers=brokers, min_insync_replicas=2):
+        pass
+
+    assert times == caplog.text.count("without meaning on one node: min.insync.replicas")
+
+
+async def test_one_broker_alone_has_all_replicas_that_there_can_be() -> None:
+    async with open_broker(min_insync_replicas=2) as broker:
+        await with_topic(broker, partitions=1)
+        async with connect(broker.bootstrap_servers) as client:
+            assert error_codes.NONE == (await produce(client, "t", batch(b"a"))).error_code
+
+
 async def test_fetch_sessions_end_with_the_node(broker: Broker) -> None:
     await with_topic(broker)
     async with connect_to(broker, 1) as [client]:

@@ -90,7 +90,7 @@ def at_the_next(
         try:
             broker.wait_for_requests(api, before + 1, seconds=READ_SECONDS)
             step(broker)
-        except BaseException as error:
+        except BaseException as error:  # boundary: a thread, whose failure is the test's
             failures.append(error)
 
     thread = threading.Thread(target=act)
@@ -141,7 +141,7 @@ def test_a_group_goes_on_with_its_next_coordinator(cluster: ThreadedBroker, read
     def consume() -> None:
         try:
             read.extend(READERS[reader](cluster.bootstrap_servers, TOPIC, "g", len(values)))
-        except BaseException as error:
+        except BaseException as error:  # boundary: a thread, whose failure is the test's
             failures.append(error)
 
     thread = threading.Thread(target=consume)

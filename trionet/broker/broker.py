@@ -312,7 +312,7 @@ async def open_broker(
             _check_virtual(each)
     with raise_single_error() as caller, ExitStack() as last:
         log = _remember_log(config, last)
-        report_settings(config)
+        report_settings(config, nodes=brokers)
         async with AsyncExitStack() as stack:
             cluster = await _open_cluster(configs, stack, network)
             last.callback(cluster.let_go)
@@ -393,7 +393,7 @@ async def _open_cluster(
     altered = await BrokerConfigs.load(database)
     settings = [altered.of_broker(each) for each in configs]
     first = settings[0].current
-    report_settings(first, config)
+    report_settings(first, config, nodes=len(configs))
     leadership: Leadership[tuple[str, int]] = Leadership([each.node_id for each in configs])
     topics = await TopicRegistry.load(database, first, leadership, network.chance)
     nursery = await stack.enter_async_context(trio.open_nursery())

@@ -137,7 +137,8 @@ class BrokerConfigs:
             self._stored[name] = new
             _log(name, old, new)
             for before, after, _ in changes[:1]:
-                report_settings(after, before)
+                nodes = len({node_id for node_id, _ in self._brokers})
+                report_settings(after, before, nodes=nodes)
             for *_, apply in changes:
                 await apply()
 

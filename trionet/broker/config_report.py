@@ -9,16 +9,24 @@ from .config import BrokerConfig
 logger = logging.getLogger("trionet.broker")
 
 
-def report_settings(config: BrokerConfig, before: BrokerConfig | None = None) -> None:
+# What means nothing on one node only because it is one.
+_OF_SEVERAL = ("min.insync.replicas",)
+
+
+def report_settings(
+    config: BrokerConfig, before: BrokerConfig | None = None, *, nodes: int = 1
+) -> None:
     """Report settings.
 
     Args:
         config: the settings.
         before: those that were reported already; None for a start.
+        nodes: how many nodes the broker has.
     """
+    has_meaning = _OF_SEVERAL if nodes > 1 else ()
 
     def added(now: tuple[str, ...], then: tuple[str, ...]) -> str:
-        return ", ".join(each for each in now if each not in then)
+        return ", ".join(each for each in now if each not in then and each not in has_meaning)
 
     if said := added(config.without_meaning, before.without_meaning if before else ()):
         logger.info("without meaning on one node: %s", said)

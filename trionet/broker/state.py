@@ -76,6 +76,7 @@ class BrokerState:
         self.rack = rack if isinstance(rack, str) else None
         self.auto_create_topics = config.flag("auto.create.topics.enable")
         self.fetch_bytes_max = config.integer("fetch.max.bytes")
+        self.has_replicas = len(cluster.leadership.nodes) > 1
         self.is_in_memory = cluster.is_in_memory
         self._advertised: dict[str, Endpoint] = {}
         self._logs = cluster.folder.logs
@@ -151,6 +152,20 @@ class BrokerState:
                 else "the partition has no leader",
             )
         return log
+
+    def check_replicas(self, log: Log) -> None:
+        """Refuse what all replicas are to have while too few of them run.
+
+        Raises:
+            ApiError: NOT_ENOUGH_REPLICAS.
+        """
+        leadership = self.cluster.leadership
+        running = len(leadership.in_sync(leadership[log.topic, log.partition]))
+        if running < log.config.min_insync_replicas:
+            raise ApiError(
+                error_codes.NOT_ENOUGH_REPLICAS,
+                f"{running} replicas run, min.insync.replicas is {log.config.min_insync_replicas}",
+            )
 
     def _unknown(self, topic: str | bytes) -> ApiError:
         if isinstance(topic, bytes) and self.topics.by_id(topic) is None:

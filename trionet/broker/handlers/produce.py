@@ -1,10 +1,10 @@
 """Produce, versions 3 to 13 (advertised from 0): append batches to partitions.
 
-``acks=1`` and ``acks=all`` are the same, since all replicas are one log: the answer leaves when the
-batches are in it, and on the disk where ``flush.messages`` says so. ``acks=0`` has no answer; an
-error closes the connection, as Kafka does, since nothing else could tell the client. A field may
-hold several batches. Gaps: no transactions; message sets of magic 0 and 1 (versions 0 to 2) are not
-served.
+The answer leaves when the batches are in the log, and on the disk where ``flush.messages`` says so.
+All replicas are one log: ``acks=all`` differs from ``acks=1`` only in that it is refused while too
+few of them run (``min.insync.replicas``). ``acks=0`` has no answer; an error closes the connection,
+as Kafka does, since nothing else could tell the client. A field may hold several batches. Gaps: no
+transactions; message sets of magic 0 and 1 (versions 0 to 2) are not served.
 
 Versions 0 to 2 are advertised because librdkafka takes their absence for a broker without
 compression (KAFKA-18659).
@@ -36,6 +36,7 @@ from ..call import Call
 from ..log import Appended, Log
 from ..state import BrokerState
 
+ALL = -1
 ZSTD_SINCE = 7
 # Who has asked the wrong node is told the right one (KIP-951).
 LEADER_SINCE = 10
@@ -133,6 +134,8 @@ def _produce(
             raise ApiError(error_codes.INVALID_RECORD, "the records are null")
         if call.version < ZSTD_SINCE:
             _check_codecs(records)
+        if broker.has_replicas and request.acks == ALL:
+            broker.check_replicas(log)
         appended = log.append(records, broker.now_ms())
     except ApiError as error:
         call.has_errors = True

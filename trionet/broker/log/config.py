@@ -47,6 +47,8 @@ class LogConfig:
     """Remove segments whose newest record is older; -1: no limit."""
     cleanup_policy: str = "delete"
     """``delete``, ``compact`` or both; without ``delete`` nothing is removed by retention."""
+    min_insync_replicas: int = 1
+    """Take nothing with ``acks=all`` while fewer replicas run; not asked of one broker alone."""
     producer_id_expiration_ms: int = 86400000
     """Forget a producer so long after its last batch (``producer.id.expiration.ms``)."""
 
