@@ -41,9 +41,12 @@ def test_each_of_kafkas_levels_reads_back(loggers: BrokerLoggers, level: str, nu
     assert level == loggers.levels()[NAME]
 
 
-def test_a_logger_without_a_level_has_that_of_the_one_above(loggers: BrokerLoggers) -> None:
+@pytest.mark.parametrize("value", [None, "", "INFO"])
+def test_a_logger_without_a_level_has_that_of_the_one_above(
+    loggers: BrokerLoggers, value: str | None
+) -> None:
     loggers.alter([("trionet", SET, "ERROR"), (NAME, SET, "DEBUG")])
-    loggers.alter([(NAME, DELETE, None)])
+    loggers.alter([(NAME, DELETE, value)])
 
     assert "ERROR" == loggers.levels()[NAME]
 

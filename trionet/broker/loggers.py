@@ -55,10 +55,11 @@ class BrokerLoggers:
             _check(loggers, name, what, level)
         if validate_only:
             return
-        for name, _, level in operations:
+        for name, what, value in operations:
+            # What is deleted may come with a value, as an empty one from Kafka's tool.
+            level = value if what == SET else None
             each = loggers[name]
             self._before.setdefault(each, each.level)
-            # A level is only missing where it is deleted.
             each.setLevel(logging.NOTSET if level is None else LEVELS[level])
             logger.warning("the log level of %s is %s", name, level or "that of the one above")
 
