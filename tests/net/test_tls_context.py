@@ -459,3 +459,57 @@ def test_a_file_that_is_gone_for_a_moment_is_an_error_and_then_read(tmp_path: Pa
     path.write_bytes(pem())
 
     assert contexts.reload_if_changed()
+
+
+# Other settings.
+
+
+def test_other_settings_are_prepared_first_and_count_when_they_are_used(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.pem", tmp_path / "second.pem"
+    write_pem(first, certificate())
+    contexts = TlsContexts(TlsSettings("PEM", str(first)))
+    second.write_bytes(pem())
+
+    new = contexts.prepare(TlsSettings("PEM", str(second)))
+    assert der_of(certificate()) == shown_by(contexts.context)
+
+    contexts.use(new)
+    assert der_of(certificate()) != shown_by(contexts.context)
+    assert (str(second),) == contexts.settings.files
+    assert not contexts.reload_if_changed()
+    replace(second, pem())
+    assert contexts.reload_if_changed()
+
+
+def test_other_settings_with_another_subject_are_refused(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.pem", tmp_path / "second.pem"
+    write_pem(first, certificate())
+    contexts = TlsContexts(TlsSettings("PEM", str(first)))
+    second.write_bytes(pem(common_name="somebody else"))
+
+    with pytest.raises(ConfigError, match=r"ssl\.allow\.dn\.changes"):
+        contexts.prepare(TlsSettings("PEM", str(second)))
+
+    assert der_of(certificate()) == shown_by(contexts.context)
+
+
+def test_a_reload_that_other_settings_overtake_does_not_undo_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reload reads files in a thread; meanwhile the loop takes over other settings."""
+    first, second = tmp_path / "first.pem", tmp_path / "second.pem"
+    write_pem(first, certificate())
+    contexts = TlsContexts(TlsSettings("PEM", str(first)))
+    second.write_bytes(pem())
+    new = contexts.prepare(TlsSettings("PEM", str(second)))
+    replace(first, pem())
+
+    def read_and_be_overtaken(settings: TlsSettings) -> object:
+        made = server_context(settings)
+        contexts.use(new)
+        return made
+
+    monkeypatch.setattr(module, "server_context", read_and_be_overtaken)
+
+    assert not contexts.reload_if_changed()
+    assert new.context is contexts.context

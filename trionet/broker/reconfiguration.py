@@ -20,7 +20,7 @@ from .server_changes import ServerChanges
 from .state import BrokerState
 
 # After so many topics the others on the loop have their turn.
-TOPICS_AT_ONCE = 50
+TOPICS_AT_ONCE = 20
 
 _OF_LOGS = TOPIC_DEFAULTS | {"producer.id.expiration.ms"}
 
