@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import trustme
 
-from support.wire import LOOPBACK
+from support.wire import LOOPBACK, tcp_pair
 from trionet.net.readiness import READ
 from trionet.net.tls import TlsTransport
 from trionet.net.tls_context import TlsSettings
@@ -171,3 +171,16 @@ def context_for(**changes: Any) -> ssl.SSLContext:
 def der_of(leaf: trustme.LeafCert) -> bytes:
     """The certificate alone, in DER."""
     return ssl.PEM_cert_to_DER_cert(leaf.cert_chain_pems[0].bytes().decode())
+
+
+def shown_by(context: ssl.SSLContext, leaf: trustme.LeafCert | None = None) -> bytes | None:
+    """The certificate that a server with this context shows a new client.
+
+    Args:
+        leaf: what the client shows of itself, if anything.
+    """
+    near, far = tcp_pair()
+    with near, far:
+        client = TlsClient(far, client_context(leaf=leaf))
+        shake_hands(TlsTransport(near, context), client)
+        return client.tls.getpeercert(binary_form=True)
