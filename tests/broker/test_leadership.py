@@ -68,6 +68,13 @@ def test_replicas_on_nodes_that_there_are_not_are_left_out() -> None:
     assert [(1,)] * 3 == [leadership[key].replicas for key in ("some", "none", "unsaid")]
 
 
+def test_replicas_of_a_node_are_counted() -> None:
+    assert [3, 3, 2] == [with_partitions(4, 2).replicas_on(node) for node in NODES]
+    alone: Leadership[int] = Leadership([1])
+    alone.add(0, ())
+    assert 1 == alone.replicas_on(1)
+
+
 # Stopping and starting.
 
 

@@ -43,7 +43,12 @@ SECURED_CLIENTS = {
     "java": ("support.secured.java", "Java"),
 }
 # Too long for every change: only where foreign clients are asked for.
-MATRICES = ("test_security_matrix.py", "test_churn.py", "test_java_topic_tools.py")
+MATRICES = (
+    "test_churn.py",
+    "test_cluster.py",
+    "test_java_topic_tools.py",
+    "test_security_matrix.py",
+)
 # What kfake does otherwise than Kafka, by a part of the test's name.
 KFAKE_LACKS = {
     "log_append_time": "kfake keeps the writer's timestamps",

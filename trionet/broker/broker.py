@@ -85,13 +85,11 @@ class Broker:
 
     Attributes:
         endpoints: where the first node listens.
-        metrics: what ``metrics.listener`` tells of the first node; None without that setting.
     """
 
     def __init__(self, cluster: Cluster, nodes: Sequence[Node], monitor: LoopMonitor) -> None:
         first = nodes[0]
         self.endpoints = first.endpoints
-        self.metrics: BrokerMetrics | None = first.metrics
         self._cluster = cluster
         self._nodes = {node.state.node_id: node for node in nodes}
         self._state = first.state
@@ -115,6 +113,11 @@ class Broker:
     def config(self) -> BrokerConfig:
         """The settings of the first node as they count now; they may be altered while it runs."""
         return self._cluster.config
+
+    @property
+    def metrics(self) -> BrokerMetrics | None:
+        """What ``metrics.listener`` tells of the first node; None without that setting."""
+        return self._nodes[self._state.node_id].metrics
 
     @property
     def cluster_id(self) -> str:

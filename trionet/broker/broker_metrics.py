@@ -172,7 +172,7 @@ class BrokerMetrics:
     def _collect(self, now: float) -> Iterator[Family]:  # noqa: ARG002 - all collectors take it
         state = self._state
         partitions = len(state.folder.logs)
-        yield single(PARTITION_COUNT, partitions)
+        yield single(PARTITION_COUNT, state.cluster.leadership.replicas_on(state.node_id))
         yield single(GLOBAL_PARTITION_COUNT, partitions)
         yield single(GLOBAL_TOPIC_COUNT, len(state.topics))
         yield single(FETCH_SESSIONS, len(state.fetch_sessions))

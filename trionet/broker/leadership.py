@@ -114,6 +114,12 @@ class Leadership(Generic[K]):
         """The replicas that do not."""
         return [node for node in partition.replicas if node not in self._live]
 
+    def replicas_on(self, node: int) -> int:
+        """How many partitions a node is a replica of."""
+        if len(self.nodes) == 1:
+            return len(self._partitions)
+        return sum(node in partition.replicas for partition in self._partitions.values())
+
     def place(self, count: int, replication_factor: int) -> Replicas:
         """Replicas for as many new partitions, so that the nodes lead as many each.
 
