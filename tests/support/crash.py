@@ -22,7 +22,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
@@ -83,6 +83,14 @@ class Note:
 
 
 Operation = Write | Resize | Link | Unlink | Move | Sync | Note
+
+
+class Recorded(Protocol):
+    """What a power cut is made of."""
+
+    operations: list[Operation]
+    before: Tree
+    nodes_before: dict[str, int]
 
 
 class Recorder:
@@ -343,7 +351,7 @@ def _torn(operation: Write | Resize, chance: random.Random) -> Iterable[Write | 
     ]
 
 
-def power_cut(recorder: Recorder, until: int, chance: random.Random) -> Tree:
+def power_cut(recorder: Recorded, until: int, chance: random.Random) -> Tree:
     """A tree that the disk may hold if the power failed after ``until`` operations."""
     nodes: dict[int, _File | _Folder] = {}
     for path, number in recorder.nodes_before.items():

@@ -98,6 +98,28 @@ async def test_connecting_across_a_separation_waits(autojump_clock: MockClock) -
     assert [] == network.open_sockets
 
 
+@pytest.mark.parametrize("is_silent", [False, True])
+async def test_what_a_killed_host_had_open_is_closed(
+    autojump_clock: MockClock, is_silent: bool
+) -> None:
+    network = MemoryNetwork()
+    near, far = await pair(network, "10.0.0.2")
+    other_near, other_far = await pair(network, "10.0.0.3")
+    async with near, far, other_near, other_far:
+        network.kill_host("10.0.0.2", is_silent=is_silent)
+
+        with pytest.raises(trio.ClosedResourceError):
+            await far.send_all(b"x")
+        with trio.move_on_after(60) as waiting:
+            assert b"" == await near.receive_some()
+        assert is_silent is waiting.cancelled_caught
+        await near.send_all(b"x")
+        with pytest.raises(trio.BrokenResourceError):
+            await near.receive_some()
+        await other_far.send_all(b"y")
+        assert b"y" == await other_near.receive_some()
+
+
 async def heal_after(network: MemoryNetwork, seconds: float) -> None:
     await trio.sleep(seconds)
     network.heal()

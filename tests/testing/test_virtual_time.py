@@ -80,6 +80,9 @@ async def test_no_thread_and_no_socket_takes_part(
         await create_topic(client, "t", 3, retention_ms=10_000, segment_ms=1000)
         await append(client, b"a", b"b")
         await list_offset(client, "t", network.now_ms())
+        await create_topic(client, "kept", internal_segment_bytes=100)
+        await append(client, b"a", b"b", b"c", topic="kept")
+        assert [b"a"] == values_of(await fetch(client, "kept"))  # of a segment that is finished
         await join_alone(client)
         await trio.sleep(3600)
         await delete_topic(client, "t")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 import attrs
@@ -25,12 +24,12 @@ from .broker_configs import BrokerConfigs
 from .cluster import Cluster
 from .config import BrokerConfig
 from .config_report import report_settings
-from .database import DATABASE_NAME, IN_MEMORY, open_database
+from .database import IN_MEMORY, Database, open_database
+from .disk import SYSTEM_DISK, Disk
 from .leadership import Leadership
-from .log import FolderDirectory, MemoryDirectory, open_log_folder
+from .log import Directory, MemoryDirectory, open_log_folder
 from .node import Node, Surroundings
 from .node_configs import node_configs
-from .ownership import check_ownership
 from .reconfiguration import LogReconfiguration
 from .served import served_apis
 from .state import BrokerState
@@ -276,6 +275,7 @@ async def open_broker(
     brokers: int = 1,
     principal_builder: PrincipalBuilder | None = None,
     network: Network = SYSTEM,
+    disk: Disk = SYSTEM_DISK,
     **keywords: object,
 ) -> AsyncIterator[Broker]:
     """Run a broker for as long as the block lasts.
@@ -292,6 +292,7 @@ async def open_broker(
             of ``ssl.principal.mapping.rules``.
         network: where connections, time and chance come from; in place of the system's a
             :class:`trionet.testing.MemoryNetwork`, for virtual time.
+        disk: where data folders are; in place of the system's a :class:`.disk.Disk` of your own.
         keywords: the same with underscores, as in ``num_partitions=3``; they win.
 
     Raises:
@@ -312,12 +313,12 @@ async def open_broker(
     for each in configs:
         _check_metrics(each)
         if network.is_virtual:
-            _check_virtual(each)
+            _check_virtual(each, disk)
     with raise_single_error() as caller, ExitStack() as last:
         log = _remember_log(config, last)
         report_settings(config, nodes=brokers)
         async with AsyncExitStack() as stack:
-            cluster = await _open_cluster(configs, stack, network)
+            cluster = await _open_cluster(configs, stack, network, disk)
             last.callback(cluster.let_go)
             monitor = stack.enter_context(LoopMonitor())
             surroundings = Surroundings(principal_builder, monitor, log)
@@ -347,9 +348,9 @@ def _check_metrics(config: BrokerConfig) -> None:
         metrics_settings(config)
 
 
-def _check_virtual(config: BrokerConfig) -> None:
+def _check_virtual(config: BrokerConfig, disk: Disk) -> None:
     """Refuse what would need a real socket, a thread or a clock."""
-    if config.log_dir is not None:
+    if config.log_dir is not None and not disk.is_virtual:
         raise ConfigError(
             f"log.dirs = {config.log_dir} is not allowed in virtual time; a broker on a network in"
             " memory keeps its data there, too"
@@ -377,22 +378,22 @@ def _remember_log(config: BrokerConfig, stack: ExitStack) -> LogRing | None:
 
 
 async def _open_cluster(
-    configs: Sequence[BrokerConfig], stack: AsyncExitStack, network: Network
+    configs: Sequence[BrokerConfig], stack: AsyncExitStack, network: Network, disk: Disk
 ) -> Cluster:
     config = configs[0]
-    directory: FolderDirectory | MemoryDirectory
+    directory: Directory
     if config.log_dir is None:
         directory = MemoryDirectory(is_virtual=network.is_virtual)
-        database_path = IN_MEMORY
+        opening: AbstractAsyncContextManager[Database] = open_database(IN_MEMORY)
     else:
-        directory = FolderDirectory(config.log_dir)
-        database_path = os.path.join(config.log_dir, DATABASE_NAME)
+        directory = disk.directory(config.log_dir)
+        opening = disk.open_database(config.log_dir)
     folder = await stack.enter_async_context(
         open_log_folder(directory, node_id=config.node_id, chance=network.chance)
     )
     if config.log_dir is not None:
-        await trio.to_thread.run_sync(check_ownership, config.log_dir)
-    database = await stack.enter_async_context(open_database(database_path))
+        await disk.check_ownership(config.log_dir)
+    database = await stack.enter_async_context(opening)
     altered = await BrokerConfigs.load(database)
     settings = [altered.of_broker(each) for each in configs]
     first = settings[0].current

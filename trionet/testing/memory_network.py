@@ -60,7 +60,7 @@ class NetworkEvent:
     Attributes:
         at: when, in seconds of the loop's clock.
         what: ``connect``, ``accept``, ``refuse``, ``send``, ``receive``, ``end``, ``reset``,
-            ``break`` or ``close``.
+            ``break``, ``vanish`` or ``close``.
         local: the address of the socket it happened to, as in ``127.0.0.1:9092``.
         remote: the address of its peer.
         data: what was sent or received.
@@ -179,6 +179,21 @@ class MemoryNetwork:
         sock.break_off()
         if sock.peer is not None and sock.peer.is_open:
             sock.peer.break_off()
+
+    def kill_host(self, host: str, *, is_silent: bool = False) -> None:
+        """Close everything that a host has open, as a kernel does for a process that is killed.
+
+        Args:
+            host: its address.
+            is_silent: as if its power failed: peers hear of it only when they send.
+        """
+        for listening in [each for at, each in self._listening.items() if at[0] == host]:
+            listening.close()
+        for sock in [each for each in self._sockets.values() if each.host == host]:
+            if is_silent:
+                sock.vanish()
+            else:
+                sock.close()
 
     # What trionet does: see trionet.net.network.Network.
 

@@ -282,6 +282,16 @@ class MemorySocket:
         self._resets_when_closed = True
         self.close()
 
+    def vanish(self) -> None:
+        """Close without a word, as a host does whose power fails; who sends to it hears of it."""
+        if self.is_open:
+            self.is_open = False
+            self.network.forget(self)
+            self.network.note("vanish", self)
+            self.incoming.drop()
+            self.notify()
+            self.watchers.clear()
+
     def break_off(self) -> None:
         """The connection is reset by something between its two ends."""
         self.incoming.put(Mark.RESET, self.network.arrival())

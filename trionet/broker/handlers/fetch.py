@@ -8,6 +8,8 @@ Fetch sessions: KIP-227. Gap: no followers; replica ids other than a consumer's 
 
 from __future__ import annotations
 
+from functools import partial
+
 import trio
 
 from ...errors import ApiError
@@ -159,12 +161,14 @@ class _Fetch:
             self._describe(log, data)
             try:
                 with storage_errors():
-                    read = await trio.to_thread.run_sync(
-                        log.read_warm,
-                        partition.fetch_offset,
-                        self._limit(partition),
-                        not self._bytes,
-                        self._up_to(data),
+                    read = await log.directory.in_thread(
+                        partial(
+                            log.read_warm,
+                            partition.fetch_offset,
+                            self._limit(partition),
+                            not self._bytes,
+                            self._up_to(data),
+                        )
                     )
             except ApiError as error:
                 self._refuse(partition, error.error_code)

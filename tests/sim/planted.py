@@ -1,0 +1,130 @@
+"""Bugs planted on purpose: what the simulation must find, or it finds nothing.
+
+Each is a small change of one method while a block lasts. Nothing of them is in the package; they
+need the modules as they are, not compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from trionet.broker.groups.group import Group
+from trionet.broker.groups.store import GroupStore
+from trionet.broker.log import producer_state
+from trionet.broker.log.assignment import Appended
+from trionet.broker.log.log import Log
+from trionet.broker.log.log_folder import LogFolder
+from trionet.protocol import error_codes
+from trionet.server.processor import Processor
+
+Bug = tuple[Any, str, Callable[[Any], Any]]
+"""Where it is, which attribute, and what that becomes of what it was."""
+
+
+def _acknowledge_before_append(append: Any) -> Any:
+    """Now and then the answer says that records are stored which are not."""
+
+    def lying(self: Log, records: Any, now_ms: int, **keywords: Any) -> Appended:
+        if self.end_offset % 23 == 22:
+            end = self.end_offset
+            return Appended(end, end, -1, self.start_offset, 0, True)
+        appended: Appended = append(self, records, now_ms, **keywords)
+        return appended
+
+    return lying
+
+
+def _acknowledge_before_flush(_: Any) -> Any:
+    """``flush.messages`` is not waited for."""
+    return property(lambda self: False)
+
+
+def _lose_commit_at_crash(write: Any) -> Any:
+    """What groups decide is answered before it is in the database."""
+
+    def early(self: GroupStore, statements: Any, done: Any) -> None:
+        done(None)
+        write(self, statements, lambda _: None)
+
+    return early
+
+
+def _unmute_too_early(hand_over: Any) -> Any:
+    """The next request of a channel is read while one of it is out."""
+
+    def unmuting(self: Processor, channel: Any, frame: Any) -> None:
+        hand_over(self, channel, frame)
+        assert self._selector is not None
+        self._selector.unmute(channel)
+
+    return unmuting
+
+
+def _forget_to_fence(check_call: Any) -> Any:
+    """A member of an old generation may commit."""
+
+    def lenient(self: Group, *args: Any, **keywords: Any) -> int:
+        code: int = check_call(self, *args, **keywords)
+        return error_codes.NONE if code == error_codes.ILLEGAL_GENERATION else code
+
+    return lenient
+
+
+def _skip_offset_at_roll(append: Any) -> Any:
+    """The offset behind a roll is given to nobody."""
+
+    def skipping(self: Log, records: Any, now_ms: int, **keywords: Any) -> Appended:
+        segments = self.segment_count
+        appended: Appended = append(self, records, now_ms, **keywords)
+        if self.segment_count > segments:
+            self.end_offset += 1
+        return appended
+
+    return skipping
+
+
+def _forget_repetitions(_: Any) -> Any:
+    """A batch that is sent again is stored again."""
+    return lambda *_, **__: None
+
+
+def _forget_deleted_records(_: Any) -> Any:
+    """Where a log starts after DeleteRecords is not written down before the answer."""
+
+    async def never(self: Any) -> None:
+        return None
+
+    return never
+
+
+BUGS: dict[str, Bug] = {
+    "acknowledge-before-append": (Log, "append", _acknowledge_before_append),
+    "acknowledge-before-flush": (Log, "must_flush", _acknowledge_before_flush),
+    "forget-deleted-records": (LogFolder, "write_start_offsets", _forget_deleted_records),
+    "forget-repetitions": (producer_state, "find_duplicate", _forget_repetitions),
+    "forget-to-fence": (Group, "_check_call", _forget_to_fence),
+    "lose-commit-at-crash": (GroupStore, "write", _lose_commit_at_crash),
+    "skip-offset-at-roll": (Log, "append", _skip_offset_at_roll),
+    "unmute-too-early": (Processor, "_hand_over", _unmute_too_early),
+}
+
+
+@contextmanager
+def planted(name: str | None) -> Iterator[None]:
+    """Have one of the bugs for as long as the block lasts; None for none.
+
+    Raises:
+        KeyError: there is none of this name.
+    """
+    if name is None:
+        yield
+        return
+    owner, attribute, change = BUGS[name]
+    real = vars(owner)[attribute]
+    setattr(owner, attribute, change(real))
+    try:
+        yield
+    finally:
+        setattr(owner, attribute, real)

@@ -1,0 +1,179 @@
+"""One run: build the world, let it live, bring it to rest, and look at what is left."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import attrs
+import trio
+
+from sim.admins import Scratch, delete_records, make_topics
+from sim.chaos import break_rules, disturb, end_faults
+from sim.consumers import fetch_in_session, fetch_singly, read_whole
+from sim.members import SHARED, Member
+from sim.model import End, Violation
+from sim.producers import send_again, send_once
+from sim.world import Complaints, World
+from trionet.testing import MemoryNetwork, NetworkEvent, run_virtual
+
+MEMBERS = 3
+# How long a group may take until it is whole again when nothing goes wrong any more.
+SETTLE_SECONDS = 120.0
+# Longer than this, in virtual time, no run takes: what goes on then would go on for ever.
+RUN_SECONDS_MAX = 100_000.0
+
+
+@attrs.frozen
+class Outcome:
+    """What came of a run.
+
+    Attributes:
+        seed: that it was made of.
+        steps: what the clients did.
+        crashes: how often the broker died.
+        virtual_seconds: how long it lasted by its own clock.
+        real_seconds: how long it took.
+        digest: the same for the same course of events.
+        violation: the rule that was broken; empty for none.
+        tail: the last events before that.
+    """
+
+    seed: int
+    steps: int
+    crashes: int
+    virtual_seconds: float
+    real_seconds: float
+    digest: str
+    violation: str = ""
+    tail: tuple[str, ...] = ()
+
+
+def run(seed: int, steps: int) -> Outcome:
+    """Run one world to its end, or to the first violation."""
+    worlds: list[World] = []
+    ended_at = 0.0
+    violation = ""
+
+    def watch(event: NetworkEvent) -> None:
+        if worlds:
+            worlds[0].watch(event)
+
+    async def main(network: MemoryNetwork) -> None:
+        nonlocal ended_at
+        world = World(seed, steps, network)
+        worlds.append(world)
+        try:
+            with complaints_to(world), trio.fail_after(RUN_SECONDS_MAX):
+                await live(world)
+        finally:
+            ended_at = trio.current_time()
+
+    began = time.perf_counter()
+    try:
+        run_virtual(main, seed=seed, trace=watch)
+    except BaseException as error:
+        violation = violation_in(error)
+        if not violation:
+            raise
+    [world] = worlds
+    world.disk.close()
+    real = time.perf_counter() - began
+    return Outcome(
+        seed, world.steps, world.crashes, ended_at, real, world.digest, violation, tuple(world.tail)
+    )
+
+
+def violation_in(error: BaseException) -> str:
+    """The first violation in a group of errors; other errors are violations, too, but for ^C."""
+    if isinstance(error, BaseExceptionGroup):
+        found = [violation_in(each) for each in error.exceptions]
+        return next(filter(None, found), "")
+    if isinstance(error, trio.TooSlowError):
+        return "it does not come to its end"
+    if isinstance(error, Violation):
+        return str(error)
+    if isinstance(error, Exception):
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+@contextmanager
+def complaints_to(world: World) -> Iterator[None]:
+    """Hear what the broker logs of its own faults, and let nobody else."""
+    logger = logging.getLogger("trionet")
+    handler = Complaints(world)
+    before = logger.propagate, logger.level
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate, logger.level = before
+
+
+async def live(world: World) -> None:
+    """From the first topic to the last look."""
+    async with trio.open_nursery() as brokers:
+        brokers.start_soon(world.guard, world.run_broker)
+        await make_topics(world)
+        members = [Member(world, f"member-{number}") for number in range(MEMBERS)]
+        async with trio.open_nursery() as lasting:
+            for member in members:
+                lasting.start_soon(world.guard, member.run)
+            async with trio.open_nursery() as clients:
+                for number in range(2):
+                    clients.start_soon(world.guard, send_once, world, f"once{number}")
+                    clients.start_soon(world.guard, send_again, world, f"again{number}")
+                    clients.start_soon(world.guard, Scratch(world, f"scratch{number}").run)
+                clients.start_soon(world.guard, fetch_singly, world, "reader")
+                clients.start_soon(world.guard, fetch_in_session, world, "follower")
+                clients.start_soon(world.guard, delete_records, world)
+                clients.start_soon(world.guard, break_rules, world)
+                clients.start_soon(world.guard, disturb, world)
+                await world.over.wait()
+                end_faults(world)
+            end_faults(world)  # the last of them may have come in between
+            await world.guard(settle, world, members)
+            lasting.cancel_scope.cancel()
+        await world.guard(look_at_everything, world)
+        await world.guard(end, world)
+
+
+async def settle(world: World, members: list[Member]) -> None:
+    """Without faults the group converges: one generation, and each partition has its owner."""
+    began = trio.current_time()
+    while True:
+        await trio.sleep(1.0)
+        world.check()
+        generations = {member.generation for member in members}
+        assigned = [place for member in members for place in member.assigned]
+        if generations == {world.group.generation} and sorted(assigned) == sorted(SHARED):
+            return
+        if trio.current_time() - began > SETTLE_SECONDS:
+            raise Violation(f"the group does not converge: {generations}, {assigned}")
+
+
+async def look_at_everything(world: World) -> None:
+    async with world.connect("auditor") as client:
+        for place, partition in world.partitions.items():
+            await read_whole(client, place, partition)
+
+
+async def end(world: World) -> None:
+    """Stop the broker, open its folder once more, and see that nothing is left."""
+    for how in (End.STOP, End.KILL):
+        world.is_ending = how is End.KILL
+        world.crash(how)
+        if not world.is_ending:
+            await world.has_ended.wait()
+            await world.up.wait()
+            await look_at_everything(world)
+    await world.has_ended.wait()
+    left = world.network.open_sockets, world.network.listening
+    if any(left):
+        raise Violation(f"sockets are left: {left}")
+    world.check()

@@ -1,0 +1,95 @@
+"""The simulation itself: it is the same twice, it holds, and it finds what is planted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import trio
+
+from sim.planted import BUGS, planted
+from sim.run import run
+
+TESTS = Path(__file__).resolve().parent.parent
+STEPS = 120
+#: Found so early that every run of the tests can see it; `python3 tests sim --planted all` has all.
+FOUND_AT_ONCE = ["acknowledge-before-append", "skip-offset-at-roll", "unmute-too-early"]
+
+
+def simulate(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return subprocess.run(
+        [sys.executable, "-m", "sim", *arguments],
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_every_rule_holds_and_one_seed_gives_one_course_of_events() -> None:
+    first, again, other = run(1, STEPS), run(1, STEPS), run(2, STEPS)
+
+    assert ["", ""] == [first.violation, other.violation], first.tail + other.tail
+    assert first.digest == again.digest
+    assert first.digest != other.digest
+    assert first.steps >= STEPS
+    assert first.virtual_seconds > 30
+
+
+@pytest.mark.slow
+def test_no_thread_takes_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a thread was asked for")
+
+    monkeypatch.setattr(trio.to_thread, "run_sync", refuse)
+
+    assert "" == run(9, 300).violation
+
+
+@pytest.mark.slow
+def test_another_process_that_hashes_differently_has_the_same_course_of_events() -> None:
+    done = simulate(f"--steps={STEPS}", "--seed=1", "--seeds=1", "--json", PYTHONHASHSEED="1")
+
+    [outcome] = json.loads(done.stdout)
+    assert (0, "") == (done.returncode, outcome["violation"])
+    assert run(1, STEPS).digest == outcome["digest"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FOUND_AT_ONCE)
+def test_a_planted_bug_is_found(name: str) -> None:
+    with planted(name):
+        outcomes = [run(seed, 300) for seed in range(2)]
+
+    assert any(outcome.violation for outcome in outcomes)
+
+
+def test_what_is_planted_is_taken_out_again() -> None:
+    before = {name: vars(owner)[attribute] for name, (owner, attribute, _) in BUGS.items()}
+    for name in BUGS:
+        with planted(name):
+            owner, attribute, _ = BUGS[name]
+            assert before[name] is not vars(owner)[attribute]
+
+    assert before == {name: vars(owner)[attribute] for name, (owner, attribute, _) in BUGS.items()}
+
+
+@pytest.mark.slow
+def test_a_violation_tells_how_to_have_it_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sim.__main__ import main
+
+    with planted("skip-offset-at-roll"):
+        status = main(["--steps", "300", "--seeds", "2"])
+
+    said = capsys.readouterr().out
+    assert 1 == status
+    assert "python3 tests sim --seed 0 --seeds 1 --steps 300" in said
+    assert "violations" in said.splitlines()[-1]
