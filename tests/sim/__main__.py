@@ -1,4 +1,4 @@
-"""`python3 tests sim [--seed N] [--seeds K] [--steps M]`: a broker's life, simulated from a seed."""
+"""`python3 tests sim [--seed N] [--seeds K] [--steps M]`: a broker's life from a seed."""
 
 from __future__ import annotations
 

@@ -96,9 +96,8 @@ class Partition:
     def _compare(self, offset: int, value: bytes) -> None:
         for known in (self.acknowledged, self.read):
             if known.get(offset, value) != value:
-                raise Violation(
-                    f"{self.name}: offset {offset} held {short(known[offset])}, and now {short(value)}"
-                )
+                held, now = short(known[offset]), short(value)
+                raise Violation(f"{self.name}: offset {offset} held {held}, and now {now}")
 
     def reopened(self, how: End, start: int, end: int) -> None:
         """A new life of the broker begins; its log holds ``start`` to ``end``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import trio
 
@@ -161,10 +161,10 @@ class Idempotent:
         )
         return Batch(place, values, data)
 
-    def _take(self, response: object) -> bool:
+    def _take(self, response: Any) -> bool:
         """Note an answer; False if this producer has to begin anew."""
         each, since = self._waiting.popleft(), self._sent_at.popleft()
-        [[answer]] = [topic.partition_responses for topic in response.responses]  # type: ignore[attr-defined]
+        [[answer]] = [topic.partition_responses for topic in response.responses]
         partition = self._world.partitions[each.place]
         if answer.error_code == error_codes.NONE:
             partition.acknowledge(answer.base_offset, each.values, since)
@@ -173,9 +173,8 @@ class Idempotent:
             return False
         if answer.error_code in FORGOTTEN and partition.was_reopened:
             return False
-        raise Violation(
-            f"{partition.name}: the idempotent {short(each.values[0])} was answered {answer.error_code}"
-        )
+        first, code = short(each.values[0]), answer.error_code
+        raise Violation(f"{partition.name}: the idempotent {first} was answered {code}")
 
 
 async def send_again(world: World, name: str) -> None:

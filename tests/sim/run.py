@@ -74,7 +74,7 @@ def run(seed: int, steps: int) -> Outcome:
     began = time.perf_counter()
     try:
         run_virtual(main, seed=seed, trace=watch)
-    except BaseException as error:
+    except BaseException as error:  # boundary: one run, whatever ended it
         violation = violation_in(error)
         if not violation:
             raise

@@ -137,7 +137,7 @@ class World:
         """Run a part of the world; what ends it is the end of the trace, too."""
         try:
             await async_fn(*args)
-        except Exception:
+        except Exception:  # boundary: the end of the trace, and raised again
             self._is_frozen = True
             raise
 
@@ -199,7 +199,7 @@ class World:
                         await self._stop.wait()
                         self.up = trio.Event()
                         self._broker = None
-            except Exception:
+            except Exception:  # boundary: a broker that was killed
                 if not self.is_dying:
                     raise
             self.is_dying = False
