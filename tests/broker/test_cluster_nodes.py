@@ -302,6 +302,19 @@ async def test_leader_epochs_never_go_back_over_a_restart(tmp_path: Path) -> Non
         ]
 
 
+async def test_nobody_leads_before_the_epoch_is_on_the_disk(tmp_path: Path) -> None:
+    async with open_broker(brokers=2, log_dirs=str(tmp_path)) as broker:
+        await with_topic(broker, partitions=1)
+        log = log_of(broker)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(broker.move_leader, "t", 0, 2)
+            while log.leader_epoch == 0:
+                await trio.lowlevel.checkpoint()
+            assert (-1, False) == (log.leader_id, log.epochs.is_saved)
+
+        assert (2, True) == (log.leader_id, log.epochs.is_saved)
+
+
 @pytest.mark.parametrize(("brokers", "leaders"), [(1, [1, 1, 1]), (2, [1, 2, 1]), (4, [1, 2, 3])])
 async def test_a_folder_may_be_opened_with_another_number_of_nodes(
     tmp_path: Path, brokers: int, leaders: list[int]
