@@ -1,16 +1,17 @@
 """One run: members of three libraries come, leave and crash, while records are written and read.
 
 Storms, in which somebody comes, leaves or crashes all the time, alternate with quiet in which the
-group has to settle: it is Stable, and has exactly the members that live. That is counted from the
-last change, or from when the session of the last that crashed ended: one that waited for an answer
-when it crashed has a session from when the answer was sent, as in Kafka.
+group has to settle: it is Stable, and has exactly the members that live. That is counted from when
+the broker last saw a member come or go: how long a client takes to start is its own affair, and one
+that has crashed goes when its session ends. (If it waited for an answer when it crashed, its
+session begins when the answer is sent, as in Kafka.)
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,7 @@ class Churn:
         self._crowd = crowd
         self._notes = notes
         self._changed_at = 0.0
-        self._dead: set[str] = set()  # those that crashed, and whose sessions have not ended
+        self._seen: set[str] = set()  # the ids of the members when it last looked
 
     @property
     def _group(self) -> Group | None:
@@ -133,33 +134,30 @@ class Churn:
                     nursery.start_soon(self._crowd.start, library)
         for number in range(self._wanted.members):
             await self._crowd.join(self._crowd.processes[number % len(self._crowd.processes)])
-        self._changed()
         await self._wait_until(self._is_settled, "settled at the start")
 
-    def _changed(self) -> None:
-        self._changed_at = trio.current_time()
+    async def keep_watching(self) -> None:
+        """Note when members come and go, and that those who have crashed go in time."""
+        while True:
+            self._watch()
+            await trio.sleep(_LOOK_SECONDS)
 
-    def _bury(self) -> None:
-        """A session that ends is a change; one that has ended is to be noticed."""
-        if not self._dead or self._group is None:
-            return
+    def _watch(self) -> None:
         now = trio.current_time()
-        there = {each.client_id: each for each in self._group.members}
-        if self._dead - set(there):
-            self._changed()
-            self._dead &= set(there)
-        for name in self._dead:
-            member = there[name]
+        members = {} if self._group is None else {each.id: each for each in self._group.members}
+        if members.keys() != self._seen:
+            self._seen = set(members)
+            self._changed_at = now
+        for member in members.values():
             waits = member.is_joining or member.is_syncing  # for an answer, which begins a session
             if member.expires_at < now - EXPIRY_SECONDS_MAX and not waits:
-                self.outcome.wrong.append(f"{name} crashed, and is not dropped when it is time")
+                self.outcome.wrong.append(f"{member.client_id} is not dropped when it is time")
 
     async def storm(self) -> None:
         """Somebody comes, leaves or crashes, again and again."""
         with trio.move_on_after(self._chance.uniform(*_STORM_SECONDS)):
             while True:
                 await trio.sleep(self._chance.uniform(*_PAUSE_SECONDS))
-                self._bury()
                 with trio.CancelScope(shield=True):  # a change is made wholly or not at all
                     await self._change()
 
@@ -173,19 +171,15 @@ class Churn:
             emptiest = min(crowd.processes, key=lambda each: len(each.members))
             changes["came"] += 1
             await crowd.join(emptiest)
-            self._changed()
         elif process.members and count > self._wanted.members // 2:
             changes["left"] += 1
             await crowd.leave(process, chance.choice(sorted(process.members)))
-            self._changed()
 
     async def crash(self, process: MemberProcess | None = None) -> None:
         """A process is killed; another takes its place, and members come to it one by one."""
         process = process or self._chance.choice(self._crowd.processes)
         self.outcome.changes["crashed"] += len(process.members)
-        self._dead |= process.members
         self._crowd.kill(process)
-        self._changed()
         await self._crowd.start(process.library)
 
     # What has to be true.
@@ -203,16 +197,15 @@ class Churn:
         waits: Counter[str] = Counter()
 
         def look() -> bool:
-            self._bury()
-            if not self._dead:
-                waits[self._waits_for()] += 1
+            self._watch()
+            waits[self._waits_for()] += 1
             return self._is_settled()
 
         await self._wait_until(look, "settled")
         seconds = trio.current_time() - self._changed_at
         self.outcome.settled.append(seconds)
         if seconds > SETTLE_SECONDS_MAX:
-            longest = "; ".join(f"{what}" for what, _ in waits.most_common(3))
+            longest = "; ".join(what for what, _ in waits.most_common(3))
             self.outcome.late.append(f"the group took {seconds:.2f} s to settle: {longest}")
 
     def _waits_for(self) -> str:
@@ -223,13 +216,13 @@ class Churn:
         match group.state:
             case GroupState.PREPARING:
                 slow = [name for name, member in have.items() if not member.is_joining]
-                return f"for {', '.join(sorted(slow)) or 'nobody'} to join again"
+                return f"for {_counted(slow)} to join again"
             case GroupState.COMPLETING:
                 leader = group.members[group.members.leader_id or ""]
                 return f"for {leader.client_id} to assign"
         live = self._crowd.members
-        missing, surplus = sorted(live - set(have)), sorted(set(have) - live)
-        return f"{group.state.value}, for {missing} to come and {surplus} to go"
+        missing, surplus = live - set(have), set(have) - live
+        return f"{group.state.value}, for {_counted(missing)} to come, {_counted(surplus)} to go"
 
     async def _wait_until(self, condition: Callable[[], bool], what: str) -> None:
         until = trio.current_time() + PATIENCE_SECONDS
@@ -270,6 +263,12 @@ class Churn:
             self.outcome.wrong.append(f"everybody has left, and the group is {group.state.value}")
 
 
+def _counted(names: Iterable[str]) -> str:
+    """How many members of each library these are."""
+    counts = Counter(name.rpartition("-")[0] for name in names)
+    return ", ".join(f"{count} of {library}" for library, count in counts.items()) or "nobody"
+
+
 async def run(wanted: Wanted, folder: Path, show: Callable[[str], Any]) -> Outcome:
     """Run it.
 
@@ -292,6 +291,7 @@ async def run(wanted: Wanted, folder: Path, show: Callable[[str], Any]) -> Outco
         churn = Churn(wanted, broker, crowd, NotesReader(folder), outcome)
         try:
             await churn.begin()
+            nursery.start_soon(churn.keep_watching)
             nursery.start_soon(churn.keep_checking)
             nursery.start_soon(_show, churn, show)
             nursery.start_soon(producing.run, wanted.records_per_second, outcome)
