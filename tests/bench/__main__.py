@@ -21,6 +21,7 @@ BENCHMARKS = (
     "apis",
     "throughput",
     "latency",
+    "join",
     "start",
     "folders",
     "fixture",
