@@ -8,13 +8,17 @@ from pathlib import Path
 
 from suites.aiokafka import AIOKAFKA
 from suites.confluent import CONFLUENT
+from suites.franz_go import NAME as FRANZ_GO
+from suites.franz_go import VERSION as FRANZ_GO_VERSION
+from suites.franz_go import run_franz_go
 from suites.kafka_python import KAFKA_PYTHON
+from suites.report import Report
 from suites.run import run
 from suites.source import installed
-from suites.suite import Suite
 from support.cache import Unavailable
 
-SUITES = {suite.name: suite for suite in (KAFKA_PYTHON, AIOKAFKA, CONFLUENT)}
+PYTHON = {suite.name: suite for suite in (KAFKA_PYTHON, AIOKAFKA, CONFLUENT)}
+NAMES = (*PYTHON, FRANZ_GO)
 
 
 def main(arguments: list[str]) -> int:
@@ -25,37 +29,47 @@ def main(arguments: list[str]) -> int:
         "installed here, run against this project's broker. Tests that need what is not served "
         "are left out, and listed with what they need.",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SUITES)}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
     parser.add_argument(
         "--checkout",
         action="append",
         default=[],
         metavar="NAME=FOLDER",
-        help="take the source from a folder where it cannot be fetched",
+        help="take the source of a Python library from a folder where it cannot be fetched",
     )
-    parser.add_argument("-k", metavar="EXPRESSION", help="only tests with such names, as pytest's")
+    parser.add_argument(
+        "-k", metavar="EXPRESSION", help="only tests with such names, as pytest's; of Python only"
+    )
     chosen = parser.parse_args(arguments)
-    unknown = [name for name in chosen.names if name not in SUITES]
+    unknown = [name for name in chosen.names if name not in NAMES]
     if unknown:
-        parser.error(f"no suite is called {unknown[0]!r}; there are {', '.join(SUITES)}")
+        parser.error(f"no suite is called {unknown[0]!r}; there are {', '.join(NAMES)}")
     checkouts = {
         name: Path(folder).resolve()
         for name, _, folder in (each.partition("=") for each in chosen.checkout)
     }
     more = ["-k", chosen.k] if chosen.k else []
-    good = [_run(SUITES[name], checkouts.get(name), more) for name in chosen.names or SUITES]
+    good = [_is_good(name, checkouts.get(name), more) for name in chosen.names or NAMES]
     return 0 if all(good) else 1
 
 
-def _run(suite: Suite, checkout: Path | None, more: list[str]) -> bool:
-    print(f"== {suite.name} {installed(suite)}", flush=True)
+def _is_good(name: str, checkout: Path | None, more: list[str]) -> bool:
     try:
-        report = run(suite, checkout, more)
+        report = _report(name, checkout, more)
     except Unavailable as reason:
-        print(f"{suite.name}: not run: {reason}", flush=True)
+        print(f"{name}: not run: {reason}", flush=True)
         return True
     print("\n".join(report.lines()), flush=True)
     return report.is_good
+
+
+def _report(name: str, checkout: Path | None, more: list[str]) -> Report:
+    if name == FRANZ_GO:
+        print(f"== {name} {FRANZ_GO_VERSION}", flush=True)
+        return run_franz_go([])
+    suite = PYTHON[name]
+    print(f"== {name} {installed(suite)}", flush=True)
+    return run(suite, checkout, more)
 
 
 if __name__ == "__main__":

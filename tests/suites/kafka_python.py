@@ -13,6 +13,7 @@ from suites.suite import KAFKA_VERSION, Meeting, Needs, Suite
 _USERS = {"alice": "alice-secret"}
 # As the tests set up the Kafka that they start.
 _SETTINGS = {
+    "node.id": "0",
     "num.partitions": "4",
     "group.min.session.timeout.ms": "1000",
     "group.initial.rebalance.delay.ms": "0",

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
-
-from suites.suite import Suite
 
 #: Of the tests that were run and are not explained, how many have to pass.
 PASS_SHARE_MIN = 0.95
@@ -24,17 +22,24 @@ class Outcome:
 
 @attrs.frozen
 class Report:
-    """All tests of a suite."""
+    """All tests of a suite.
 
-    suite: Suite
+    Attributes:
+        name: of the suite.
+        outcomes: of its tests.
+        explained: why a test fails through no fault of the broker, by pattern.
+    """
+
+    name: str
     outcomes: Sequence[Outcome]
+    explained: Mapping[str, str] = attrs.field(factory=dict)
 
     def of(self, outcome: str) -> list[Outcome]:
         return [each for each in self.outcomes if each.outcome == outcome]
 
     def explanation(self, test: str) -> str:
         """Why a test fails through no fault of the broker; empty if nothing is known."""
-        for pattern, why in self.suite.explained.items():
+        for pattern, why in self.explained.items():
             if fnmatch.fnmatchcase(test, pattern.replace("[", "[[]")):
                 return why
         return ""
@@ -60,7 +65,7 @@ class Report:
             for outcome in ("passed", "failed", "skipped", "left out")
         ]
         share = f"{self.pass_share:.1%} of those that ran passed"
-        yield f"{self.suite.name}: {', '.join(counts)}; {share}"
+        yield f"{self.name}: {', '.join(counts)}; {share}"
         yield from self._grouped("left out", "left out, for want of")
         yield from self._grouped("skipped", "skipped by the suite")
         for failed in self.of("failed"):

@@ -70,4 +70,5 @@ def run(suite: Suite, checkout: Path | None, more: Sequence[str]) -> Report:
         if not results.exists():
             raise RuntimeError(f"the tests of {suite.name} ended without a result; see above")
         tests = json.loads(results.read_text())
-    return Report(suite, [Outcome(name, **found) for name, found in tests.items()])
+    outcomes = [Outcome(name, **found) for name, found in tests.items()]
+    return Report(suite.name, outcomes, suite.explained)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -59,7 +60,13 @@ def _clone(suite: Suite, folder: Path) -> None:
 def _run(command: Sequence[str], failure: str) -> None:
     try:
         done = subprocess.run(
-            command, check=False, capture_output=True, text=True, timeout=FETCH_SECONDS_MAX
+            command,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=FETCH_SECONDS_MAX,
+            # A repository that is not there would make git ask who you are.
+            env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
         )
     except subprocess.TimeoutExpired:
         raise Unavailable(f"{failure}: no answer within {FETCH_SECONDS_MAX:.0f} s") from None

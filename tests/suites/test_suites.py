@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from suites.franz_go import outcomes as outcomes_of_go
 from suites.report import Outcome, Report
 from suites.served import served_apis
-from suites.suite import Needs, Suite
+from suites.suite import Needs
 from trionet.testing import broker
 
 _TESTS = Path(__file__).parents[1]
@@ -78,28 +79,14 @@ def test_what_came_of_each_test_is_told(tmp_path: Path) -> None:
     } == found
 
 
-def suite(**explained: str) -> Suite:
-    return Suite(
-        name="foreign",
-        distribution="",
-        repository="",
-        tag="",
-        in_archive=True,
-        requirements=[],
-        tests=[],
-        meet=NotImplemented,
-        explained=explained,
-    )
-
-
 def test_a_suite_is_good_when_nearly_all_of_it_passes_and_the_rest_is_explained() -> None:
     passed = [Outcome(f"test_{number}", "passed", "") for number in range(95)]
     failed = [Outcome(f"test_odd[{number}]", "failed", "") for number in range(5)]
 
-    assert Report(suite(**{"test_odd[*": "odd"}), passed + failed).is_good
-    assert not Report(suite(**{"test_odd[1*": "odd"}), passed + failed).is_good
-    assert not Report(suite(**{"test_odd[*": "odd"}), passed[1:] + failed).is_good
-    assert not Report(suite(), []).is_good
+    assert Report("foreign", passed + failed, {"test_odd[*": "odd"}).is_good
+    assert not Report("foreign", passed + failed, {"test_odd[1*": "odd"}).is_good
+    assert not Report("foreign", passed[1:] + failed, {"test_odd[*": "odd"}).is_good
+    assert not Report("foreign", []).is_good
 
 
 def test_tests_are_left_out_for_what_is_not_served() -> None:
@@ -116,3 +103,20 @@ def test_what_is_served_is_asked_of_the_broker() -> None:
 
     assert {"Fetch", "JoinGroup", "DescribeCluster"} <= served
     assert "ShareFetch" not in served
+
+
+def test_what_go_says_of_its_tests_is_understood() -> None:
+    said = """\
+=== RUN   TestGroups
+--- FAIL: TestGroups (22.74s)
+    --- SKIP: TestGroups/range/848 (0.00s)
+    --- PASS: TestGroups/range (10.65s)
+    --- FAIL: TestGroups/sticky (1.05s)
+"""
+
+    assert [
+        ("TestGroups/range/848", "skipped"),
+        ("TestGroups/range", "passed"),
+        ("TestGroups/sticky", "failed"),
+    ] == [(each.test, each.outcome) for each in outcomes_of_go(said)]
+    assert [] == outcomes_of_go("panic: the test has ended\n")
