@@ -10,7 +10,7 @@ import trio
 
 import trionet
 from support.calls import batch, produce_request
-from trionet import ApiError
+from trionet import ApiError, LocalProtocolError
 from trionet.protocol.messages.metadata import MetadataRequest
 from trionet.testing import BrokerControl, ThreadedBroker, control, open_raw_peer
 from trionet.testing.controls import Controls
@@ -103,6 +103,14 @@ async def test_a_broker_with_calls_that_are_held_stops_at_once() -> None:
 
         assert 1 == fault.hits
         await answered.wait()
+
+
+async def test_a_broker_is_taken_under_test_once() -> None:
+    async with trionet.open_broker() as broker:
+        control(broker)
+
+        with pytest.raises(LocalProtocolError, match="under test already"):
+            control(broker)
 
 
 def test_both_kinds_of_program_use_the_same_words() -> None:

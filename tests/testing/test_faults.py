@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -289,6 +290,36 @@ def test_a_connection_is_closed_though_the_answer_would_have_come_later(
     broker.seed("t", [{"value": "a", "partition": 0}])
 
     assert b"" == peer.receive_to_end()
+
+
+def test_a_produce_without_answer_that_waits_for_the_disk_ends_as_the_fault_says(
+    tmp_path: Path,
+) -> None:
+    topics = {"t": {"flush_messages": 1}}
+    with (
+        trionet.testing.broker(log_dir=str(tmp_path), topics=topics) as broker,
+        raw_peer(broker.bootstrap_servers) as peer,
+    ):
+        broker.faults.close("Produce", executed=True)
+
+        peer.send_unanswered(produce_request("t", batch(b"a"), acks=0), 12)
+
+        assert b"" == peer.receive_to_end()
+        assert [b"a"] == broker.values("t")
+
+
+def test_errors_in_answers_are_counted_as_without_a_test(
+    broker: ThreadedBroker, peer: BlockingRawPeer
+) -> None:
+    counts = broker._broker._state.apis.counts
+    produce(peer)
+    peer.call(produce_request("missing", batch(b"a")), 12)
+    broker.faults.fail("Produce", "REQUEST_TIMED_OUT")
+    produce(peer)
+
+    errors = {name: count for (api, name), count in counts.errors().items() if api == "Produce"}
+
+    assert {"NONE": 1, "UNKNOWN_TOPIC_OR_PARTITION": 1, "REQUEST_TIMED_OUT": 1} == errors
 
 
 @pytest.mark.parametrize(("at", "part"), [(6, None), (0.5, 0.5), (0, None), (10**6, 1.0)])

@@ -100,6 +100,14 @@ def test_what_is_no_mechanism_or_client_is_told() -> None:
         client_config("confluent", "127.0.0.1:1", ClientSecurity())
 
 
+def test_a_listener_of_the_tests_own_is_refused_beside_it() -> None:
+    listeners = "PLAINTEXT://127.0.0.1:0"
+    with pytest.raises(ConfigError, match="listeners is not allowed beside tls and sasl"):
+        trionet.testing.broker(tls=True, listeners=listeners).__enter__()
+    with trionet.testing.broker(listeners=listeners) as broker:
+        assert {} == broker.topics()
+
+
 def test_without_trustme_it_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     from trionet.testing import secured
 

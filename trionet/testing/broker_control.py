@@ -111,6 +111,9 @@ class BrokerControl(Controls):
 def control(broker: Broker) -> BrokerControl:
     """Take a broker of :func:`trionet.open_broker` under test.
 
-    From here on its requests are remembered, and faults may meet them. Call it once a broker.
+    From here on its requests are remembered, and faults may meet them.
+
+    Raises:
+        LocalProtocolError: it is under test already: this is called once a broker.
     """
     return BrokerControl(broker)

@@ -50,15 +50,10 @@ class Exchange:
             message: another request of the same API.
         """
         take = then if then is not None else self.give
-
-        def divert(answer: Any) -> None:
-            self.call.has_errors = diverted.has_errors
-            take(answer)
-
-        diverted = DivertedCall(self.call, divert)
+        diverted = DivertedCall(self.call, take)
         answer = await self._handle(self.message if message is None else message, diverted)
         if answer is not None:
-            divert(answer)
+            take(answer)
 
     def give(self, answer: Any) -> None:
         """Let an answer leave: a message, or how the call ends without one."""
@@ -68,8 +63,8 @@ class Exchange:
             self.call.request.respond(answer)
             return
         self.note(answer)
-        if self.seen.errors:
-            self.call.has_errors = True
+        # The API may have told it to the call that it was given in this one's place.
+        self.call.has_errors = bool(self.seen.errors)
         self.call.respond(answer)
 
     def note(self, answer: Message) -> None:

@@ -9,6 +9,7 @@ import trio
 
 from ..broker.apis import Handle
 from ..broker.call import Call
+from ..errors import LocalProtocolError
 from ..protocol.wire import Message
 from .exchange import Exchange
 from .fault import Fault
@@ -22,6 +23,9 @@ class Interception:
     Args:
         inside: the broker; this is what intercepts the requests of its nodes from here on.
 
+    Raises:
+        LocalProtocolError: something else does already.
+
     Attributes:
         inside: the broker.
         seen: the requests that came.
@@ -32,6 +36,8 @@ class Interception:
         self.inside = inside
         self.seen = SeenRequests()
         self.faults: list[Fault] = []
+        if any(node.state.apis.interceptor is not None for node in inside.nodes):
+            raise LocalProtocolError("this broker is under test already; once is enough")
         for node in inside.nodes:
             node.state.apis.interceptor = partial(self._intercept, node)
 

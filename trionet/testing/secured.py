@@ -7,6 +7,7 @@ neither its key nor any password is kept anywhere.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Final
 
 import attrs
@@ -33,6 +34,18 @@ class Security:
 
     settings: dict[str, object]
     client: ClientSecurity
+
+    def check(self, given: Mapping[str, object]) -> None:
+        """Refuse settings beside which this would have no effect.
+
+        Raises:
+            ConfigError: they say where to listen.
+        """
+        if self.settings and "listeners" in given:
+            raise ConfigError(
+                "listeners is not allowed beside tls and sasl, which make a listener of their own;"
+                " without these, settings can secure any listener"
+            )
 
 
 def security_of(*, tls: bool, sasl: str | None) -> Security:

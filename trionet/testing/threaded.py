@@ -328,6 +328,7 @@ def broker(
                     token.run_sync_soon(scope.cancel)
 
             given_up.add_done_callback(cancel)
+            security.check({**(settings or {}), **keywords})
             given = {**security.settings, **(settings or {}), **keywords}
             async with open_broker(given, brokers=brokers) as running:
                 await _prepare(running, wanted, security)
