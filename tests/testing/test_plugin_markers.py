@@ -210,6 +210,7 @@ MANY = """
 import gc
 import os
 import threading
+import weakref
 
 import pytest
 
@@ -223,17 +224,21 @@ def held():
 
 
 BEFORE = held()
+BROKERS = []
 
 
 @pytest.mark.trionet(topics=["t"])
 @pytest.mark.parametrize("number", range(200))
 def test_it(trionet_broker, number):
     trionet_broker.seed("t", ["a"])
+    BROKERS.append(weakref.ref(trionet_broker))
 
 
 def test_nothing_is_left():
     gc.collect()  # what only garbage holds is no leak
     after = held()
+    assert len(BROKERS) == 200
+    assert not [each for each in BROKERS if each() is not None]
     assert after[1] == BEFORE[1]
     assert not [each for each in after[0] - BEFORE[0] if each.startswith(("socket:", "/memfd"))]
     assert len(os.listdir("/proc/self/fd")) < 40
