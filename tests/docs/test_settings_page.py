@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from trionet.broker.config_dynamic_keys import DYNAMIC, PER_BROKER
 from trionet.broker.config_keys import APPLIED, OURS
 from trionet.broker.config_topic_keys import TOPIC_KEYS
 from trionet.broker.config_types import value_text
@@ -43,3 +44,20 @@ def test_the_settings_of_a_topic_that_are_applied_are_named() -> None:
     named = {name.replace(".", "_") for name in re.findall(r"`([a-z]+\.[a-z.]+)`", paragraph)}
 
     assert applied == named
+
+
+def test_the_table_of_what_can_be_altered_is_that_of_the_code() -> None:
+    applied = {row[0] for row in APPLIED} | {"min.insync.replicas"}  # of several nodes
+    rows = re.findall(
+        r"^\| (.*?) \|", section("Settings that change while the broker runs"), re.MULTILINE
+    )
+
+    named = {
+        key
+        for row in rows
+        if "listener.name." not in row
+        for key in re.findall(r"`([a-z.]+)`", row)
+    }
+
+    # Only `producer` is allowed.
+    assert (DYNAMIC & applied) - PER_BROKER - {"compression.type"} == named

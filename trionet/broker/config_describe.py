@@ -47,6 +47,7 @@ _BROKER_SYNONYMS = {
 _INTERNAL_KEYS = frozenset(
     (
         *(row[0] for row in (*INTERNAL, *OURS, *DYNAMIC_ONLY)),
+        "log.initial.task.delay.ms",
         "producer.id.expiration.check.interval.ms",
     )
 )
