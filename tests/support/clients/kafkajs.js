@@ -7,7 +7,7 @@ const { AssignerProtocol, CompressionTypes, ConfigResourceTypes, Kafka, logLevel
   require('kafkajs')
 
 const kafka = new Kafka({
-  brokers: [process.argv[2]],
+  brokers: process.argv[2].split(','),
   clientId: 'trionet-tests',
   logLevel: logLevel.NOTHING,
 })
