@@ -6,9 +6,11 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from support.coordinating import coordinating
+from support.coordinating import coordinating, virtual_ms
 from support.groups import RANGE
+from trionet.broker.config import BrokerConfig
 from trionet.broker.groups.answers import JoinAnswer, SyncAnswer
+from trionet.broker.groups.coordinator import GroupCoordinator
 from trionet.broker.groups.group_state import GroupState
 from trionet.broker.groups.member import Caller, Join
 from trionet.protocol import error_codes
@@ -285,3 +287,18 @@ async def test_what_is_answered_may_call_again(autojump_clock: MockClock) -> Non
         await are_all_there.wait()
 
         assert [1, 1, 1] == [answer.generation for answer in answers]
+
+
+async def test_a_group_that_goes_to_another_node_while_it_is_stored_leaves_no_timer_behind() -> (
+    None
+):
+    async with coordinating() as it:
+        joined = await it.join().answer()
+        synced = it.sync(joined, {joined.member_id: b"assigned"})
+        other = GroupCoordinator(BrokerConfig.from_settings({}), it.coordinator._store, virtual_ms)
+        it.coordinator.hand_over(lambda _: other)
+        await it.coordinator.flush()
+
+        assert SyncAnswer(error_codes.NOT_COORDINATOR) == await synced.answer()
+        assert {} == it.coordinator._planned
+        assert ["g"] == list(other.groups) == list(other._planned)

@@ -400,7 +400,10 @@ class GroupCoordinator:
 
         def stored(error: DatabaseError | None) -> None:
             tell_group(_storage_error(error), trio.current_time())
-            self._settle(group)
+            if self.groups.get(group.id) is group:
+                self._settle(group)
+            else:
+                self._send_answers(group)  # it is another node's by now, and so is its time
 
         self._store.write(put_group(snapshot(group, self._now_ms())), stored)
 
