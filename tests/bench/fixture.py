@@ -37,6 +37,8 @@ def measure(options: Options) -> Measured:
             Figure("ms_max", "slowest", "{:,.1f}".format),
             Figure("teardown", "teardown, ms", "{:,.1f}".format),
             Figure("teardown_max", "slowest", "{:,.1f}".format),
+            # What it is on a machine that has nothing else to do.
+            Figure("cpu", "both, CPU ms", "{:,.1f}".format),
         ),
     )
     for _ in range(options.runs):
@@ -47,9 +49,9 @@ def measure(options: Options) -> Measured:
 
 
 def _run(case: str, arguments: dict[str, Any]) -> dict[str, float]:
-    set_up, teardown = [], []
+    set_up, teardown, cpu = [], [], []
     for _ in range(WARM_UP + BROKERS):
-        began = time.perf_counter()
+        cpu_began, began = time.process_time(), time.perf_counter()
         with broker(**arguments) as running:
             ready = time.perf_counter()
             if case == "used":
@@ -57,12 +59,14 @@ def _run(case: str, arguments: dict[str, Any]) -> dict[str, float]:
             done = time.perf_counter()
         set_up.append((ready - began) * 1000)
         teardown.append((time.perf_counter() - done) * 1000)
+        cpu.append((time.process_time() - cpu_began) * 1000)
     set_up, teardown = set_up[WARM_UP:], teardown[WARM_UP:]
     return {
         "ms": statistics.median(set_up),
         "ms_max": max(set_up),
         "teardown": statistics.median(teardown),
         "teardown_max": max(teardown),
+        "cpu": statistics.median(cpu[WARM_UP:]),
     }
 
 
