@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -448,6 +449,28 @@ async def test_new_partitions_have_as_many_replicas_as_the_others(
     [topic] = await describe_topics(clients[1], "t")
     assert [1, 2, 3, 1, 2, 2] == leaders(broker, partitions=6)
     assert [3] * 6 == [len(each.replica_nodes) for each in topic.partitions]
+
+
+async def test_what_one_node_alone_adds_to_a_topic_of_several_moves_no_other_partition(
+    tmp_path: Path,
+) -> None:
+    folder = str(tmp_path)
+    async with open_broker(brokers=3, log_dirs=folder) as broker, connect_to(broker, 1) as [client]:
+        await create_topic(client, "t", partitions=2)
+    async with open_broker(log_dirs=folder) as broker, connect_to(broker, 1) as [client]:
+        wanted = CreatePartitionsTopic(name="t", count=3, assignments=None)
+        await client.call(CreatePartitionsRequest(topics=[wanted]), 3)
+
+    async with open_broker(brokers=3, log_dirs=folder) as broker, connect_to(broker, 1) as [client]:
+        assigned = [CreatePartitionsAssignment(broker_ids=[3, 1, 2])]
+        wanted = CreatePartitionsTopic(name="t", count=4, assignments=assigned)
+        [result] = (await client.call(CreatePartitionsRequest(topics=[wanted]), 3)).results
+        [topic] = await describe_topics(client, "t")
+
+    assert error_codes.NONE == result.error_code
+    partitions = sorted(topic.partitions, key=lambda each: each.partition_index)
+    assert [3, 3, 1, 3] == [len(each.replica_nodes) for each in partitions]
+    assert [1, 3] == [each.leader_id for each in partitions[2:]]
 
 
 async def test_a_deleted_topic_is_led_by_nobody(broker: Broker, clients: dict[int, Client]) -> None:

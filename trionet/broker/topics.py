@@ -230,7 +230,8 @@ class TopicRegistry:
         """The replicas of a topic that gets more partitions."""
         nodes, factor = self._leadership.nodes, topic.replication_factor
         if len(nodes) == 1:
-            return topic.replicas
+            # Those of a topic that was made on several nodes are kept, one entry a partition.
+            return topic.replicas and topic.replicas + (nodes,) * more
         if assignments is None:
             added = self._leadership.place(more, factor)
         else:
