@@ -1,8 +1,9 @@
 """Starting on much data: 5,000 partitions, a topic of 10,000 segments, 10 GB after a SIGKILL.
 
 "start" is from the start of the process to its ready line, after a clean stop in the first two
-cases; "idle" is the share of a core that the broker takes while nobody asks it anything. The pages
-of the logs are thrown out of the page cache before a start where the system allows it.
+cases; "idle" is the share of a core that the broker takes while nobody asks it anything. In the
+cases that say so, and after the SIGKILL, the files are thrown out of the page cache before a start,
+where the system allows it.
 """
 
 from __future__ import annotations
@@ -66,8 +67,14 @@ def measure(options: Options) -> Measured:
                 with _stopped(folder, is_killed=is_killed) as (address, stop):
                     trio.run(make, address)
                 for _ in range(options.runs):
-                    run = _start(folder, Path(name) / "log", options.seconds, is_killed=is_killed)
-                    measured.add(case, "trionet", run | {"stop": stop[-1]})
+                    for is_cold in (True,) if is_killed else (False, True):
+                        if is_cold:
+                            _forget_pages()
+                        run = _start(
+                            folder, Path(name) / "log", options.seconds, is_killed=is_killed
+                        )
+                        named = f"{case}, cold" if is_cold else case
+                        measured.add(named, "trionet", run | {"stop": stop[-1]})
     return measured
 
 
@@ -88,7 +95,6 @@ def _stopped(folder: Path, *, is_killed: bool) -> Iterator[tuple[str, list[float
 
 def _start(folder: Path, log: Path, seconds: float, *, is_killed: bool) -> dict[str, float]:
     """One start; the broker is ended as the one before it was."""
-    _forget_pages()
     begin = time.perf_counter()
     with trionet_broker_process(folder, log=log) as (_, process):
         started = time.perf_counter() - begin

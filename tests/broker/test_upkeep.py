@@ -65,6 +65,7 @@ async def test_that_they_are_is_written_down_at_once(clock: MockClock, tmp_path:
     settings = {
         "log.dirs": str(tmp_path),
         "log.flush.offset.checkpoint.interval.ms": 2**31 - 1,
+        "log.initial.task.delay.ms": 2**31 - 1,
     }
     async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
         await create_topic(client, "t", internal_segment_bytes=100)
