@@ -39,7 +39,10 @@ COMPILED_TESTS = [
     "tests/net",
     "tests/protocol",
     "tests/server",
-    "tests/testing",
+    "tests/testing/test_faults.py",
+    "tests/testing/test_memory_network.py",
+    "tests/testing/test_threaded.py",
+    "tests/testing/test_virtual_time.py",
 ]
 
 HELP = """\
