@@ -94,6 +94,7 @@ def report(outcomes: list[Outcome], steps: int, *, as_json: bool) -> int:
     broken = [each for each in outcomes if each.violation]
     virtual = sum(each.virtual_seconds for each in outcomes)
     real = sum(each.real_seconds for each in outcomes)
+    cpu = sum(each.cpu_seconds for each in outcomes)
     if as_json:
         print(json.dumps([attrs.asdict(each) for each in outcomes]))
         return 1 if broken else 0
@@ -106,7 +107,8 @@ def report(outcomes: list[Outcome], steps: int, *, as_json: bool) -> int:
     print(
         f"{len(outcomes)} seeds, {sum(each.steps for each in outcomes):,} steps,"
         f" {sum(each.crashes for each in outcomes):,} crashes, {virtual:,.0f} s in {real:,.1f} s"
-        f" ({virtual / real:,.0f} x real time): {len(broken)} violations"
+        f" ({virtual / real:,.0f} x real time, {virtual / cpu:,.0f} x that of the processor):"
+        f" {len(broken)} violations"
     )
     return 1 if broken else 0
 

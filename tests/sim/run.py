@@ -36,6 +36,7 @@ class Outcome:
         crashes: how often the broker died.
         virtual_seconds: how long it lasted by its own clock.
         real_seconds: how long it took.
+        cpu_seconds: how long it had the processor meanwhile: the same where nothing else runs.
         digest: the same for the same course of events.
         violation: the rule that was broken; empty for none.
         tail: the last events before that.
@@ -46,6 +47,7 @@ class Outcome:
     crashes: int
     virtual_seconds: float
     real_seconds: float
+    cpu_seconds: float
     digest: str
     violation: str = ""
     tail: tuple[str, ...] = ()
@@ -71,7 +73,7 @@ def run(seed: int, steps: int) -> Outcome:
         finally:
             ended_at = trio.current_time()
 
-    began = time.perf_counter()
+    began, cpu_began = time.perf_counter(), time.process_time()
     try:
         run_virtual(main, seed=seed, trace=watch)
     except BaseException as error:  # boundary: one run, whatever ended it
@@ -80,9 +82,16 @@ def run(seed: int, steps: int) -> Outcome:
             raise
     [world] = worlds
     world.disk.close()
-    real = time.perf_counter() - began
     return Outcome(
-        seed, world.steps, world.crashes, ended_at, real, world.digest, violation, tuple(world.tail)
+        seed,
+        world.steps,
+        world.crashes,
+        ended_at,
+        time.perf_counter() - began,
+        time.process_time() - cpu_began,
+        world.digest,
+        violation,
+        tuple(world.tail) if violation else (),
     )
 
 
