@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from support.calls import create_topic
 from support.client import connect
 from support.config_calls import (
     BROKER,
+    DEFAULT,
     OF_ALL_BROKERS,
     OF_BROKER,
     OF_TOPIC,
@@ -26,14 +28,16 @@ from support.config_calls import (
     settings_of,
     value_of,
 )
+from support.nodes import connect_to
 from support.tls import certificate, write_pem
 from trionet import ConfigError, open_broker
-from trionet.broker.broker_configs import OF_ALL, Apply, BrokerConfigs
+from trionet.broker.broker_configs import OF_ALL, Apply, BrokerConfigs, reset_altered
 from trionet.broker.config import BrokerConfig
 from trionet.broker.database import DATABASE_NAME, Database, open_database
 from trionet.broker.dynamic_config import DynamicConfig
 from trionet.errors import ApiError
 from trionet.protocol import error_codes
+from trionet.server.connection_limits import UNLIMITED
 
 
 class Node:
@@ -216,6 +220,134 @@ async def test_what_cannot_be_used_any_more_keeps_nobody_from_starting_or_alteri
 
     async with open_broker(secure, log_dir=data) as broker:
         assert pem == broker.config.text(f"{store}.location")
+
+
+OVERRIDES = "max.connections.per.ip.overrides"
+
+
+async def test_a_host_name_that_is_no_more_keeps_nobody_from_starting_or_altering(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its own limit is left out until it is altered, and the rest of what was altered counts."""
+    async with (
+        open_broker(log_dir=str(tmp_path)) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        settings = sets(max_connections_per_ip=0, num_io_threads=16)
+        await alter(client, BROKER, "1", (OVERRIDES, SET, "localhost:9"), *settings)
+    with sqlite3.connect(tmp_path / DATABASE_NAME) as connection:
+        connection.execute(
+            "UPDATE broker_config SET value = 'host.invalid:9' WHERE name = ?", (OVERRIDES,)
+        )
+    connection.close()
+
+    async with (
+        open_broker(log_dir=str(tmp_path)) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        assert "what was altered is left out: max.connections.per.ip.overrides" in caplog.text
+        assert 16 == len(broker._server._handlers or ())
+        assert UNLIMITED == broker._server.quotas.limits.connections_per_ip_max
+
+        await put(client, BROKER, "1", log_roll_ms=6)
+        assert ("", DEFAULT) == await value_of(client, BROKER, "1", OVERRIDES)
+        code, message = await alter(client, BROKER, "1", *sets(max_connections_per_ip=0))
+        assert (error_codes.INVALID_REQUEST, True) == (code, "host.invalid" in message)
+
+        assert (0, "") == await alter(client, BROKER, "1", (OVERRIDES, SET, "127.0.0.1:8"))
+        limits = broker._server.quotas.limits
+        assert (0, {"127.0.0.1": 8}) == (limits.connections_per_ip_max, limits.overrides)
+
+
+async def test_a_key_store_that_is_gone_keeps_no_broker_from_starting(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    location = "listener.name.ssl.ssl.keystore.location"
+    first, second = (
+        write_pem(tmp_path / name, certificate()) for name in ("first.pem", "second.pem")
+    )
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": first,
+        "log.dir": str(tmp_path / "data"),
+    }
+    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+        assert (0, "") == await alter(client, BROKER, "1", (location, SET, second))
+    os.rename(second, tmp_path / "away.pem")
+
+    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+        assert "what was altered is left out: listener SSL: ssl.keystore.location" in caplog.text
+        assert location not in await settings_of(client, BROKER, "1")
+
+        os.rename(tmp_path / "away.pem", second)
+        assert (0, "") == await alter(client, BROKER, "1", (location, SET, second))
+
+    async with open_broker(settings) as broker:
+        assert second == broker.config.text(location)
+
+
+async def test_what_the_broker_is_started_with_has_to_be_right(tmp_path: Path) -> None:
+    settings = {"log.dir": str(tmp_path), OVERRIDES: "host.invalid:5"}
+    async with (
+        open_broker(log_dir=str(tmp_path)) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        await put(client, BROKER, "1", num_io_threads=16)
+
+    with pytest.raises(ConfigError, match=r"'host\.invalid' has no address"):
+        async with open_broker(settings):
+            pass
+
+
+async def test_a_log_setting_of_one_broker_is_not_that_of_several(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data = str(tmp_path)
+    async with open_broker(log_dir=data) as broker, connect(broker.bootstrap_servers) as client:
+        await put(client, BROKER, "1", log_roll_ms=1000)
+
+    async with open_broker(log_dir=data, brokers=3) as broker, connect_to(broker, 1, 2) as clients:
+        first, second = clients
+        assert "left out: log.roll.ms cannot be set for one node" in caplog.text
+        assert "log.roll.ms" not in broker.config.given
+        await put(second, BROKER, "", log_roll_ms=2000)
+        await put(first, BROKER, "1", max_connections=100)
+        assert 2000 == broker.config.integer("log.roll.ms")
+        code, _ = await alter(first, BROKER, "1", *sets(log_roll_ms=1000))
+        assert error_codes.INVALID_REQUEST == code
+
+    async with open_broker(log_dir=data) as broker:
+        assert 1000 == broker.config.integer("log.roll.ms")
+
+
+# Resets.
+
+
+async def test_what_was_altered_can_be_forgotten_while_the_broker_does_not_run(
+    folder: Path,
+) -> None:
+    assert [
+        "all brokers: message.max.bytes=5",
+        "all brokers: num.io.threads=16",
+        "broker 1: log.roll.ms=8",
+        "broker 1: message.max.bytes=7",
+    ] == await reset_altered(str(folder))
+    assert [] == await reset_altered(str(folder))
+
+    async with open_broker(log_dir=str(folder)) as broker:
+        assert 1_048_588 == broker.config.integer("message.max.bytes")
+        assert 3 == log_of(broker).config.retention_ms  # of the topic
+
+        with pytest.raises(ConfigError, match="in use by another broker"):
+            await reset_altered(str(folder))
+
+
+async def test_where_no_broker_was_nothing_is_made_to_be_forgotten(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="nothing was altered there"):
+        await reset_altered(str(tmp_path / "none"))
+
+    assert [] == os.listdir(tmp_path)
 
 
 @pytest.mark.slow

@@ -5,6 +5,8 @@ That the lists are those of the real Kafka is tested in test_config_keys.py.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from trionet.broker.config import BROKER_KEYS, BrokerConfig
@@ -14,10 +16,13 @@ from trionet.broker.config_dynamic_keys import (
     PER_BROKER,
     STORES,
     THREADS,
+    checked_with,
     read_settings,
     shown,
+    stores_of,
 )
 from trionet.broker.config_types import HIDDEN, Password, Value
+from trionet.errors import ConfigError
 
 BROKER = BrokerConfig.from_settings(
     {
@@ -135,3 +140,34 @@ def test_what_may_be_a_secret_is_not_shown() -> None:
     assert "5" == shown("message.max.bytes", "5")
     assert HIDDEN == shown("listener.name.secure.ssl.keystore.password", "hush")
     assert HIDDEN == shown("no.such.key", "hush")
+
+
+def test_only_the_first_of_many_unknown_keys_is_compared_with_all_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To compare one takes 5 ms, and a request may have any number of them."""
+    compared: list[str] = []
+
+    def compare(key: str, known: Iterable[str], n: int) -> list[str]:
+        compared.append(key)
+        return []
+
+    monkeypatch.setattr("difflib.get_close_matches", compare)
+    texts = dict.fromkeys(["message.max.bytes", *(f"unknown{n}" for n in range(100))], "1")
+
+    with pytest.raises(ConfigError, match="unknown0: unknown key"):
+        read_settings(BROKER, texts, of_all=False, altered=texts)
+
+    assert ["unknown0"] == compared
+
+
+def test_settings_that_are_checked_together_have_one_name() -> None:
+    store = "listener.name.secure.ssl.keystore"
+
+    assert stores_of("SECURE") == checked_with(f"{store}.key") == checked_with(f"{store}.location")
+    assert stores_of("SECURE") != checked_with("listener.name.other.ssl.keystore.key")
+    assert checked_with("max.connections.per.ip") == checked_with(
+        "max.connections.per.ip.overrides"
+    )
+    for key in ("max.connections", "listener.name.secure.max.connections", "log.retention.ms"):
+        assert key == checked_with(key)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -120,6 +122,31 @@ async def test_another_limit_of_an_address_counts_for_the_next_connection(
 
     await delete(client, BROKER, "1", "max.connections.per.ip", "max.connections.per.ip.overrides")
     assert await is_served(broker.bootstrap_servers)
+
+
+async def test_host_names_are_looked_up_only_when_they_are_altered(
+    broker: Broker, client: Client
+) -> None:
+    asked: list[str] = []
+
+    class Resolver(trio.abc.HostnameResolver):
+        async def getaddrinfo(self, host: bytes | None, *_: object, **__: object) -> Any:
+            await trio.lowlevel.checkpoint()
+            asked.append((host or b"").decode())
+            return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.7", 0))]
+
+        async def getnameinfo(self, sockaddr: object, flags: int) -> tuple[str, str]:
+            raise NotImplementedError
+
+    trio.socket.set_custom_hostname_resolver(Resolver())
+    await put(client, BROKER, "1", max_connections_per_ip_overrides="db.example:5")
+    await put(client, BROKER, "1", log_retention_ms=5000, max_connections_per_ip=7)
+    assert ["db.example"] == asked
+
+    await put(client, BROKER, "1", max_connections_per_ip_overrides="db.example:5")
+    assert ["db.example", "db.example"] == asked
+    limits = broker._server.quotas.limits
+    assert (7, {"127.0.0.7": 5}) == (limits.connections_per_ip_max, limits.overrides)
 
 
 @pytest.mark.parametrize("key", ["max.connections", OF_LISTENER])

@@ -30,7 +30,7 @@ from .leadership import Leadership
 from .log import Directory, MemoryDirectory, open_log_folder
 from .node import Node, Surroundings
 from .node_configs import node_configs
-from .reconfiguration import LogReconfiguration
+from .reconfiguration import OF_LOGS, LogReconfiguration
 from .served import served_apis
 from .state import BrokerState
 from .topics import TopicRegistry
@@ -394,7 +394,7 @@ async def _open_cluster(
     if config.log_dir is not None:
         await disk.check_ownership(config.log_dir)
     database = await stack.enter_async_context(opening)
-    altered = await BrokerConfigs.load(database)
+    altered = await BrokerConfigs.load(database, OF_LOGS if len(configs) > 1 else frozenset())
     settings = [altered.of_broker(each) for each in configs]
     first = settings[0].current
     report_settings(first, config, nodes=len(configs))

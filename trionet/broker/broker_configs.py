@@ -7,7 +7,8 @@ then stored, and then put into effect by each of them.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Container, Mapping
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -19,10 +20,11 @@ from ..errors import ApiError, ConfigError
 from ..protocol.error_codes import INVALID_REQUEST
 from .alterations import Change
 from .config import BrokerConfig
-from .config_dynamic_keys import read_settings, shown
+from .config_dynamic_keys import checked_with, read_settings, shown
 from .config_report import report_settings
-from .database import Database
+from .database import DATABASE_NAME, Database
 from .dynamic_config import DynamicConfig
+from .ownership import open_stopped
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -60,20 +62,27 @@ class ConfiguredBroker(Protocol):
 class BrokerConfigs:
     """The altered settings of brokers; made by :meth:`load`."""
 
-    def __init__(self, database: Database, stored: dict[str, dict[str, str]]) -> None:
+    def __init__(
+        self, database: Database, stored: dict[str, dict[str, str]], common: frozenset[str]
+    ) -> None:
         self._database = database
+        self._common = common
         self._stored = stored
         self._brokers: list[tuple[str, ConfiguredBroker]] = []
         self._changing = trio.Lock()
 
     @classmethod
-    async def load(cls, database: Database) -> BrokerConfigs:
+    async def load(cls, database: Database, common: frozenset[str] = frozenset()) -> BrokerConfigs:
         """Read what was altered.
+
+        Args:
+            database: where it is kept.
+            common: keys that brokers cannot have of their own.
 
         Raises:
             DatabaseError: the database cannot be read.
         """
-        return cls(database, await database.transaction(_load))
+        return cls(database, await database.transaction(_load), common)
 
     def of_broker(self, static: BrokerConfig) -> DynamicConfig:
         """The settings of a broker that starts.
@@ -81,7 +90,12 @@ class BrokerConfigs:
         Args:
             static: what it is started with.
         """
-        own = self._stored.get(str(static.node_id), {})
+        own = {}
+        for key, text in self._stored.get(str(static.node_id), {}).items():
+            if key in self._common:
+                logger.warning("an altered setting is left out: %s", not_of_one(key))
+            else:
+                own[key] = text
         return DynamicConfig.restore(static, self._stored.get(OF_ALL, {}), own)
 
     @asynccontextmanager
@@ -125,6 +139,8 @@ class BrokerConfigs:
             altered = frozenset(different.union(named))
             changes: list[tuple[BrokerConfig, BrokerConfig, Apply]] = []
             try:
+                if name != OF_ALL:
+                    self._check_own(new, altered)
                 for broker in self._concerned(name):
                     settings = _changed(broker.settings, name, new, altered)
                     apply = await broker.prepare(settings, altered)
@@ -142,27 +158,43 @@ class BrokerConfigs:
             for *_, apply in changes:
                 await apply()
 
+    def _check_own(self, own: Mapping[str, str], altered: Collection[str]) -> None:
+        """Refuse what no broker can have of its own, unless it is as it was before."""
+        for key in own:
+            if key in self._common and key in altered:
+                raise ConfigError(not_of_one(key))
+
     def _concerned(self, name: str) -> list[ConfiguredBroker]:
         return [broker for id, broker in self._brokers if name in (OF_ALL, id)]
 
 
+def not_of_one(key: str) -> str:
+    """What is wrong with one broker's own setting where all have the same logs."""
+    return (
+        f"{key} cannot be set for one node, since all nodes have the same logs; set it for all of"
+        " them, with an empty name"
+    )
+
+
 def _changed(
-    settings: DynamicConfig, name: str, texts: Mapping[str, str], altered: Container[str]
+    settings: DynamicConfig, name: str, texts: Mapping[str, str], altered: Collection[str]
 ) -> DynamicConfig:
     """The settings of one broker with another layer.
+
+    What was left out at the start stays so until it is altered, or what it is checked with.
 
     Raises:
         ConfigError: it is not allowed. What is only wrong since a start with other static settings
             does not keep anybody from altering other keys.
     """
     of_all = name == OF_ALL
-    values, problems = read_settings(settings.static, texts, of_all=of_all)
-    for key, problem in problems.items():
-        if key in altered:
-            raise problem
+    values, _ = read_settings(settings.static, texts, of_all=of_all, altered=altered)
+    before = settings.cluster if of_all else settings.own
+    groups = {checked_with(key) for key in (*before, *altered)}
+    layer = {key: value for key, value in values.items() if checked_with(key) in groups}
     if of_all:
-        return attrs.evolve(settings, cluster=values)
-    return attrs.evolve(settings, own=values)
+        return attrs.evolve(settings, cluster=layer)
+    return attrs.evolve(settings, own=layer)
 
 
 def _log(name: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
@@ -170,8 +202,51 @@ def _log(name: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
     said = [f"{key}={shown(key, text)}" for key, text in new.items() if old.get(key) != text]
     said += [f"{key} deleted" for key in old if key not in new]
     if said:
-        of_what = "all brokers" if name == OF_ALL else f"broker {name}"
-        logger.info("settings of %s altered: %s", of_what, ", ".join(said))
+        logger.info("settings of %s altered: %s", _named(name), ", ".join(said))
+
+
+async def reset_altered(folder: str) -> list[str]:
+    """Forget what was altered of the settings of brokers, while the broker is not running.
+
+    The settings of topics stay.
+
+    Args:
+        folder: the data folder.
+
+    Returns:
+        What was forgotten, as ``broker 1: KEY=VALUE``; what could be a secret is hidden.
+
+    Raises:
+        ConfigError: there is no broker's data in the folder, or it is in use.
+        DatabaseError: the database cannot be opened or written, and nothing was forgotten.
+        OSError: the folder cannot be used.
+
+    Cancellation: all of it is forgotten, or nothing.
+    """
+    _check_data(folder)
+    async with open_stopped(folder) as database:
+        stored = await database.transaction(_forget)
+    return [
+        f"{_named(name)}: {key}={shown(key, text)}"
+        for name, settings in sorted(stored.items())
+        for key, text in sorted(settings.items())
+    ]
+
+
+def _check_data(folder: str) -> None:
+    """Make no folder, and no database, only to find nothing in it."""
+    if not os.path.exists(os.path.join(folder, DATABASE_NAME)):
+        raise ConfigError(f"{folder} holds no {DATABASE_NAME}, so that nothing was altered there")
+
+
+def _named(name: str) -> str:
+    return "all brokers" if name == OF_ALL else f"broker {name}"
+
+
+def _forget(connection: Connection) -> dict[str, dict[str, str]]:
+    stored = _load(connection)
+    connection.execute("DELETE FROM broker_config")
+    return stored
 
 
 def _load(connection: Connection) -> dict[str, dict[str, str]]:

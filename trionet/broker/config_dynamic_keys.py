@@ -6,7 +6,7 @@ log as it is at the start, or it is refused, since it would only count after a r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from ..errors import ConfigError
 from . import listener_keys
@@ -50,6 +50,9 @@ STORES = frozenset(
     )
 )
 """The keys and certificates of one listener of one broker (SslConfigs.RECONFIGURABLE_CONFIGS)."""
+
+ADDRESS_LIMITS = "max.connections.per.ip"
+"""The beginning of both keys that limit addresses; see :func:`checked_with`."""
 
 # Kafka only changes these together with a listener that is added, which it cannot do in KRaft.
 _OF_NEW_LISTENERS = frozenset(
@@ -134,7 +137,7 @@ PER_BROKER = _OF_NEW_LISTENERS | STORES | {"cordoned.log.dirs"}
 
 
 def read_settings(
-    broker: BrokerConfig, texts: Mapping[str, str], *, of_all: bool
+    broker: BrokerConfig, texts: Mapping[str, str], *, of_all: bool, altered: Container[str] = ()
 ) -> tuple[dict[str, Value], dict[str, ConfigError]]:
     """Dynamic settings as values, and why others are none.
 
@@ -142,6 +145,11 @@ def read_settings(
         broker: what the broker was started with.
         texts: the settings by key.
         of_all: whether they are those of all brokers, in place of one.
+        altered: the keys that have to be right.
+
+    Raises:
+        ConfigError: the first of ``altered`` is not allowed. The others are not looked at, since
+            to name the nearest key for each of a thousand takes seconds.
     """
     values: dict[str, Value] = {}
     problems: dict[str, ConfigError] = {}
@@ -149,8 +157,26 @@ def read_settings(
         try:
             values[key] = _read(broker, key, text, of_all=of_all)
         except ConfigError as error:
+            if key in altered:
+                raise
             problems[key] = error
     return values, problems
+
+
+def checked_with(key: str) -> str:
+    """What stands for a key and all others that it only works with.
+
+    The stores of a listener are read together, and the two limits of addresses are checked
+    together.
+    """
+    if key.startswith(listener_keys.PREFIX) and listener_keys.split(key)[2] in STORES:
+        return stores_of(listener_keys.split(key)[0])
+    return ADDRESS_LIMITS if key.startswith(ADDRESS_LIMITS) else key
+
+
+def stores_of(listener: str) -> str:
+    """What :func:`checked_with` says of the stores of a listener."""
+    return f"{listener_keys.PREFIX}{listener.lower()}.ssl"
 
 
 def shown(key: str, text: str) -> str:

@@ -6,7 +6,6 @@ nothing here or in the database can be used to log in anywhere.
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,10 +22,8 @@ from ..net.sasl.scram import (
     require_scramp,
     salted,
 )
-from .database import DATABASE_NAME, Database, open_database
-from .log import FolderDirectory
-from .log.directory import FolderLock
-from .ownership import check_ownership
+from .database import Database
+from .ownership import open_stopped
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -190,21 +187,6 @@ async def add_scram_user(folder: str, user_name: str, password: str) -> None:
     """
     check_user_name(user_name)
     # A running broker would not notice the new user.
-    lock = _take(folder)
-    try:
-        async with open_database(os.path.join(folder, DATABASE_NAME)) as database:
-            credentials = await ScramCredentials.load(database)
-            await credentials.set_password(user_name, password)
-    finally:
-        lock.release()
-
-
-def _take(folder: str) -> FolderLock:
-    os.makedirs(folder, exist_ok=True)
-    lock = FolderDirectory(folder).lock()
-    try:
-        check_ownership(folder)
-    except BaseException:
-        lock.release()
-        raise
-    return lock
+    async with open_stopped(folder) as database:
+        credentials = await ScramCredentials.load(database)
+        await credentials.set_password(user_name, password)

@@ -13,7 +13,7 @@ import attrs
 
 from ..errors import ConfigError
 from .config import BrokerConfig
-from .config_dynamic_keys import read_settings
+from .config_dynamic_keys import checked_with, read_settings
 from .config_types import Value
 
 logger = logging.getLogger("trionet.broker")
@@ -46,6 +46,14 @@ class DynamicConfig:
             return self.static
         return BrokerConfig({**self.static.given, **self.cluster, **self.own})
 
+    def without(self, group: str) -> DynamicConfig:
+        """The settings without what was altered of keys that are checked together.
+
+        Args:
+            group: what :func:`.config_dynamic_keys.checked_with` says of these keys.
+        """
+        return DynamicConfig(self.static, _without(self.cluster, group), _without(self.own, group))
+
     @classmethod
     def restore(
         cls, static: BrokerConfig, cluster: Mapping[str, str], own: Mapping[str, str]
@@ -70,3 +78,7 @@ class DynamicConfig:
         except ConfigError as error:
             logger.warning("what was altered is left out: %s", error)
             return cls(static)
+
+
+def _without(settings: Mapping[str, Value], group: str) -> dict[str, Value]:
+    return {key: value for key, value in settings.items() if checked_with(key) != group}

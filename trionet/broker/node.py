@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 import trio
 
+from ..errors import ConfigError
 from ..metrics.log_ring import LogRing
 from ..metrics.loop import LoopMonitor
 from ..net.endpoint import Endpoint, SecurityProtocol
 from ..net.principal import PrincipalBuilder
 from ..server.socket_server import SocketServer
+from .config import BrokerConfig
+from .config_dynamic_keys import ADDRESS_LIMITS, stores_of
 from .handlers import api_versions
 from .reconfiguration import NodeReconfiguration
 from .refusals import log_refusal
@@ -25,7 +29,12 @@ from .state import BrokerState
 
 if TYPE_CHECKING:
     from .broker_metrics import BrokerMetrics
+    from .credentials import ScramCredentials
     from .security import SecuredListener
+
+T = TypeVar("T")
+
+logger = logging.getLogger("trionet.broker")
 
 
 @attrs.frozen
@@ -94,11 +103,12 @@ class Node:
         async with configs.unchanged():
             state.use(configs.of_broker(state.settings.static))
             secured = await self._open_security(nursery)
+            network_config = await self._with_usable(server_config, ADDRESS_LIMITS)
             answer = partial(api_versions.answer, state)
             self.server = server = SocketServer(
                 state.apis.handle,
                 self.endpoints,
-                await server_config(state.config),
+                network_config,
                 {name: listener.for_server(answer) for name, listener in secured.items()},
                 network=state.cluster.network,
             )
@@ -110,6 +120,30 @@ class Node:
         self.endpoints = endpoints
         state.set_bound(endpoints)
         return changes
+
+    async def _with_usable(self, make: Callable[[BrokerConfig], Awaitable[T]], group: str) -> T:
+        """What is made of the settings; what was altered does not keep the node from starting.
+
+        (Kafka: DynamicBrokerConfig logs what could not be applied, and goes on.)
+
+        Args:
+            make: makes it.
+            group: the keys that it depends on, besides those that nobody can alter; see
+                :func:`.config_dynamic_keys.checked_with`.
+
+        Raises:
+            ConfigError: what the broker was started with cannot be used.
+        """
+        state = self.state
+        try:
+            return await make(state.config)
+        except ConfigError as error:
+            rest = state.settings.without(group)
+            if rest.current.given == state.config.given:
+                raise
+            logger.warning("%s: what was altered is left out: %s", group, error)
+        state.use(rest)
+        return await make(rest.current)
 
     async def stop(self, grace_seconds: float) -> None:
         """Return when it has ended: owed answers leave, then every connection is closed.
@@ -160,7 +194,6 @@ class Node:
             return {}
         # Imported only here: the fetching of keys from URLs and what it needs take 15 ms to load.
         from .credentials import ScramCredentials
-        from .security import listener_security
 
         cluster = state.cluster
         if cluster.scram_credentials is None:
@@ -168,18 +201,26 @@ class Node:
         credentials = cluster.scram_credentials
         opened = {}
         for endpoint in secured:
-            listener = await trio.to_thread.run_sync(
-                listener_security,
-                state.config,
-                endpoint,
-                credentials.lookup,
-                self._surroundings.principal_builder,
-            )
+            secure = partial(self._secure, endpoint, credentials)
+            listener = await self._with_usable(secure, stores_of(endpoint.listener_name))
             await listener.load()
             listener.log_doubts(has_scram_users=bool(credentials.users()))
             nursery.start_soon(listener.keep_fresh, name=f"security of {endpoint.listener_name}")
             opened[endpoint.listener_name] = listener
         return opened
+
+    async def _secure(
+        self, endpoint: Endpoint, credentials: ScramCredentials, config: BrokerConfig
+    ) -> SecuredListener:
+        from .security import listener_security
+
+        return await trio.to_thread.run_sync(
+            listener_security,
+            config,
+            endpoint,
+            credentials.lookup,
+            self._surroundings.principal_builder,
+        )
 
     async def _start_metrics(self, nursery: trio.Nursery) -> None:
         """Measure the node and serve what is measured, if somebody may watch."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from ..errors import ConfigError
-from .database import DATABASE_NAME
+from .database import DATABASE_NAME, Database, open_database
+from .log import FolderDirectory
 from .log.checkpoints import partition_of
 
 
@@ -23,3 +26,24 @@ def check_ownership(path: str) -> None:
             f" {DATABASE_NAME}: it is another broker's, or has lost its database; use an empty"
             " folder, or put the database back"
         )
+
+
+@asynccontextmanager
+async def open_stopped(path: str) -> AsyncIterator[Database]:
+    """Open the database of a broker that is not running, and keep it from starting meanwhile.
+
+    Args:
+        path: the data folder; made if it is not there.
+
+    Raises:
+        ConfigError: the folder is in use, or another broker's.
+        DatabaseError: the database cannot be opened.
+        OSError: the folder cannot be used.
+    """
+    lock = FolderDirectory(path).lock()
+    try:
+        check_ownership(path)
+        async with open_database(os.path.join(path, DATABASE_NAME)) as database:
+            yield database
+    finally:
+        lock.release()

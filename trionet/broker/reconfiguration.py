@@ -10,7 +10,6 @@ from functools import partial
 
 import trio
 
-from ..errors import ConfigError
 from .broker_configs import Apply
 from .cluster import Cluster
 from .config_dynamic_keys import TOPIC_DEFAULTS
@@ -22,7 +21,8 @@ from .state import BrokerState
 # After so many topics the others on the loop have their turn.
 TOPICS_AT_ONCE = 20
 
-_OF_LOGS = TOPIC_DEFAULTS | {"producer.id.expiration.ms"}
+OF_LOGS = TOPIC_DEFAULTS | {"producer.id.expiration.ms"}
+"""The keys that logs obey; of several nodes, none has them of its own."""
 
 
 class LogReconfiguration:
@@ -45,7 +45,7 @@ class LogReconfiguration:
     async def _apply(self, settings: DynamicConfig, altered: frozenset[str]) -> None:
         self.settings = settings
         self._cluster.use(settings.current)
-        if not altered.isdisjoint(_OF_LOGS):
+        if not altered.isdisjoint(OF_LOGS):
             await self._configure_logs()
         await trio.lowlevel.checkpoint()
 
@@ -90,12 +90,6 @@ class NodeReconfiguration:
         Raises:
             ConfigError: they are not allowed.
         """
-        if len(self._state.cluster.nodes) > 1:
-            for key in sorted(_OF_LOGS & settings.own.keys()):
-                raise ConfigError(
-                    f"{key} cannot be set for one node, since all nodes have the same logs; set it"
-                    " for all of them, with an empty name"
-                )
         change_server = await self._server.prepare(self._state.config, settings.current, altered)
         return partial(self._apply, settings, change_server)
 

@@ -17,7 +17,7 @@ from .config import BrokerConfig
 from .config_dynamic_keys import STORES, THREADS
 from .listener_keys import PREFIX
 from .listener_settings import ListenerSettings
-from .server_settings import listener_limits, server_limits
+from .server_settings import OVERRIDES, listener_limits, server_limits
 
 if TYPE_CHECKING:
     from .broker_configs import Apply
@@ -50,7 +50,10 @@ class ServerChanges:
         for key in THREADS:
             check_resize(key, old.integer(key), new.integer(key))
         processors = _processors(old, new)
-        limits = await server_limits(new)
+        overrides: Mapping[str, int] | None = None
+        if OVERRIDES not in altered and old[OVERRIDES] == new[OVERRIDES]:
+            overrides = self._server.quotas.limits.overrides  # names may take long to look up
+        limits = await server_limits(new, overrides)
         of_listeners = {
             endpoint.listener_name: listener_limits(ListenerSettings(new, endpoint.listener_name))
             for endpoint in new.listeners

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..errors import ConfigError
 from ..net.endpoint import Endpoint
 from ..server.connection_limits import (
@@ -14,6 +16,8 @@ from ..server.connection_limits import (
 from ..server.server_config import ServerConfig
 from .config import BrokerConfig
 from .listener_settings import ListenerSettings
+
+OVERRIDES = "max.connections.per.ip.overrides"
 
 
 async def server_config(config: BrokerConfig) -> ServerConfig:
@@ -50,17 +54,25 @@ async def server_config(config: BrokerConfig) -> ServerConfig:
     )
 
 
-async def server_limits(config: BrokerConfig) -> ServerLimits:
-    """The limits of all listeners together, and of addresses; looks host names up.
+async def server_limits(
+    config: BrokerConfig, overrides: Mapping[str, int] | None = None
+) -> ServerLimits:
+    """The limits of all listeners together, and of addresses.
+
+    Args:
+        config: of the broker.
+        overrides: what its ``max.connections.per.ip.overrides`` stand for, by address; by default
+            its host names are looked up.
 
     Raises:
         ConfigError: a value is not allowed, or a name is unknown.
     """
-    overrides = parse_overrides(config.text("max.connections.per.ip.overrides"))
+    if overrides is None:
+        overrides = await resolve_overrides(parse_overrides(config.text(OVERRIDES)))
     return ServerLimits(
         connections_max=config.integer("max.connections"),
         connections_per_ip_max=config.integer("max.connections.per.ip"),
-        overrides=await resolve_overrides(overrides),
+        overrides=overrides,
         connections_per_second_max=config.integer("max.connection.creation.rate"),
     )
 

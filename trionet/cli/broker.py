@@ -14,6 +14,7 @@ import trio
 
 from .._util import raise_single_error
 from ..broker.broker import Broker, open_broker
+from ..broker.broker_configs import reset_altered
 from ..broker.config import BrokerConfig
 from ..broker.credentials import add_scram_user
 from ..broker.properties import read_properties
@@ -69,7 +70,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="one Kafka setting; may be given many times, and wins over --config",
     )
-    parser.add_argument(
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument(
+        "--reset-altered-settings",
+        action="store_true",
+        help="run no broker, but forget what clients have altered of the settings of the one of "
+        "this folder, for one that does not start with it, or that nobody reaches; the settings of "
+        "topics stay",
+    )
+    instead.add_argument(
         "--add-scram",
         metavar="NAME",
         help="run no broker, but let a user into the one of this folder by SCRAM; the password is "
@@ -100,6 +109,8 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         if arguments.add_scram is not None:
             _add_scram(arguments, settings)
+        elif arguments.reset_altered_settings:
+            _reset_altered(settings)
         else:
             trio.run(_serve, settings, arguments.brokers)
     except OSError as error:
@@ -161,10 +172,23 @@ def _listener(text: str, settings: dict[str, object]) -> str:
     return f"PLAINTEXT://{text}"
 
 
-def _add_scram(arguments: argparse.Namespace, settings: dict[str, object]) -> None:
+def _folder(option: str, settings: dict[str, object]) -> str:
     folder = BrokerConfig.from_settings(settings).log_dir
     if folder is None:
-        raise ConfigError("--add-scram needs the folder of a broker: --data DIR")
+        raise ConfigError(f"{option} needs the folder of a broker: --data DIR")
+    return folder
+
+
+def _reset_altered(settings: dict[str, object]) -> None:
+    forgotten = trio.run(reset_altered, _folder("--reset-altered-settings", settings))
+    for each in forgotten:
+        print(f"trionet broker: forgotten: {each}")
+    if not forgotten:
+        print("trionet broker: no settings were altered")
+
+
+def _add_scram(arguments: argparse.Namespace, settings: dict[str, object]) -> None:
+    folder = _folder("--add-scram", settings)
     name = arguments.add_scram
     try:
         password = _read_password(name, arguments.password_file)
