@@ -49,6 +49,7 @@ def test_what_is_not_set_can_be_deleted() -> None:
         ("x", APPEND, "y,z", "x,y,z"),
         ("x,y", APPEND, "y,z", "x,y,z"),
         ("x", APPEND, " y ", "x,y"),
+        ("x", APPEND, "y,y,x", "x,y"),
         ("", APPEND, "y", "y"),
         ("x,y,z", SUBTRACT, "y", "x,z"),
         ("x,y", SUBTRACT, "y,x", ""),
@@ -118,3 +119,15 @@ def test_what_was_appended_is_there_and_what_was_subtracted_is_not(
     assert set(items) <= set(appended.split(","))
     assert set(filter(None, before)) <= set(appended.split(","))
     assert set(filter(None, before)) - set(items) == set(filter(None, subtracted.split(",")))
+
+
+def test_a_list_may_have_very_many_items() -> None:
+    """To look each up in a list would take longer than a test may."""
+    count = 200_000
+    before = {"replicas": ",".join(map(str, range(count)))}
+    others = ",".join(map(str, range(count, 2 * count)))
+
+    appended = after(before, ("replicas", APPEND, others))
+    subtracted = after(appended, ("replicas", SUBTRACT, others))
+
+    assert (2 * count, before) == (len(appended["replicas"].split(",")), subtracted)

@@ -12,6 +12,7 @@ from trionet.broker.config_describe import (
     ConfigSynonym,
     describe_all_brokers,
     describe_broker,
+    describe_loggers,
     describe_topic,
 )
 from trionet.broker.config_topic_keys import TOPIC_KEYS
@@ -268,3 +269,14 @@ def test_what_can_be_altered_is_not_read_only() -> None:
     assert not altered_entry("num.io.threads").read_only
     assert altered_entry("log.retention.hours").read_only
     assert altered_entry("log.dirs").read_only
+
+
+def test_only_the_keys_that_are_wanted_are_told() -> None:
+    broker = of_settings({}, cluster={"message.max.bytes": 5, "log.roll.ms": 6})
+    keys = {"message.max.bytes", "retention.ms", "no.such.key", "trionet"}
+
+    assert ["message.max.bytes"] == [each.name for each in describe_broker(broker, keys)]
+    assert ["message.max.bytes"] == [each.name for each in describe_all_brokers(broker, keys)]
+    assert ["retention.ms"] == [each.name for each in describe_topic(broker, {}, keys)]
+    levels = {"trionet": "INFO", "trionet.broker": "INFO"}
+    assert ["trionet"] == [each.name for each in describe_loggers(levels, keys)]

@@ -78,11 +78,12 @@ def _combined(key: str, what: int, old: str | None, value: str, list_default: Li
         verb = "appended to" if what == APPEND else "subtracted from"
         raise ApiError(INVALID_CONFIG, f"{key} is no list and cannot be {verb}; set it")
     items = list(default) if old is None else [item for item in _split(old) if item]
+    given = dict.fromkeys(_split(value))  # a list may have 100,000 items
     if what == APPEND:
-        items += [item for item in _split(value) if item not in items]
+        there = frozenset(items)
+        items += [item for item in given if item not in there]
     else:
-        taken = _split(value)
-        items = [item for item in items if item not in taken]
+        items = [item for item in items if item not in given]
     return ",".join(items)
 
 

@@ -6,7 +6,7 @@ Kafka's documentation texts are not told. What is read-only here is what is read
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from . import listener_keys
@@ -75,16 +75,21 @@ class ConfigEntry(NamedTuple):
     synonyms: tuple[ConfigSynonym, ...]
 
 
-def describe_topic(broker: DynamicConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+def describe_topic(
+    broker: DynamicConfig, overrides: Mapping[str, str], keys: Collection[str] | None = None
+) -> list[ConfigEntry]:
     """Every topic key, by name; Kafka's internal ones only where they are set.
 
     Args:
         broker: the broker's settings.
         overrides: the topic's own settings.
+        keys: those of them that are wanted; None for all.
     """
     entries = []
     for row in TOPIC_KEYS.values():
         name = row.name
+        if keys is not None and name not in keys:
+            continue
         own = overrides.get(name)
         if own is None and name == INTERNAL_SEGMENT_BYTES:
             continue
@@ -96,10 +101,14 @@ def describe_topic(broker: DynamicConfig, overrides: Mapping[str, str]) -> list[
     return entries
 
 
-def describe_broker(broker: DynamicConfig) -> list[ConfigEntry]:
-    """Every broker key, by name; Kafka's internal ones only where they are set."""
+def describe_broker(
+    broker: DynamicConfig, keys: Collection[str] | None = None
+) -> list[ConfigEntry]:
+    """Every broker key, or those wanted, by name; Kafka's internal ones only where they are set."""
     current = broker.current
     shown = {key for key in BROKER_KEYS if key not in _INTERNAL_KEYS} | current.given.keys()
+    if keys is not None:
+        shown.intersection_update(keys)
     return [
         _entry(
             key,
@@ -112,7 +121,9 @@ def describe_broker(broker: DynamicConfig) -> list[ConfigEntry]:
     ]
 
 
-def describe_all_brokers(broker: DynamicConfig) -> list[ConfigEntry]:
+def describe_all_brokers(
+    broker: DynamicConfig, keys: Collection[str] | None = None
+) -> list[ConfigEntry]:
     """What was altered for all brokers, and nothing else, by name."""
     return [
         _entry(
@@ -123,10 +134,13 @@ def describe_all_brokers(broker: DynamicConfig) -> list[ConfigEntry]:
             read_only=key not in DYNAMIC,
         )
         for key, value in sorted(broker.cluster.items())
+        if keys is None or key in keys
     ]
 
 
-def describe_loggers(levels: Mapping[str, str]) -> list[ConfigEntry]:
+def describe_loggers(
+    levels: Mapping[str, str], keys: Collection[str] | None = None
+) -> list[ConfigEntry]:
     """The loggers of the broker with their levels, as if they were keys."""
     return [
         ConfigEntry(
@@ -141,6 +155,7 @@ def describe_loggers(levels: Mapping[str, str]) -> list[ConfigEntry]:
             synonyms=(),
         )
         for name, level in levels.items()
+        if keys is None or name in keys
     ]
 
 

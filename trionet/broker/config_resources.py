@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
@@ -27,6 +28,10 @@ BROKER = 4
 BROKER_LOGGER = 8
 CLIENT_METRICS = 16
 GROUP = 32
+
+# Java's Integer.parseInt takes a sign, and any number of zeros; so many are nobody's node id.
+_NODE_ID = re.compile(r"[+-]?[0-9]{1,100}")
+_NAME_SHOWN_MAX = 100
 
 _NAMES = {CLIENT_METRICS: "client metrics", GROUP: "groups"}
 
@@ -158,10 +163,11 @@ def check_broker_name(broker: BrokerState, name: str) -> str:
     Raises:
         ApiError: INVALID_REQUEST: it is the name of another one, or none.
     """
-    digits = name.removeprefix("+").removeprefix("-")
-    if not digits.isascii() or not digits.isdigit():
+    if _NODE_ID.fullmatch(name) is None:
         raise ApiError(
-            INVALID_REQUEST, f"a broker's name is its node id, and {name!r} is no number"
+            INVALID_REQUEST,
+            f"a broker's name is its node id, and {name[:_NAME_SHOWN_MAX]!r} is no number from 0 to"
+            " 2147483647",
         )
     if int(name) != broker.node_id:
         raise ApiError(INVALID_REQUEST, f"this is broker {broker.node_id}, not {name}")

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trionet.broker.groups import placement
 from trionet.broker.groups.placement import PARTITIONS, java_hash, partition_of
 
 
@@ -28,6 +29,24 @@ def test_hash_is_javas(text: str, number: int) -> None:
 )
 def test_partition_is_the_one_that_kafka_takes(group: str, partition: int) -> None:
     assert partition == partition_of(group)
+
+
+@given(st.text(max_size=20), st.integers(0, 300))
+def test_hash_of_a_long_text_is_that_of_its_units_one_by_one(text: str, times: int) -> None:
+    data = (text * times).encode("utf-16-le", "surrogatepass")
+    value = 0
+    for index in range(0, len(data), 2):
+        value = (31 * value + int.from_bytes(data[index : index + 2], "little")) % 2**32
+
+    assert value == java_hash(text * times) % 2**32
+
+
+def test_long_group_ids_are_not_kept() -> None:
+    before = placement._partition_of_short.cache_info().currsize
+
+    assert abs(java_hash("long" * 8000)) % PARTITIONS == partition_of("long" * 8000)
+
+    assert before == placement._partition_of_short.cache_info().currsize
 
 
 @given(st.text())

@@ -7,6 +7,7 @@ import pytest
 
 from support.calls import create_topic
 from support.client import Client, connect
+from support.turns import turns_during
 from trionet import open_broker
 from trionet.protocol import error_codes
 from trionet.protocol.messages.describe_configs import (
@@ -201,3 +202,12 @@ async def test_secrets_are_not_told() -> None:
     [entry] = result.configs
     assert (None, True) == (entry.value, entry.is_sensitive)
     assert [None] == [synonym.value for synonym in entry.synonyms]
+
+
+async def test_who_describes_very_much_leaves_the_others_their_turn(client: Client) -> None:
+    resource = DescribeConfigsResource(
+        resource_type=BROKER, resource_name="1", configuration_keys=["message.max.bytes"]
+    )
+    request = DescribeConfigsRequest(resources=[resource] * 500)
+
+    assert 500 <= await turns_during(client.call(request, 4))

@@ -8,6 +8,7 @@ from support.brokers import settled
 from support.calls import create_topic
 from support.client import Client, connect
 from support.group_calls import DESCRIBE, commit, join, join_alone, join_request
+from support.turns import turns_during
 from trionet import Broker
 from trionet.protocol import error_codes
 from trionet.protocol.messages.describe_groups import (
@@ -147,3 +148,9 @@ async def test_what_a_client_may_do_is_told_if_it_asks(client: Client, version: 
         unasked.authorized_operations,
     )
     assert (operations if version < 6 else NOT_TOLD) == missing.authorized_operations
+
+
+async def test_who_describes_many_groups_leaves_the_others_their_turn(client: Client) -> None:
+    request = DescribeGroupsRequest(groups=["g"] * 500)
+
+    assert 500 <= await turns_during(client.call(request, 6))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from support.client import Client, connect, host_and_port
+from support.turns import turns_during
 from trionet import Broker, open_broker
 from trionet.protocol import error_codes
 from trionet.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -92,3 +93,11 @@ async def test_share_groups_are_said_not_to_be_there(client: Client) -> None:
     response = await client.call(request, 6)
 
     assert "share groups are not supported" in response.coordinators[0].error_message
+
+
+async def test_who_looks_for_many_coordinators_leaves_the_others_their_turn(
+    client: Client,
+) -> None:
+    request = FindCoordinatorRequest(coordinator_keys=["g"] * 500)
+
+    assert 500 <= await turns_during(client.call(request, 6))

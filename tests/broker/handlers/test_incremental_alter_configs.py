@@ -217,6 +217,9 @@ async def test_a_node_id_may_have_zeros_before_it(client: Client) -> None:
         (ALL, sets(compression_type="gzip"), INVALID_REQUEST, "as producers send them"),
         ("2", sets(message_max_bytes=5), INVALID_REQUEST, "this is broker 1, not 2"),
         ("x", sets(message_max_bytes=5), INVALID_REQUEST, "'x' is no number"),
+        # Python reads no number of so many digits.
+        ("9" * 5000, sets(message_max_bytes=5), INVALID_REQUEST, "999' is no number"),
+        ("+-1", sets(message_max_bytes=5), INVALID_REQUEST, "'+-1' is no number"),
     ],
 )
 async def test_what_a_broker_cannot_have_changes_nothing(

@@ -7,6 +7,8 @@ import pytest
 from support.calls import create_topic
 from support.client import Client
 from support.config_calls import BROKER, CLIENT_METRICS, GROUP, LOGGER, TOPIC
+from support.nodes import connect_to
+from trionet import open_broker
 from trionet.protocol.error_codes import UNSUPPORTED_VERSION
 from trionet.protocol.messages.list_config_resources import ListConfigResourcesRequest
 
@@ -51,3 +53,12 @@ async def test_version_0_is_about_client_metrics_and_there_are_none(client: Clie
     await create_topic(client, "t")
 
     assert (0, []) == await ask(client, version=0)
+
+
+async def test_all_brokers_that_run_are_told_by_each_of_them() -> None:
+    async with open_broker(brokers=3) as broker, connect_to(broker, 2) as [client]:
+        await broker.stop(3)
+
+        assert (0, [(LOGGER, "1"), (LOGGER, "2"), (BROKER, "1"), (BROKER, "2")]) == await ask(
+            client, LOGGER, BROKER
+        )

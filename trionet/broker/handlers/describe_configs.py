@@ -7,6 +7,8 @@ Gap: client metrics and groups have no settings here; asking for them is an erro
 
 from __future__ import annotations
 
+import trio
+
 from ...errors import ApiError
 from ...protocol import error_codes
 from ...protocol.messages.describe_configs import (
@@ -34,9 +36,11 @@ from ..topics import check_topic_name
 async def handle(
     broker: BrokerState, request: DescribeConfigsRequest, call: Call
 ) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(
-        results=[_describe(broker, request, resource) for resource in request.resources]
-    )
+    results = []
+    for resource in request.resources:
+        await trio.lowlevel.checkpoint()  # each takes some milliseconds, and there may be thousands
+        results.append(_describe(broker, request, resource))
+    return DescribeConfigsResponse(results=results)
 
 
 def _describe(
@@ -53,27 +57,27 @@ def _describe(
         result.error_code = error.error_code
         result.error_message = error.message
         return result
-    keys = resource.configuration_keys  # null or empty: all of them
-    result.configs = [_entry(entry, request) for entry in entries if not keys or entry.name in keys]
+    result.configs = [_entry(entry, request) for entry in entries]
     return result
 
 
 def _entries(broker: BrokerState, resource: DescribeConfigsResource) -> list[ConfigEntry]:
     name = resource.resource_name
+    keys = frozenset(resource.configuration_keys or ()) or None  # null or empty: all of them
     if resource.resource_type == TOPIC:
         check_topic_name(name)
         topic = broker.topics.get(name)
         if topic is None:
             raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
-        return describe_topic(broker.settings, topic.configs)
+        return describe_topic(broker.settings, topic.configs, keys)
     if resource.resource_type == BROKER:
         if name == OF_ALL:
-            return describe_all_brokers(broker.settings)
+            return describe_all_brokers(broker.settings, keys)
         check_broker_name(broker, name)
-        return describe_broker(broker.settings)
+        return describe_broker(broker.settings, keys)
     if resource.resource_type == BROKER_LOGGER:
         check_broker_name(broker, name)
-        return describe_loggers(broker.cluster.loggers.levels())
+        return describe_loggers(broker.cluster.loggers.levels(), keys)
     raise unknown_type(resource.resource_type)
 
 

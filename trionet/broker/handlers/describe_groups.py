@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import trio
+
 from ...protocol import error_codes
 from ...protocol.messages.describe_groups import (
     DescribedGroup,
@@ -24,6 +26,7 @@ async def handle(
 ) -> DescribeGroupsResponse:
     groups = []
     for group_id in request.groups:
+        await trio.lowlevel.checkpoint()  # there may be thousands
         group = broker.groups.groups.get(group_id)
         error_code = broker.groups.elsewhere(group_id)
         if error_code:

@@ -6,6 +6,8 @@ the answer of a Kafka whose coordinator cannot be reached. Gap: no transactions 
 
 from __future__ import annotations
 
+import trio
+
 from ...protocol import error_codes
 from ...protocol.messages.find_coordinator import (
     Coordinator,
@@ -24,11 +26,11 @@ async def handle(
     broker: BrokerState, request: FindCoordinatorRequest, call: Call
 ) -> FindCoordinatorResponse:
     if call.version >= MANY_KEYS_VERSION:
-        return FindCoordinatorResponse(
-            coordinators=[
-                _find(broker, request.key_type, key, call) for key in request.coordinator_keys
-            ]
-        )
+        found_all = []
+        for key in request.coordinator_keys:
+            await trio.lowlevel.checkpoint()  # there may be thousands
+            found_all.append(_find(broker, request.key_type, key, call))
+        return FindCoordinatorResponse(coordinators=found_all)
     found = _find(broker, request.key_type, request.key, call)
     return FindCoordinatorResponse(
         error_code=found.error_code,

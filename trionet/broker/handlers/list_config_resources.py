@@ -40,4 +40,6 @@ async def handle(
 def _names(broker: BrokerState, type: int) -> list[str]:
     if type == TOPIC:
         return [topic.name for topic in broker.topics]
-    return [str(broker.node_id)] if type in (BROKER, BROKER_LOGGER) else []
+    if type in (BROKER, BROKER_LOGGER):
+        return [str(node.node_id) for node in broker.cluster.live_nodes()]
+    return []
