@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 import attrs
+import trio
 
 from ..errors import ApiError
 from ..protocol.error_codes import INVALID_REQUEST
@@ -62,6 +63,7 @@ async def alter_each(
     counts = Counter(resource[:2] for resource in resources)
     outcomes = []
     for type, name, operations in resources:
+        await trio.lowlevel.checkpoint()  # there may be thousands
         try:
             if counts[type, name] > 1:
                 raise ApiError(INVALID_REQUEST, "each resource may come once")

@@ -27,11 +27,13 @@ from support.config_calls import (
     alter,
     alter_each,
     delete,
+    incremental_request,
     put,
     sets,
     settings_of,
     value_of,
 )
+from support.turns import turns_during
 from trionet import Broker, open_broker
 from trionet.protocol.error_codes import (
     INVALID_CONFIG,
@@ -367,3 +369,11 @@ async def test_of_two_that_alter_a_resource_at_once_neither_loses_its_change(
     for key in keys:
         assert ("77", OF_TOPIC) == await value_of(client, TOPIC, "t", key)
         assert ("77", OF_BROKER) == await value_of(client, BROKER, "1", f"log.{key}")
+
+
+async def test_who_alters_very_much_leaves_the_others_their_turn(client: Client) -> None:
+    request = incremental_request(
+        *((LOGGER, f"{number}", sets(trionet="LOUD")) for number in range(500))
+    )
+
+    assert 500 <= await turns_during(client.call(request, 1))

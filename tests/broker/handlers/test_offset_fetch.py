@@ -8,6 +8,7 @@ import pytest
 from support.calls import create_topic, delete_topic
 from support.client import Client
 from support.group_calls import commit, committed
+from support.turns import turns_during
 from trionet import Broker
 from trionet.broker.groups.offsets import CommittedOffset
 from trionet.protocol import error_codes
@@ -189,3 +190,9 @@ async def test_a_topic_that_was_created_anew_has_none_of_the_offsets_before(
 
     assert {("t", 0): -1, ("u", 0): 6} == await committed(client, {"t": [0], "u": [0]})
     assert {("u", 0): 6} == await committed(client)
+
+
+async def test_who_asks_for_many_groups_leaves_the_others_their_turn(client: Client) -> None:
+    groups = [OffsetFetchRequestGroup(group_id="g", topics=None)] * 500
+
+    assert 500 <= await turns_during(client.call(OffsetFetchRequest(groups=groups), 9))

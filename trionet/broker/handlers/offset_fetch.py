@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 
+import trio
+
 from ...protocol import error_codes
 from ...protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -37,9 +39,11 @@ async def handle(
 ) -> OffsetFetchResponse:
     if call.version < MANY_GROUPS_VERSION:
         return _one_group(broker, request, call.version)
-    return OffsetFetchResponse(
-        groups=[_group(broker, group, call.version) for group in request.groups]
-    )
+    groups = []
+    for group in request.groups:
+        await trio.lowlevel.checkpoint()  # there may be thousands
+        groups.append(_group(broker, group, call.version))
+    return OffsetFetchResponse(groups=groups)
 
 
 def _one_group(
