@@ -16,7 +16,7 @@ from trionet.broker.served import _SERVED
 from trionet.protocol import error_codes
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from trionet.protocol.messages.registry import APIS
-from trionet.testing import BlockingRawPeer, Fault, SeenRequest, ThreadedBroker, raw_peer
+from trionet.testing import BlockingRawPeer, Fault, ThreadedBroker, raw_peer
 
 METADATA = MetadataRequest(topics=[])
 NOT_SERVED = next(iter(APIS.keys() - {key for key, *_ in _SERVED}))
@@ -366,20 +366,6 @@ async def test_a_client_that_is_told_to_wait_is_not_read_for_as_long(
         assert 5000 == throttled.throttle_time_ms
         assert answered_after < 1
         assert 5 <= trio.current_time() - begun < 6
-
-
-def test_a_condition_of_the_test_that_fails_closes_the_connection_and_is_in_the_log(
-    broker: ThreadedBroker, peer: BlockingRawPeer
-) -> None:
-    def fail(_: SeenRequest) -> bool:
-        raise ZeroDivisionError("in the test")
-
-    broker.faults.fail("Metadata", "REQUEST_TIMED_OUT", when=fail)
-
-    with pytest.raises(EOFError):
-        peer.call(METADATA, 12)
-
-    assert "ZeroDivisionError: in the test" in broker.log()
 
 
 def test_what_a_fault_is_can_be_read(broker: ThreadedBroker, peer: BlockingRawPeer) -> None:

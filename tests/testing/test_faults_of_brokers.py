@@ -158,12 +158,16 @@ async def test_a_coordinator_comes_back_by_itself(
         fault = control.faults.bounce_coordinator(seconds=5)
         beat = HeartbeatRequest(group_id="g")
         first = (await peer.call(beat, 3)).error_code
+        active = control.faults.active
         await trio.sleep(5)
 
         second = (await peer.call(beat, 3)).error_code
 
         assert [error_codes.NOT_COORDINATOR, error_codes.UNKNOWN_MEMBER_ID] == [first, second]
         assert 1 == fault.hits
+        assert [fault] == active
+        assert fault.is_over
+        assert [] == control.faults.active
 
 
 def test_silent_members_are_expired(broker: ThreadedBroker, peer: BlockingRawPeer) -> None:

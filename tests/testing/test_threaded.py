@@ -282,8 +282,22 @@ def test_a_broker_that_has_ended_answers_no_more_questions() -> None:
     with trionet.testing.broker() as broker:
         pass
 
-    with pytest.raises(trio.RunFinishedError):
-        broker.statistics()
+    for ask in (
+        broker.statistics,
+        lambda: broker.records("t"),
+        lambda: broker.wait_for_records("t"),
+        lambda: broker.faults.fail("Metadata", "REQUEST_TIMED_OUT"),
+    ):
+        with pytest.raises(trio.RunFinishedError, match="the broker has ended, as its with block"):
+            ask()
+
+
+def test_faults_of_a_broker_that_has_ended_may_be_removed() -> None:
+    with trionet.testing.broker() as broker:
+        fault = broker.faults.hold("Metadata")
+
+    fault.remove()
+    broker.faults.clear()
 
 
 def test_a_wait_that_is_in_vain_says_what_there_was() -> None:

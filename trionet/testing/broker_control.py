@@ -87,25 +87,25 @@ class BrokerControl(Controls):
         self, topic: str, count: int = 1, *, partition: int | None = None
     ) -> list[Record]:
         """Wait until a topic has this many records, or more; gives them."""
-        return await chores.until(self._enough_records(topic, count, partition))
+        return await chores.until(self._inside, self._enough_records(topic, count, partition))
 
     async def wait_for_requests(
         self, apis: Apis = None, count: int = 1, *, topic: str | None = None
     ) -> list[SeenRequest]:
         """Wait until this many requests have come; gives them."""
-        return await chores.until(self._enough_requests(apis, count, topic))
+        return await chores.until(self._inside, self._enough_requests(apis, count, topic))
 
     async def wait_for_group(
         self, id: str, state: str = "Stable", *, members: int | None = None
     ) -> GroupView:
         """Wait until a group is in a state, and has this many members; gives it."""
-        return await chores.until(self._group_in_state(id, state, members))
+        return await chores.until(self._inside, self._group_in_state(id, state, members))
 
     async def wait_for_offset(
         self, group: str, topic: str, offset: int, *, partition: int = 0
     ) -> GroupView:
         """Wait until a group has committed an offset, or a later one; gives it."""
-        return await chores.until(self._committed(group, topic, partition, offset))
+        return await chores.until(self._inside, self._committed(group, topic, partition, offset))
 
 
 def control(broker: Broker) -> BrokerControl:

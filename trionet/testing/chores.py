@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import attrs
 import trio
@@ -17,9 +17,6 @@ from .record_files import read_records
 from .records import NewRecord, Record, Seed, append, new_record, place
 
 T = TypeVar("T")
-
-# How often what is waited for is looked at.
-POLL_SECONDS: Final = 0.002
 
 
 @attrs.frozen
@@ -37,22 +34,22 @@ class Awaited(Generic[T]):
     so_far: Callable[[], str]
 
 
-async def until(awaited: Awaited[T]) -> T:
+async def until(inside: Inside, awaited: Awaited[T]) -> T:
     """Wait for it. Always a checkpoint."""
     await trio.lowlevel.checkpoint()
-    while (found := awaited.poll()) is None:  # noqa: ASYNC110  # timers change groups, too
-        await trio.sleep(POLL_SECONDS)
+    while (found := awaited.poll()) is None:
+        await inside.changes.park()
     return found
 
 
-async def until_at_most(awaited: Awaited[T], seconds: float) -> T:
+async def until_at_most(inside: Inside, awaited: Awaited[T], seconds: float) -> T:
     """Wait for it, but not for ever.
 
     Raises:
         TimeoutError: it has not come; says what has.
     """
     with trio.move_on_after(seconds):
-        return await until(awaited)
+        return await until(inside, awaited)
     raise TimeoutError(f"{awaited.what}: not within {seconds} s; {awaited.so_far()}")
 
 
@@ -86,7 +83,11 @@ async def seed(inside: Inside, topic: str, records: Iterable[Seed]) -> list[Reco
 
 async def load(inside: Inside, path: str | os.PathLike[str]) -> dict[str, list[Record]]:
     """Put the records of a file into their topics."""
-    by_topic = await trio.to_thread.run_sync(read_records, path)
+    if inside.cluster.network.is_virtual:  # where a thread would take its time, and not this run's
+        await trio.lowlevel.checkpoint()
+        by_topic = read_records(path)
+    else:
+        by_topic = await trio.to_thread.run_sync(read_records, path)
     return {topic: await _store(inside, topic, records) for topic, records in by_topic.items()}
 
 
@@ -103,6 +104,7 @@ async def _store(inside: Inside, name: str, records: list[NewRecord]) -> list[Re
         if log.must_flush:
             await log.flush()
         state.appended(log, log.size - before)
+        inside.changed()
     return stored
 
 

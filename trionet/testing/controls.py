@@ -13,6 +13,7 @@ from operator import itemgetter
 import attrs
 
 from ..broker import Broker
+from ..broker.log import Log
 from ..server.connection import Connection
 from .chores import Awaited
 from .faults import Apis, Faults
@@ -86,6 +87,9 @@ class Controls:
         return [record.value for record in self.records(topic, partition)]
 
     def _records(self, topic: str, partition: int | None) -> list[Record]:
+        return [record for log in self._logs(topic, partition) for record in records_in(log)]
+
+    def _logs(self, topic: str, partition: int | None) -> list[Log]:
         state = self._inside.nodes[0].state
         known = state.topics.get(topic)
         if known is None:
@@ -95,7 +99,7 @@ class Controls:
             raise LookupError(f"{topic} has {known.partitions} partitions, and no {partition}")
         wanted = range(known.partitions) if partition is None else [partition]
         logs = (state.get_log(topic, index) for index in wanted)
-        return [record for log in logs if log is not None for record in records_in(log)]
+        return [log for log in logs if log is not None]
 
     def group(self, id: str) -> GroupView:
         """A consumer group as it is now: its state, its members, its offsets."""
@@ -191,11 +195,24 @@ class Controls:
     def _enough_records(
         self, topic: str, count: int, partition: int | None
     ) -> Awaited[list[Record]]:
-        def there_are() -> list[Record]:
+        looked_at: list[tuple[Log, int]] = []
+
+        def logs() -> list[Log]:
             known = self._inside.cluster.topics.get(topic)
-            return self._records(topic, partition) if known is not None else []
+            return self._logs(topic, partition) if known is not None else []
+
+        def there_are() -> list[Record]:
+            return [record for log in logs() for record in records_in(log)]
 
         def poll() -> list[Record] | None:
+            nonlocal looked_at
+            # Decoding takes its time: only what may be enough is decoded, and only once.
+            if count > sum(log.high_watermark - log.start_offset for log in logs()):
+                return None
+            are_at = [(log, log.high_watermark) for log in logs()]
+            if are_at and are_at == looked_at:
+                return None
+            looked_at = are_at
             found = there_are()
             return found if len(found) >= count else None
 
@@ -204,14 +221,22 @@ class Controls:
     def _enough_requests(
         self, apis: Apis, count: int, topic: str | None
     ) -> Awaited[list[SeenRequest]]:
+        which = Which(api_keys=api_keys_of(apis), topic=topic)
+        found: list[SeenRequest] = []
+        beginning = looked_at = self._interception.seen.beginning
+
         def poll() -> list[SeenRequest] | None:
-            found = self.requests(apis, topic=topic)
+            nonlocal beginning, looked_at
+            seen = self._interception.seen
+            if beginning != seen.beginning:  # they were forgotten meanwhile
+                beginning = seen.beginning
+                found.clear()
+            found.extend(each for each in seen.since(looked_at) if which.matches(each))
+            looked_at = seen.total
             return found if len(found) >= count else None
 
         return Awaited(
-            f"{count} requests {apis or 'of any API'}",
-            poll,
-            lambda: f"there were {len(self.requests(apis, topic=topic))}",
+            f"{count} requests {apis or 'of any API'}", poll, lambda: f"there were {len(found)}"
         )
 
     def _group_in_state(self, id: str, state: str, members: int | None) -> Awaited[GroupView]:

@@ -49,7 +49,11 @@ class Exchange:
             then: takes the answer, now or when it comes; by default it leaves.
             message: another request of the same API.
         """
-        take = then if then is not None else self.give
+
+        def take(answer: Any) -> None:
+            (then or self.give)(answer)
+            self.node.changes.unpark_all()
+
         diverted = DivertedCall(self.call, take)
         answer = await self._handle(self.message if message is None else message, diverted)
         if answer is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
@@ -25,6 +26,9 @@ class Fault:
     Attributes:
         which: the requests it is for.
         hits: how many it has met.
+        error: what the test's own function raised, ``when`` or one that makes an answer. The
+            request went on as if there were no fault, and the fault is over. It is raised where the
+            fault is removed, or else at the end of the broker.
     """
 
     def __init__(
@@ -40,14 +44,18 @@ class Fault:
         inside: Inside,
         in_loop: InLoop,
         on_remove: Callable[[], None] | None,
+        now: Callable[[], float],
     ) -> None:
         self.which = which
         self.hits = 0
+        self.error: Exception | None = None
+        self._is_told = False
         self._action = action
         self._times = times
         self._skip = skip
         self._delay = delay
         self._until = until
+        self._now = now
         self._seen = seen
         self._inside = inside
         self._in_loop = in_loop
@@ -57,7 +65,17 @@ class Fault:
     @property
     def is_over(self) -> bool:
         """It meets no more requests: it was removed, or has met as many as it was to."""
-        return self._is_removed or (self._times is not None and self.hits >= self._times)
+        return (
+            self._is_removed
+            or self.error is not None
+            or (self._times is not None and self.hits >= self._times)
+            or self._until <= self._now()
+        )
+
+    @property
+    def is_done(self) -> bool:
+        """It is over, and there is nothing left to tell of it."""
+        return self.is_over and (self.error is None or self._is_told)
 
     @property
     def requests(self) -> list[SeenRequest]:
@@ -65,8 +83,28 @@ class Fault:
         return [request for request in self._seen if request.fault is self]
 
     def remove(self) -> None:
-        """Meet no more requests, and let those that are held or delayed go on."""
-        self._in_loop(self.remove_now)
+        """Meet no more requests, and let those that are held or delayed go on.
+
+        Nothing is left to do for it when the broker has ended.
+
+        Raises:
+            Exception: :attr:`error`, once.
+        """
+        with suppress(trio.RunFinishedError):
+            self._in_loop(self.remove_now)
+        self.raise_error()
+
+    def raise_error(self) -> None:
+        """Raise :attr:`error`, if it was not yet."""
+        if self.error is not None and not self._is_told:
+            self._is_told = True
+            raise self.error
+
+    def explain(self, error: BaseException) -> None:
+        """Note on an error of a test that :attr:`error` came before it."""
+        if self.error is not None and not self._is_told:
+            self._is_told = True
+            error.add_note(f"The fault {self} failed before: {self.error!r}")
 
     def remove_now(self) -> None:
         """As :meth:`remove`, for who is in the brokers' loop."""
@@ -75,9 +113,16 @@ class Fault:
         self._is_removed = True
         self._inside.cluster.purgatory.complete_all(self)
 
-    def takes(self, request: SeenRequest, now: float) -> bool:
+    def takes(self, request: SeenRequest) -> bool:
         """Whether this fault is what becomes of a request; counts it then."""
-        if self.is_over or now >= self._until or not self.which.matches(request):
+        if self.is_over:
+            return False
+        try:
+            is_meant = self.which.matches(request)
+        except Exception as error:  # boundary: `when` is the test's; it is told there
+            self.error = error
+            return False
+        if not is_meant:
             return False
         if self._skip:
             self._skip -= 1
@@ -107,6 +152,8 @@ class Fault:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if error is not None:
+            self.explain(error)
         self.remove()
 
     def __str__(self) -> str:

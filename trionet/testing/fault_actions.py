@@ -10,7 +10,7 @@ import copy
 import os
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 import attrs
@@ -23,7 +23,7 @@ from ..protocol import api_keys, error_codes
 from ..protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ..protocol.wire import Message
 from ..server.request_channel import CloseConnection
-from .error_answers import ErrorAnswers, is_of_the_whole, merge, rest_of
+from .error_answers import ErrorAnswers, is_of_the_whole, merge, response_class, rest_of
 from .exchange import Exchange, Waiting
 from .memory_transport import MemoryTransport
 from .seen_requests import SeenRequest, Which
@@ -151,11 +151,33 @@ class Answer:
 
     async def act(self, exchange: Exchange, which: Which) -> None:  # noqa: ARG002
         await trio.lowlevel.checkpoint()
-        body = self.body(exchange.seen) if callable(self.body) else self.body
-        if isinstance(body, bytes):
-            exchange.give(exchange.frame_of(body))
-        else:
-            exchange.give(body)
+        try:
+            body = self.body(exchange.seen) if callable(self.body) else self.body
+            check_body(body, {exchange.seen.api_key})
+            frame = exchange.frame_of(body)
+        except Exception as error:  # boundary: what the test gave cannot leave; it is told there
+            if exchange.seen.fault is not None:
+                exchange.seen.fault.error = error
+            await exchange.execute()
+            return
+        exchange.give(frame if isinstance(body, bytes) else body)
+
+
+def check_body(body: object, keys: Collection[int]) -> None:
+    """Check that a body can be an answer of some APIs.
+
+    Raises:
+        TypeError: it is neither a response nor bytes.
+        ValueError: it is the response of another API.
+    """
+    if not isinstance(body, (Message, bytes)):
+        raise TypeError(
+            f"{body!r} is no answer; allowed: a response of trionet.protocol.messages, bytes, or a"
+            " function of the request that makes either"
+        )
+    if isinstance(body, Message) and {type(body)} != {response_class(key) for key in keys}:
+        names = ", ".join(sorted(map(api_keys.name_of, keys))) or "every API"
+        raise ValueError(f"{type(body).__name__} is no answer to {names!r}")
 
 
 @attrs.frozen

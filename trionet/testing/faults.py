@@ -11,6 +11,7 @@ before SASL.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, TypedDict, Unpack
 
 import trio
@@ -20,7 +21,6 @@ from ..net.channel import Channel
 from ..net.close_reason import CloseReason
 from ..net.selector import Selector
 from ..protocol import api_keys
-from ..protocol.wire import Message
 from ..server.processor import Processor
 from .error_answers import response_class
 from .fault import FOREVER, Fault
@@ -34,6 +34,7 @@ from .fault_actions import (
     GoOn,
     Swallow,
     Throttle,
+    check_body,
     close_with_reset,
 )
 from .inside import InLoop
@@ -138,8 +139,8 @@ class Faults:
             meets: see :class:`Meets`.
         """
         keys = api_keys_of(apis)
-        if isinstance(body, Message) and {type(body)} != {response_class(key) for key in keys}:
-            raise ValueError(f"{type(body).__name__} is no answer to {apis!r}")
+        if not callable(body):
+            check_body(body, keys)
         return self._add(apis, Answer(body), meets)
 
     def delay(self, apis: Apis, seconds: float, **meets: Unpack[Meets]) -> Fault:
@@ -310,13 +311,29 @@ class Faults:
         return self._in_loop(reset)
 
     def clear(self) -> None:
-        """Remove every fault."""
+        """Remove every fault; nothing is left to do when the broker has ended.
+
+        Raises:
+            Exception: what a function of the test raised; see :attr:`Fault.error`.
+        """
 
         def clear() -> None:
             for fault in list(self._told):
                 fault.remove_now()
 
-        self._in_loop(clear)
+        with suppress(trio.RunFinishedError):
+            self._in_loop(clear)
+        self.raise_errors()
+
+    def raise_errors(self) -> None:
+        """Raise what a function of the test raised, if it was not yet; see :attr:`Fault.error`."""
+        for fault in self._told:
+            fault.raise_error()
+
+    def explain(self, error: BaseException) -> None:
+        """Note on an error of the test what its functions raised before."""
+        for fault in self._told:
+            fault.explain(error)
 
     @property
     def active(self) -> list[Fault]:
@@ -377,8 +394,9 @@ class Faults:
             inside=self._inside,
             in_loop=self._in_loop,
             on_remove=on_remove,
+            now=trio.lowlevel.current_clock().current_time,
         )
-        self._told[:] = [*self.active, fault]
+        self._told[:] = [*(each for each in self._told if not each.is_done), fault]
         return fault
 
     def _stop_reading(self, which: Which) -> Callable[[], None]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
 import attrs
+import trio
 
 from ..broker import Broker
 from ..broker.cluster import Cluster
@@ -34,11 +35,13 @@ class NodeInside:
     Attributes:
         id: its ``node.id``.
         state: what its APIs work on.
+        changes: where waits for any change in the broker are parked.
     """
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, changes: trio.lowlevel.ParkingLot) -> None:
         self.id = node.state.node_id
         self.state = node.state
+        self.changes = changes
         self._node = node
 
     @property
@@ -64,6 +67,11 @@ class Inside:
 
     cluster: Cluster
     nodes: list[NodeInside]
+    changes: trio.lowlevel.ParkingLot
+
+    def changed(self) -> None:
+        """Wake who waits for any change."""
+        self.changes.unpark_all()
 
     def groups_of(self, group: str) -> GroupCoordinator | None:
         """The groups of the node that has this one; None if none has."""
@@ -77,5 +85,6 @@ class Inside:
 def inside_of(broker: Broker) -> Inside:
     """The inside of what :func:`trionet.open_broker` has opened."""
     # The one place that may.
-    nodes = [NodeInside(node) for node in broker._nodes.values()]  # noqa: SLF001
-    return Inside(broker._cluster, nodes)  # noqa: SLF001
+    changes = trio.lowlevel.ParkingLot()
+    nodes = [NodeInside(node, changes) for node in broker._nodes.values()]  # noqa: SLF001
+    return Inside(broker._cluster, nodes, changes)  # noqa: SLF001

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import trio
-
 from ..broker.apis import Handle
 from ..broker.call import Call
 from ..errors import LocalProtocolError
@@ -40,16 +38,17 @@ class Interception:
             raise LocalProtocolError("this broker is under test already; once is enough")
         for node in inside.nodes:
             node.state.apis.interceptor = partial(self._intercept, node)
+            node.state.groups.on_change = inside.changed
 
     async def _intercept(
         self, node: NodeInside, message: Message, call: Call, handle: Handle
     ) -> Any:
         request = seen(node, message, call)
         self.seen.add(request, len(call.request.payload))
+        node.changes.unpark_all()
         exchange = Exchange(node, call, handle, request)
-        now = trio.current_time()
         for fault in self.faults:
-            if fault.takes(request, now):
+            if fault.takes(request):
                 await fault.act(exchange)
                 return None
         await exchange.execute()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -104,17 +105,22 @@ class SeenRequests:
 
     Attributes:
         forgotten: how many older ones were let go because there were too many.
+        total: how many have come since the broker began.
+        beginning: how many of them had come when a test began anew.
     """
 
     def __init__(self) -> None:
         self._requests: deque[tuple[SeenRequest, int]] = deque()
         self._bytes = 0
         self.forgotten = 0
+        self.total = 0
+        self.beginning = 0
 
     def add(self, request: SeenRequest, size: int) -> None:
         """Keep one of ``size`` bytes."""
         self._requests.append((request, size))
         self._bytes += size
+        self.total += 1
         while len(self._requests) > REQUESTS_KEPT_MAX or (
             self._bytes > REQUEST_BYTES_KEPT_MAX and len(self._requests) > 1
         ):
@@ -123,8 +129,14 @@ class SeenRequests:
 
     def clear(self) -> None:
         """Forget all of them."""
+        self.beginning = self.total
         self._requests.clear()
         self._bytes = 0
+
+    def since(self, total: int) -> list[SeenRequest]:
+        """Those that came after so many in all, the oldest first."""
+        count = min(self.total - total, len(self._requests))
+        return [request for request, _ in islice(reversed(self._requests), count)][::-1]
 
     def __iter__(self) -> Iterator[SeenRequest]:
         # A copy in one step: the asker may be in another thread than the broker.

@@ -15,6 +15,7 @@ import attrs
 import trio
 
 from ..broker import Broker, BrokerStatistics, open_broker
+from ..errors import LocalProtocolError
 from ..metrics.log_ring import LogRing
 from . import chores
 from .client_configs import ClientSecurity, client_config
@@ -32,6 +33,11 @@ T = TypeVar("T")
 # How long a wait of a test takes at most, if it does not say.
 WAIT_SECONDS = 10.0
 
+ENDED = (
+    "the broker has ended, as its with block or the test of its fixture has; what is to be known of"
+    " it is to be asked before"
+)
+
 
 @attrs.frozen
 class _Loop:
@@ -40,8 +46,11 @@ class _Loop:
     token: trio.lowlevel.TrioToken
     nursery: trio.Nursery
     ended: Future[None]
+    thread: int
 
     def call(self, function: Callable[[], T], /) -> T:
+        if threading.get_ident() == self.thread:  # in ``when``, or a function of ``answer``
+            return function()
         future: Future[T] = Future()
 
         def run() -> None:
@@ -50,10 +59,15 @@ class _Loop:
             except Exception as error:  # boundary: the caller's question must not stop the broker
                 future.set_exception(error)
 
-        self.token.run_sync_soon(run)
+        self._soon(run)
         return self._result(future)
 
     def run(self, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+        if threading.get_ident() == self.thread:
+            raise LocalProtocolError(
+                "this waits for the broker, so it cannot be called in the broker's own thread, by"
+                " when= or by a function that makes an answer; what does not wait can be"
+            )
         future: Future[T] = Future()
 
         async def run() -> None:
@@ -63,15 +77,21 @@ class _Loop:
             except Exception as error:  # boundary: as in call
                 future.set_exception(error)
 
-        self.token.run_sync_soon(partial(self.nursery.start_soon, run))
+        self._soon(partial(self.nursery.start_soon, run))
         return self._result(future)
+
+    def _soon(self, function: Callable[[], object]) -> None:
+        try:
+            self.token.run_sync_soon(function)
+        except trio.RunFinishedError:
+            raise trio.RunFinishedError(ENDED) from None
 
     def _result(self, future: Future[T]) -> T:
         # A run that breaks down answers nobody.
         awaited: list[Future[Any]] = [future, self.ended]
         wait(awaited, return_when=FIRST_COMPLETED)
         if not future.done():
-            raise trio.RunFinishedError("the broker has ended")
+            raise trio.RunFinishedError(ENDED)
         return future.result()
 
 
@@ -264,7 +284,7 @@ class ThreadedBroker(Controls):
         return self._wait(self._committed(group, topic, partition, offset), seconds)
 
     def _wait(self, awaited: chores.Awaited[T], seconds: float) -> T:
-        found: T = self._loop.run(chores.until_at_most, awaited, seconds)
+        found: T = self._loop.run(chores.until_at_most, self._inside, awaited, seconds)
         return found
 
     def _call(self, function: Callable[[], T]) -> T:
@@ -333,7 +353,7 @@ def broker(
             async with open_broker(given, brokers=brokers) as running:
                 await _prepare(running, wanted, security)
                 async with trio.open_nursery() as nursery:
-                    loop = _Loop(token, nursery, ended)
+                    loop = _Loop(token, nursery, ended, threading.get_ident())
                     threaded = ThreadedBroker(running, loop, security.client, logged)
                     started.set_result((threaded, lambda: token.run_sync_soon(stop.set)))
                     await stop.wait()
@@ -361,7 +381,8 @@ def broker(
             thread.join()
         raise
     try:
-        yield threaded
+        with _errors_told(threaded):
+            yield threaded
     finally:
         if not ended.done():
             try:
@@ -370,6 +391,17 @@ def broker(
                 pass  # it ended by an error, which is raised below
         thread.join()
         ended.result()
+
+
+@contextmanager
+def _errors_told(threaded: ThreadedBroker) -> Iterator[None]:
+    """Tell at the end of the block what functions of the test have raised in the broker."""
+    try:
+        yield
+    except BaseException as error:  # boundary: it goes on; told is what may have led to it
+        threaded.faults.explain(error)
+        raise
+    threaded.faults.raise_errors()
 
 
 async def _prepare(running: Broker, topics: Wanted, security: Security) -> None:

@@ -57,6 +57,7 @@ class GroupCoordinator:
     Attributes:
         groups: by their ids.
         offsets: what they have committed.
+        on_change: called after a group or its offsets may have changed, for who watches them.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class GroupCoordinator:
     ) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets = store.offsets
+        self.on_change: Callable[[], None] = _nobody_watches
         self._store = store
         self._commits = store.commits
         self._now_ms = now_ms
@@ -279,6 +281,7 @@ class GroupCoordinator:
                 del self._commits[group_id]
             if error is None:
                 self.offsets.put(group_id, offsets)
+            self.on_change()
             done(_storage_error(error))
 
         self._commits[group_id] += 1
@@ -306,6 +309,7 @@ class GroupCoordinator:
         def stored(error: DatabaseError | None) -> None:
             if error is None:
                 self.offsets.remove(group_id, dropped)
+            self.on_change()
             done(_storage_error(error))
 
         self._store.write(remove_offsets(group_id, dropped), stored)
@@ -338,6 +342,7 @@ class GroupCoordinator:
                 self._planned.pop(group.id, None)
             else:
                 group.state = GroupState.EMPTY
+            self.on_change()
             done(_storage_error(error))
 
         self._store.write(remove_group(group.id), stored)
@@ -388,6 +393,7 @@ class GroupCoordinator:
             outbox, group.outbox = group.outbox, []
             for reply, answer in outbox:
                 reply(answer)  # type: ignore[operator]  # it came through join() or sync()
+        self.on_change()
 
     def _settle(self, group: Group) -> None:
         self._send_answers(group)
@@ -422,3 +428,7 @@ def _storage_error(error: DatabaseError | None) -> int:
 
 def _nobody_asked(error_code: int) -> None:
     """The log of the store tells of the error."""
+
+
+def _nobody_watches() -> None:
+    """What :attr:`GroupCoordinator.on_change` is outside of tests."""
