@@ -289,6 +289,35 @@ async def test_what_is_answered_may_call_again(autojump_clock: MockClock) -> Non
         assert [1, 1, 1] == [answer.generation for answer in answers]
 
 
+async def test_nobody_is_silent_while_no_node_can_hear(autojump_clock: MockClock) -> None:
+    async with coordinating() as it:
+        joined = await it.stable(session=10.0)
+        await it.commit(("t", 0, 5)).answer()
+        it.coordinator.hand_over(lambda _: None)
+        await trio.sleep(3600)
+        it.coordinator.expire_offsets(1)
+        assert GroupState.STABLE is it.state()
+
+        it.coordinator.hand_over(lambda _: it.coordinator)
+
+        await trio.sleep(9)  # the session begins with the node that can hear again
+        assert 0 == it.heartbeat(joined)
+        await trio.sleep(11)
+        assert GroupState.EMPTY is it.state()
+
+
+async def test_a_group_that_no_node_coordinates_is_woken_by_no_write(
+    autojump_clock: MockClock,
+) -> None:
+    async with coordinating() as it:
+        joined = await it.join(session=10.0).answer()
+        it.sync(joined, {joined.member_id: b"assigned"})
+        it.coordinator.hand_over(lambda _: None)
+        await it.coordinator.flush()
+
+        assert {} == it.coordinator._planned
+
+
 async def test_a_group_that_goes_to_another_node_while_it_is_stored_leaves_no_timer_behind() -> (
     None
 ):

@@ -88,6 +88,7 @@ class GroupCoordinator:
         )
         self._wakes: list[tuple[float, str]] = []
         self._planned: dict[str, float] = {}
+        self._waiting: set[str] = set()
         self._sleep = trio.CancelScope()
         self._is_closed = False
 
@@ -144,17 +145,21 @@ class GroupCoordinator:
     def hand_over(self, coordinator_of: Callable[[str], GroupCoordinator | None]) -> None:
         """Give groups to the nodes that coordinate them now.
 
-        Those without one stay here, and nobody is served, until there is one.
+        Those without one stay here, and nobody is served, until there is one. Their time stands
+        still: who cannot be heard of is not silent.
         """
         for group in list(self.groups.values()):
             new = coordinator_of(group.id)
-            if new is self or group.state is GroupState.DEAD:
+            if group.state is GroupState.DEAD or (new is self and group.id not in self._waiting):
                 continue
             group.turn_away(error_codes.NOT_COORDINATOR)
             self._send_answers(group)
-            if new is not None:
+            self._planned.pop(group.id, None)
+            if new is None:
+                self._waiting.add(group.id)
+            else:
+                self._waiting.discard(group.id)
                 del self.groups[group.id]
-                self._planned.pop(group.id, None)
                 new.take_over(group)
 
     def take_over(self, old: Group) -> None:
@@ -337,9 +342,10 @@ class GroupCoordinator:
 
         def stored(error: DatabaseError | None) -> None:
             if error is None:
-                self.groups.pop(group.id, None)
                 self.offsets.remove_group(group.id)
-                self._planned.pop(group.id, None)
+                if self.groups.get(group.id) is group:  # and not a new one that has come over
+                    del self.groups[group.id]
+                    self._planned.pop(group.id, None)
             else:
                 group.state = GroupState.EMPTY
             self.on_change()
@@ -356,6 +362,8 @@ class GroupCoordinator:
         for group in list(self.groups.values()):
             if self._commits[group.id] or group.state is GroupState.DEAD:
                 continue  # what is known here of its offsets is about to change
+            if group.id in self._waiting:
+                continue
             offsets = self.offsets.of(group.id)
             is_empty = group.state is GroupState.EMPTY
             is_stable = group.state is GroupState.STABLE
@@ -414,6 +422,8 @@ class GroupCoordinator:
         self._store.write(put_group(snapshot(group, self._now_ms())), stored)
 
     def _plan(self, group: Group) -> None:
+        if group.id in self._waiting:
+            return
         if group.wake_at < self._planned.get(group.id, math.inf):
             self._planned[group.id] = group.wake_at
             heapq.heappush(self._wakes, (group.wake_at, group.id))
