@@ -175,6 +175,8 @@ class Node:
             with suppress(OSError):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 sock.bind((endpoint.host, endpoint.port))
+                # It was for connections that still close; with it, others could share the port.
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
 
     def give_ports_back(self) -> None:
         """Let the ports be bound again."""

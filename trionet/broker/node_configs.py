@@ -65,11 +65,19 @@ def _at(key: str, text: str, number: int) -> str:
 def _check_ports(configs: list[BrokerConfig]) -> None:
     taken: dict[int, int] = {}
     for config in configs:
-        for port in {endpoint.port for endpoint in config.listeners if endpoint.port}:
+        for port in _ports(config):
             if port in taken:
                 raise ConfigError(
-                    f"listeners: port {port} would be that of the nodes {taken[port]} and"
+                    f"listeners, metrics.listener: port {port} would be that of the nodes {taken[port]} and"
                     f" {config.node_id}; allowed: listeners whose ports are {len(configs)} or more"
                     " apart, since each node's are one higher than those of the one before, or 0"
                 )
             taken[port] = config.node_id
+
+
+def _ports(config: BrokerConfig) -> set[int]:
+    """Those that a node asks for by number."""
+    ports = {endpoint.port for endpoint in config.listeners if endpoint.port}
+    url = config[_SINGLE]
+    port = url.rpartition(":")[2] if isinstance(url, str) else ""
+    return ports | {int(port)} if port.isdigit() and int(port) else ports
