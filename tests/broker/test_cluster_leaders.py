@@ -41,6 +41,10 @@ from trionet.protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from trionet.protocol.messages.describe_cluster import DescribeClusterRequest
+from trionet.protocol.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+)
 from trionet.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
@@ -163,7 +167,8 @@ async def test_a_partition_without_a_living_replica_has_no_leader(
     answer = await produce(other, "single", batch(b"a"))
 
     for each in (partition, described):
-        assert (error_codes.LEADER_NOT_AVAILABLE, -1, [stopped], []) == (
+        # Kafka keeps the last leader in sync, so that there is one that may be elected.
+        assert (error_codes.LEADER_NOT_AVAILABLE, -1, [stopped], [stopped]) == (
             each.error_code,
             each.leader_id,
             each.offline_replicas,
@@ -429,6 +434,58 @@ async def test_replicas_may_be_chosen(
     if not code:
         assert 2 == result.replication_factor
         assert [3, 2] == leaders(broker, "u", 2)
+
+
+async def test_replicas_that_are_all_stopped_cannot_be_chosen(
+    broker: Broker, clients: dict[int, Client]
+) -> None:
+    await broker.stop(3)
+    chosen = [CreatableReplicaAssignment(partition_index=0, broker_ids=[3])]
+    new = CreatableTopic(name="u", num_partitions=-1, replication_factor=-1, assignments=chosen)
+    more = CreatePartitionsTopic(name="s", count=2, assignments=None)
+    more.assignments = [CreatePartitionsAssignment(broker_ids=[3])]
+    single = CreatableTopic(name="s", num_partitions=1, replication_factor=1)
+
+    async def create(topic: CreatableTopic) -> int:
+        [result] = (await clients[1].call(CreateTopicsRequest(topics=[topic]), 7)).topics
+        return int(result.error_code)
+
+    assert error_codes.INVALID_REPLICA_ASSIGNMENT == await create(new)
+    assert error_codes.NONE == await create(single)
+    [result] = (await clients[1].call(CreatePartitionsRequest(topics=[more]), 3)).results
+    assert error_codes.INVALID_REPLICA_ASSIGNMENT == result.error_code
+    assert "which are all stopped; allowed: at least one that runs" in result.error_message
+
+
+async def test_who_leads_from_the_start_in_place_of_the_first_replica_has_an_epoch_of_its_own(
+    broker: Broker, clients: dict[int, Client]
+) -> None:
+    await broker.stop(3)
+    chosen = [CreatableReplicaAssignment(partition_index=0, broker_ids=[3, 1])]
+    new = CreatableTopic(name="u", num_partitions=-1, replication_factor=-1, assignments=chosen)
+
+    await clients[1].call(CreateTopicsRequest(topics=[new]), 7)
+
+    [topic] = await describe_topics(clients[1], "u")
+    assert (1, 1) == (topic.partitions[0].leader_id, topic.partitions[0].leader_epoch)
+    assert (1, 1) == (log_of(broker, "u").leader_id, log_of(broker, "u").leader_epoch)
+
+
+async def test_each_node_tells_the_sizes_of_its_own_replicas(clients: dict[int, Client]) -> None:
+    chosen = [
+        CreatableReplicaAssignment(partition_index=index, broker_ids=nodes)
+        for index, nodes in enumerate([[1, 2], [2, 3]])
+    ]
+    new = CreatableTopic(name="u", num_partitions=-1, replication_factor=-1, assignments=chosen)
+    await clients[1].call(CreateTopicsRequest(topics=[new]), 7)
+
+    told = {}
+    for node, client in clients.items():
+        wanted = [DescribableLogDirTopic(topic="u", partitions=[0, 1])]
+        [folder] = (await client.call(DescribeLogDirsRequest(topics=wanted), 4)).results
+        told[node] = [each.partition_index for topic in folder.topics for each in topic.partitions]
+
+    assert {1: [0], 2: [0, 1], 3: [1]} == told
 
 
 async def test_new_partitions_have_as_many_replicas_as_the_others(

@@ -27,6 +27,7 @@ from support.client import Client, connect, host_and_port
 from support.leaks import nothing_left_behind
 from support.nodes import address, connect_to
 from trionet import Broker, open_broker
+from trionet.broker.cluster import ELECTIONS_AT_ONCE
 from trionet.errors import ConfigError
 from trionet.protocol import error_codes
 from trionet.protocol.messages.init_producer_id import InitProducerIdRequest
@@ -70,8 +71,11 @@ async def test_nobody_can_connect_until_it_starts_again_on_the_same_port(broker:
     with pytest.raises(OSError, match="all attempts to connect"):
         await trio.open_tcp_stream(*host_and_port(before))
     # Nobody else gets the port meanwhile: not the system's next free one, and not who asks for it.
-    with socket.socket() as other, pytest.raises(OSError, match="in use"):
-        other.bind(host_and_port(before))
+    for is_willing_to_share in (False, True):
+        with socket.socket() as other:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, is_willing_to_share)
+            with pytest.raises(OSError, match="in use"):
+                other.bind(host_and_port(before))
 
     await broker.start(2)
 
@@ -150,6 +154,32 @@ async def test_what_has_a_meaning_on_several_nodes_is_not_reported_there(
         pass
 
     assert times == caplog.text.count("without meaning on one node: min.insync.replicas")
+
+
+async def test_nor_is_what_would_have_one_but_is_not_applied_called_meaningless_there(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "trionet.broker")
+    given = {
+        "auto.leader.rebalance.enable": "true",
+        "leader.imbalance.check.interval.seconds": "10",
+        "offsets.topic.num.partitions": "7",
+        "offsets.topic.replication.factor": "1",
+        "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+    }
+    as_simulated = {"auto.leader.rebalance.enable": "false", "offsets.topic.num.partitions": "50"}
+    async with open_broker({**given, "num.replica.fetchers": "2"}, brokers=2):
+        pass
+    assert "without meaning on one node: num.replica.fetchers" in caplog.messages
+    said = ", ".join(f"{key}={value}" for key, value in given.items())
+    assert f"not applied by this version: {said}" in caplog.messages
+
+    caplog.clear()
+    async with open_broker(as_simulated, brokers=2):
+        pass
+    assert [] == [
+        text for text in caplog.messages if "without meaning" in text or "not app" in text
+    ]
 
 
 async def test_one_broker_alone_has_all_replicas_that_there_can_be() -> None:
@@ -296,10 +326,40 @@ async def test_leader_epochs_never_go_back_over_a_restart(tmp_path: Path) -> Non
         async with connect_to(broker, 1) as [client]:
             await append(client, b"a")
             [topic] = await describe_topics(client, "t")
-        assert [2, 0, 0] == [each.leader_epoch for each in topic.partitions]
+        # The first is led by another node than before, and nobody but its epoch tells that.
+        assert [3, 0, 0] == [each.leader_epoch for each in topic.partitions]
         assert [[1, 2, 3], [2, 3, 1], [3, 1, 2]] == [
             each.replica_nodes for each in topic.partitions
         ]
+
+
+async def test_another_number_of_nodes_that_changes_the_leader_begins_an_epoch(
+    tmp_path: Path,
+) -> None:
+    epochs = []
+    for brokers in (3, 3, 2, 3):
+        async with open_broker(brokers=brokers, log_dirs=str(tmp_path)) as broker:
+            if not epochs:
+                await with_topic(broker)
+            epochs.append((broker.leader("t", 2), log_of(broker, partition=2).leader_epoch))
+
+    assert [(3, 0), (3, 0), (1, 1), (3, 2)] == epochs
+
+
+async def test_many_leaders_change_some_at_a_time(broker: Broker) -> None:
+    last = 3 * ELECTIONS_AT_ONCE  # a third of the topic's partitions, and so three lots, move
+    await with_topic(broker, partitions=3 * last)
+    moved = [log_of(broker, partition=3 * number) for number in range(last)]
+    lots = set()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(broker.stop, 1)
+        while moved[-1].leader_id == 1:
+            await trio.lowlevel.checkpoint()
+        while moved[-1].leader_id != 2:
+            lots.add(sum(log.leader_id == 2 for log in moved))
+            await trio.lowlevel.checkpoint()
+
+    assert {0, ELECTIONS_AT_ONCE, 2 * ELECTIONS_AT_ONCE} == lots
 
 
 async def test_nobody_leads_before_the_epoch_is_on_the_disk(tmp_path: Path) -> None:

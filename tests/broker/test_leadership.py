@@ -82,7 +82,7 @@ def test_what_a_stopped_node_led_goes_to_the_next_replica_in_the_next_epoch() ->
     leadership = with_partitions(3)
 
     assert [0] == leadership.stop(1)
-    assert PartitionRegistration((1, 2, 3), leader=2, epoch=1) == leadership[0]
+    assert PartitionRegistration((1, 2, 3), leader=2, epoch=1, last_leader=2) == leadership[0]
     assert [2, 3] == leadership.in_sync(leadership[0]) == leadership.live
     assert [1] == leadership.offline(leadership[0])
 
@@ -95,6 +95,18 @@ def test_what_no_replica_can_lead_has_no_leader_until_one_starts() -> None:
     assert [] == leadership.stop(2)
     assert [1] == leadership.start(2)
     assert (2, 2) == (leadership[1].leader, leadership[1].epoch)
+
+
+def test_the_last_leader_stays_in_sync() -> None:
+    leadership = with_partitions(1, replication_factor=2)
+    leadership.stop(1)
+    assert [2] == leadership.in_sync(leadership[0])
+    leadership.stop(2)
+    assert [2] == leadership.in_sync(leadership[0])
+    assert [1, 2] == leadership.offline(leadership[0])
+    leadership.start(1)
+    assert [1] == leadership.in_sync(leadership[0])
+    assert [] == leadership.in_sync(leadership.get(9))
 
 
 def test_a_node_that_starts_takes_nothing_from_others_until_it_is_asked() -> None:
@@ -154,7 +166,7 @@ def test_a_partition_that_is_not_there_is_led_by_nobody() -> None:
     leadership.remove(0)
     leadership.remove(0)
 
-    assert PartitionRegistration((), NO_LEADER, -1) == leadership.get(0)
+    assert PartitionRegistration((), NO_LEADER, -1, NO_LEADER) == leadership.get(0)
     assert [] == leadership.stop(1)
 
 
@@ -183,12 +195,14 @@ def test_leaders_live_and_epochs_count_their_changes(
         elif verb == "prefer":
             changed = leadership.prefer()
         else:
-            able = [n for n in range(5) if node in leadership.in_sync(leadership[n])]
+            able = [n for n in range(5) if node in leadership.living(leadership[n])]
             changed = [number for number in able[:1] if leadership.move(number, node)]
         for number, old in before.items():
             new = leadership[number]
-            live = leadership.in_sync(new)
+            live = leadership.living(new)
             assert (number in changed) == (old.leader != new.leader)
             assert new.epoch - old.epoch == (number in changed)
             assert new.leader in (live or [NO_LEADER])
+            assert leadership.in_sync(new) == (live or [new.last_leader])
+            assert new.last_leader == (new.leader if live else old.last_leader)
             assert sorted(live + leadership.offline(new)) == sorted(old.replicas)

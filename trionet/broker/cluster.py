@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from .state import BrokerState
 
 logger = logging.getLogger("trionet.broker")
+
+ELECTIONS_AT_ONCE: Final = 40
+"""How many partitions get their next leader together; others are served between them and the next."""
 
 
 class Cluster:
@@ -162,7 +165,7 @@ class Cluster:
                 topic = await self.topics.create(name, **settings)
                 failure: OSError | None = None
                 try:
-                    await self._create_logs(topic)
+                    await self._take_office(await self._create_logs(topic))
                 except OSError as error:
                     failure = error
                 if failure is not None:
@@ -226,7 +229,7 @@ class Cluster:
                 assert before is not None, "a topic that is not there cannot grow"
                 failure: OSError | None = None
                 try:
-                    await self._create_logs(topic)
+                    await self._take_office(await self._create_logs(topic))
                 except OSError as error:
                     failure = error
                 if failure is not None:
@@ -316,10 +319,16 @@ class Cluster:
                     partition,
                     folder,
                 )
-        for topic in topics.values():
-            await self._create_logs(topic)
+        begun = [key for topic in topics.values() for key in await self._create_logs(topic)]
+        await self._take_office(begun)
 
-    async def _create_logs(self, topic: Topic) -> None:
+    async def _create_logs(self, topic: Topic) -> list[tuple[str, int]]:
+        """Open what there is not yet; tells which partitions begin with another leader epoch.
+
+        Nobody has written down who led. It was the first replica as long as the epoch is 0, since
+        whoever else begins, here or in an election, has an epoch of its own.
+        """
+        begun: list[tuple[str, int]] = []
         config: LogConfig | None = None
         for number in range(topic.partitions):
             key = topic.name, number
@@ -331,7 +340,11 @@ class Cluster:
                 log = await self.folder.create(topic.name, number, topic.id, config, self.now_ms())
             replicas = topic.replicas[number] if number < len(topic.replicas) else ()
             self.leadership.add(key, replicas, log.leader_epoch)
-            log.leader_id = self.leadership[key].leader
+            log.leader_id = leader = self.leadership[key].leader
+            if replicas and (log.leader_epoch or leader != replicas[0]):
+                self.leadership.begin_epoch(key)
+                begun.append(key)
+        return begun
 
     # Elections. Each is complete, or was not begun: a cancelled one still ends, which takes a few
     # syncs of files at most.
@@ -391,12 +404,15 @@ class Cluster:
         for log in logs.values():
             log.leader_id = NO_LEADER
         with trio.CancelScope(shield=True):
-            async with trio.open_nursery() as nursery:
-                for key, log in logs.items():
-                    nursery.start_soon(_begin_epoch, log, self.leadership[key].epoch)
-        for key, log in logs.items():
-            log.leader_id = self.leadership[key].leader
-            self.purgatory.complete_all(log)
+            elected = list(logs)
+            for first in range(0, len(elected), ELECTIONS_AT_ONCE):
+                some = elected[first : first + ELECTIONS_AT_ONCE]
+                async with trio.open_nursery() as nursery:
+                    for key in some:
+                        nursery.start_soon(_begin_epoch, logs[key], self.leadership[key].epoch)
+                for key in some:
+                    logs[key].leader_id = self.leadership[key].leader
+                    self.purgatory.complete_all(logs[key])
 
 
 def _report_topic(topic: Topic, before: Mapping[str, str]) -> None:

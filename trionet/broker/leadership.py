@@ -31,14 +31,16 @@ class PartitionRegistration:
         replicas: the nodes that may, the preferred one first.
         leader: the one that does; NO_LEADER while none of them lives.
         epoch: counts the changes of the leader, to none and from none included.
+        last_leader: the one that leads, or else led last.
     """
 
     replicas: tuple[int, ...]
     leader: int
     epoch: int
+    last_leader: int
 
 
-_NOBODY: Final = PartitionRegistration((), NO_LEADER, -1)
+_NOBODY: Final = PartitionRegistration((), NO_LEADER, -1, NO_LEADER)
 
 
 class Leadership(Generic[K]):
@@ -106,9 +108,14 @@ class Leadership(Generic[K]):
         """Who leads a partition; nobody, without replicas, one that is not there."""
         return self._partitions.get(key, _NOBODY)
 
-    def in_sync(self, partition: PartitionRegistration) -> list[int]:
-        """The replicas that live (Kafka: the ISR)."""
+    def living(self, partition: PartitionRegistration) -> list[int]:
+        """The replicas that live."""
         return [node for node in partition.replicas if node in self._live]
+
+    def in_sync(self, partition: PartitionRegistration) -> list[int]:
+        """The replicas that live, or else the last leader, which never leaves (Kafka: the ISR)."""
+        living = self.living(partition)
+        return living if living or not partition.replicas else [partition.last_leader]
 
     def offline(self, partition: PartitionRegistration) -> list[int]:
         """The replicas that do not."""
@@ -153,7 +160,13 @@ class Leadership(Generic[K]):
         assert key not in self._partitions, f"{key} is there already"
         known = tuple(node for node in replicas if node in self.nodes) or self.nodes[:1]
         leader = next((node for node in known if node in self._live), NO_LEADER)
-        self._partitions[key] = PartitionRegistration(known, leader, epoch)
+        last = known[0] if leader == NO_LEADER else leader
+        self._partitions[key] = PartitionRegistration(known, leader, epoch, last)
+
+    def begin_epoch(self, key: K) -> None:
+        """Have another epoch of the same leader."""
+        partition = self._partitions[key]
+        self._partitions[key] = attrs.evolve(partition, epoch=partition.epoch + 1)
 
     def remove(self, key: K) -> None:
         """Lead a partition no more; nothing happens if it is not there."""
@@ -175,7 +188,7 @@ class Leadership(Generic[K]):
                 f"node {node} is no replica of {key}; allowed: {_listed(partition.replicas)}"
             )
         if node not in self._live:
-            raise ValueError(f"node {node} is stopped; allowed: {_listed(self.in_sync(partition))}")
+            raise ValueError(f"node {node} is stopped; allowed: {_listed(self.living(partition))}")
         return self._lead(key, partition, node)
 
     def prefer(self) -> list[K]:
@@ -192,12 +205,15 @@ class Leadership(Generic[K]):
         ]
 
     def _elect(self, key: K, partition: PartitionRegistration) -> bool:
-        return self._lead(key, partition, next(iter(self.in_sync(partition)), NO_LEADER))
+        return self._lead(key, partition, next(iter(self.living(partition)), NO_LEADER))
 
     def _lead(self, key: K, partition: PartitionRegistration, leader: int) -> bool:
         if partition.leader == leader:
             return False
-        self._partitions[key] = attrs.evolve(partition, leader=leader, epoch=partition.epoch + 1)
+        last = partition.leader if leader == NO_LEADER else leader
+        self._partitions[key] = PartitionRegistration(
+            partition.replicas, leader, partition.epoch + 1, last
+        )
         return True
 
     def _check_node(self, node: int) -> None:

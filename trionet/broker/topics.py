@@ -387,6 +387,12 @@ class TopicRegistry:
                 f"partition {partition} is assigned to the brokers {list(brokers)}; allowed:"
                 f" {allowed}",
             )
+        if not any(map(self._leadership.is_live, brokers)):
+            raise ApiError(
+                INVALID_REPLICA_ASSIGNMENT,
+                f"partition {partition} is assigned to the brokers {list(brokers)}, which are all"
+                " stopped; allowed: at least one that runs",
+            )
 
 
 def _too_many(partitions: int) -> ApiError:

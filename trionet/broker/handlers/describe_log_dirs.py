@@ -1,4 +1,4 @@
-"""DescribeLogDirs, versions 1 to 4: the data folder, its disk and the size of each partition.
+"""DescribeLogDirs, versions 1 to 4: the data folder, its disk and the size of each replica here.
 
 (KIP-113, KIP-827.) A broker in memory has a folder named ``memory``, whose room is not known.
 Gap: one folder, and no replicas that move from one to another.
@@ -51,7 +51,7 @@ def _room(path: str | None) -> tuple[int, int]:
 
 
 def _topics(broker: BrokerState, request: DescribeLogDirsRequest) -> list[DescribeLogDirsTopic]:
-    """The partitions that were asked for and are there; null asks for all."""
+    """Of the partitions asked for, those with a replica on this node; null asks for all."""
     keys = (
         broker.folder.logs
         if request.topics is None
@@ -62,7 +62,8 @@ def _topics(broker: BrokerState, request: DescribeLogDirsRequest) -> list[Descri
     topics: dict[str, DescribeLogDirsTopic] = {}
     for name, partition in keys:
         log = broker.folder.logs.get((name, partition))
-        if log is None:
+        replicas = broker.cluster.leadership.get((name, partition)).replicas
+        if log is None or broker.node_id not in replicas:
             continue
         topic = topics.setdefault(name, DescribeLogDirsTopic(name=name))
         topic.partitions.append(
