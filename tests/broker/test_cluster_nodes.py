@@ -336,7 +336,7 @@ async def test_leader_epochs_never_go_back_over_a_restart(tmp_path: Path) -> Non
 async def test_another_number_of_nodes_that_changes_the_leader_begins_an_epoch(
     tmp_path: Path,
 ) -> None:
-    epochs = []
+    epochs: list[tuple[int, int]] = []
     for brokers in (3, 3, 2, 3):
         async with open_broker(brokers=brokers, log_dirs=str(tmp_path)) as broker:
             if not epochs:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("trionet.broker")
 
 ELECTIONS_AT_ONCE: Final = 40
-"""How many partitions get their next leader together; others are served between them and the next."""
+"""How many partitions get their next leader together; in between, others are served."""
 
 
 class Cluster:
@@ -403,16 +403,16 @@ class Cluster:
         logs = {key: log for key in keys if (log := self._logs.get(key)) is not None}
         for log in logs.values():
             log.leader_id = NO_LEADER
-        with trio.CancelScope(shield=True):
-            elected = list(logs)
-            for first in range(0, len(elected), ELECTIONS_AT_ONCE):
-                some = elected[first : first + ELECTIONS_AT_ONCE]
+        elected = list(logs)
+        for first in range(0, len(elected), ELECTIONS_AT_ONCE):
+            some = elected[first : first + ELECTIONS_AT_ONCE]
+            with trio.CancelScope(shield=True):
                 async with trio.open_nursery() as nursery:
                     for key in some:
                         nursery.start_soon(_begin_epoch, logs[key], self.leadership[key].epoch)
-                for key in some:
-                    logs[key].leader_id = self.leadership[key].leader
-                    self.purgatory.complete_all(logs[key])
+            for key in some:
+                logs[key].leader_id = self.leadership[key].leader
+                self.purgatory.complete_all(logs[key])
 
 
 def _report_topic(topic: Topic, before: Mapping[str, str]) -> None:

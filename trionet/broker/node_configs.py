@@ -68,9 +68,10 @@ def _check_ports(configs: list[BrokerConfig]) -> None:
         for port in _ports(config):
             if port in taken:
                 raise ConfigError(
-                    f"listeners, metrics.listener: port {port} would be that of the nodes {taken[port]} and"
-                    f" {config.node_id}; allowed: listeners whose ports are {len(configs)} or more"
-                    " apart, since each node's are one higher than those of the one before, or 0"
+                    f"listeners, metrics.listener: port {port} would be that of the nodes"
+                    f" {taken[port]} and {config.node_id}; allowed: ports that are {len(configs)}"
+                    " or more apart, since each node's are one higher than those of the one"
+                    " before, or 0"
                 )
             taken[port] = config.node_id
 
