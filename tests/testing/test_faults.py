@@ -15,6 +15,12 @@ from support.leaks import nothing_left_behind
 from trionet.broker.served import _SERVED
 from trionet.protocol import error_codes
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from trionet.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from trionet.protocol.messages.offset_fetch import OffsetFetchRequest
 from trionet.protocol.messages.registry import APIS
 from trionet.testing import BlockingRawPeer, Fault, ThreadedBroker, raw_peer
 
@@ -108,6 +114,53 @@ def test_faults_are_met_in_the_order_in_which_they_were_told(
     codes = [produce(peer) for _ in range(4)]
 
     assert [6, 6, 7, 0] == codes
+
+
+def test_a_delay_lets_a_request_go_on_to_the_faults_told_later(
+    broker: ThreadedBroker, peer: BlockingRawPeer
+) -> None:
+    slow = broker.faults.delay("Produce", 0.001, times=None)
+    wrong = broker.faults.fail("Produce", "REQUEST_TIMED_OUT")
+
+    codes = [produce(peer), produce(peer)]
+
+    assert [error_codes.REQUEST_TIMED_OUT, error_codes.NONE] == codes
+    assert (2, 1) == (slow.hits, wrong.hits)
+    first, second = broker.requests("Produce")
+    assert ((slow, wrong), wrong) == (first.faults, first.fault)
+    assert [first, second] == slow.requests
+    assert [first] == wrong.requests
+
+
+@pytest.mark.parametrize(("topics", "version"), [(None, 9), ([], 0)])
+def test_a_fault_of_a_topic_meets_a_request_for_all_topics(
+    broker: ThreadedBroker, peer: BlockingRawPeer, topics: Any, version: int
+) -> None:
+    broker.create_topic("other")
+    fault = broker.faults.fail("Metadata", "LEADER_NOT_AVAILABLE", topic="t")
+
+    answer = peer.call(MetadataRequest(topics=topics), version)
+
+    codes = {topic.name: topic.error_code for topic in answer.topics}
+    assert {"t": error_codes.LEADER_NOT_AVAILABLE, "other": 0} == codes
+    assert 1 == fault.hits
+
+
+def test_a_fault_of_a_topic_is_in_the_answer_of_all_offsets(
+    broker: ThreadedBroker, peer: BlockingRawPeer
+) -> None:
+    committed = [OffsetCommitRequestPartition(partition_index=0, committed_offset=1)]
+    names = ("t", "other")
+    broker.create_topic("other")
+    topics = [OffsetCommitRequestTopic(name=name, partitions=committed) for name in names]
+    peer.call(OffsetCommitRequest(group_id="g", topics=topics), 7)
+    fault = broker.faults.fail("OffsetFetch", "UNSTABLE_OFFSET_COMMIT", topic="t")
+
+    answer = peer.call(OffsetFetchRequest(group_id="g", topics=None), 7)
+
+    codes = {topic.name: topic.partitions[0].error_code for topic in answer.topics}
+    assert {"t": error_codes.UNSTABLE_OFFSET_COMMIT, "other": 0} == codes
+    assert 1 == fault.hits
 
 
 def test_a_fault_ends_with_its_block(broker: ThreadedBroker, peer: BlockingRawPeer) -> None:

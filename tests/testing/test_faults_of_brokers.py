@@ -66,6 +66,7 @@ def test_one_client_is_not_read_and_the_others_are(
     with raw_peer(broker.bootstrap_servers, "other") as other:
         produce(peer)
         produce(other)
+        broker.forget_requests()
         fault = broker.faults.stop_reading(client_id="me")
         peer.send(METADATA, 12)
 
@@ -95,6 +96,7 @@ def test_connections_are_reset(broker: ThreadedBroker, peer: BlockingRawPeer) ->
     with raw_peer(broker.bootstrap_servers, "other") as other:
         produce(peer)
         produce(other)
+        broker.forget_requests()
 
         count = broker.faults.reset_connections(client_id="me")
 
@@ -105,6 +107,20 @@ def test_connections_are_reset(broker: ThreadedBroker, peer: BlockingRawPeer) ->
         assert 1 == broker.faults.reset_connections()
         with pytest.raises(ConnectionResetError):
             other.socket.recv(1)
+
+
+def test_clients_of_closed_connections_are_forgotten(
+    broker: ThreadedBroker, peer: BlockingRawPeer
+) -> None:
+    produce(peer)
+    interception = broker._interception
+    interception.clients |= {f"closed {number}": "old" for number in range(1000)}
+
+    with raw_peer(broker.bootstrap_servers, "new") as other:
+        produce(other)
+
+        assert ["me", "new"] == list(interception.clients.values())
+        assert 1 == broker.faults.reset_connections(client_id="me")
 
 
 def test_a_full_disk_takes_no_records_until_there_is_room(

@@ -181,6 +181,99 @@ def test_a_failure_shows_what_the_broker_was_asked(program: pytest.Pytester) -> 
     )
 
 
+SHARED = """
+import pytest
+import trionet
+from trionet.protocol.messages.metadata import MetadataRequest
+
+
+def ask(broker, client="me"):
+    with trionet.testing.raw_peer(broker.bootstrap_servers, client) as peer:
+        return peer.call(MetadataRequest(topics=[]), 9)
+
+
+@pytest.fixture(scope="module")
+def slow(trionet_session_broker):
+    return trionet_session_broker.faults.delay("Metadata", 0.001, times=None)
+
+
+@pytest.fixture
+def disk(trionet_session_broker):
+    yield trionet_session_broker
+
+
+def test_one(disk, slow):
+    disk.faults.swallow("Metadata", times=None)
+    disk.faults.stop_reading()
+    disk.faults.fill_disk()
+
+
+def test_other(trionet_session_broker, slow):
+    ask(trionet_session_broker, "early")
+    assert trionet_session_broker.faults.active == [slow]
+
+
+def test_that_fails(trionet_session_broker):
+    ask(trionet_session_broker, "late")
+    assert False
+
+
+def test_with_a_condition_that_fails(trionet_session_broker):
+    trionet_session_broker.faults.close("Metadata", when=lambda request: 1 / 0)
+    ask(trionet_session_broker)
+"""
+
+
+def test_faults_on_a_shared_broker_end_with_the_test_that_adds_them(
+    program: pytest.Pytester,
+) -> None:
+    program.makepyfile(SHARED)
+
+    result = program.runpytest_inprocess(*PLUGIN, "-p", "no:randomly")
+
+    result.assert_outcomes(passed=2, failed=2)
+    result.stdout.fnmatch_lines(["E *ZeroDivisionError: division by zero"])
+
+
+def test_a_failure_shows_nothing_of_the_tests_before(program: pytest.Pytester) -> None:
+    program.makepyfile(SHARED)
+
+    result = program.runpytest_inprocess(*PLUGIN, "-p", "no:randomly")
+
+    result.stdout.fnmatch_lines(["* Metadata v9 - from late on *"])
+    result.stdout.no_fnmatch_line("* from early on *")
+
+
+@pytest.mark.parametrize("argument", ["trionet_session_broker", "trionet_broker_factory", ""])
+def test_a_marker_that_nothing_reads_is_an_error(program: pytest.Pytester, argument: str) -> None:
+    program.makepyfile(f"""
+        import pytest
+
+        @pytest.mark.trionet(topics=["orders"])
+        def test_it({argument}):
+            pass
+    """)
+
+    result = program.runpytest_inprocess(*PLUGIN)
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["E *UsageError: *::test_it: pytest.mark.trionet has no effect*"])
+
+
+def test_a_test_may_ask_for_a_marked_broker_later(program: pytest.Pytester) -> None:
+    program.makepyfile("""
+        import pytest
+
+        @pytest.mark.trionet(topics=["orders"])
+        def test_it(request):
+            assert request.getfixturevalue("trionet_broker").topics() == {"orders": 1}
+    """)
+
+    result = program.runpytest_inprocess(*PLUGIN)
+
+    result.assert_outcomes(passed=1)
+
+
 def test_a_broker_that_a_test_opens_by_itself_is_not_asked_for_a_log(
     program: pytest.Pytester,
 ) -> None:

@@ -159,12 +159,17 @@ class Controls:
         """Begin anew with :meth:`requests`."""
         self._in_loop(self._interception.seen.clear)
 
-    def log(self) -> str:
+    def log(self, *, since_ms: int = 0) -> str:
         """The last requests and what became of them, and what the broker has logged; in lines.
 
         Also when the broker has ended.
+
+        Args:
+            since_ms: only what came then or later, in ms since the epoch.
         """
-        lines = sorted(self._log_lines(), key=itemgetter(0))
+        # A time in ms that was divided by 1000 may come back a little less.
+        lines = [line for line in self._log_lines() if round(line[0] * 1000, 3) >= since_ms]
+        lines.sort(key=itemgetter(0))
         return "\n".join(line for _, line in lines[-LOG_LINES_MAX:])
 
     def _log_lines(self) -> list[tuple[float, str]]:

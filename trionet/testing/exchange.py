@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import trio
@@ -30,6 +30,9 @@ class Exchange:
         call: its header, and the way back.
         handle: the API.
         seen: what tests are shown of it; told how it ends.
+
+    Attributes:
+        go_on: meets what faults are left, and has the API do what it was asked for.
     """
 
     def __init__(self, node: NodeInside, call: Call, handle: Handle, seen: SeenRequest) -> None:
@@ -37,6 +40,7 @@ class Exchange:
         self.call = call
         self.seen = seen
         self._handle = handle
+        self.go_on: Callable[[], Awaitable[None]] = self.execute
 
     @property
     def message(self) -> Message:

@@ -80,7 +80,7 @@ class Fault:
     @property
     def requests(self) -> list[SeenRequest]:
         """The requests that it has met, as far as they are kept."""
-        return [request for request in self._seen if request.fault is self]
+        return [request for request in self._seen if self in request.faults]
 
     def remove(self) -> None:
         """Meet no more requests, and let those that are held or delayed go on.
@@ -128,7 +128,7 @@ class Fault:
             self._skip -= 1
             return False
         self.hits += 1
-        request.fault = self
+        request.faults = (*request.faults, self)
         return True
 
     async def act(self, exchange: Exchange) -> None:

@@ -69,7 +69,8 @@ class Fail:
         def mark(answer: Any) -> None:
             exchange.give(self._marked(exchange, answers, which, answer))
 
-        if self.executed or (codec.api_key in _ANSWERED_FIRST and not is_whole):
+        names_none = hits is not None and exchange.seen.is_about_all_topics
+        if self.executed or names_none or (codec.api_key in _ANSWERED_FIRST and not is_whole):
             await exchange.execute(mark, _without_wait(exchange.message))
             return
         refused = answers.refusal(exchange.message)
@@ -182,13 +183,13 @@ def check_body(body: object, keys: Collection[int]) -> None:
 
 @attrs.frozen
 class GoOn:
-    """Do what was asked for."""
+    """Go on: to the faults told later, and then do what was asked for."""
 
     def __str__(self) -> str:
         return "go on"
 
     async def act(self, exchange: Exchange, which: Which) -> None:  # noqa: ARG002
-        await exchange.execute()
+        await exchange.go_on()
 
 
 @attrs.frozen

@@ -2,7 +2,8 @@
 
 The words are the same in a synchronous program and in a trio program: none of them waits. Each
 gives a :class:`Fault`, which tells what it has met. A request meets the first fault, in the order
-in which they were told, that is for it and not over; so two of them are a sequence.
+in which they were told, that is for it and not over; so two of them are a sequence. One that only
+delays or holds it lets it go on to those that were told later.
 
 Faults are for requests. What goes before them on a connection is none: TLS, SASL, and ApiVersions
 before SASL.
@@ -10,8 +11,8 @@ before SASL.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TypedDict, Unpack
 
 import trio
@@ -101,6 +102,7 @@ class Faults:
     def __init__(self, interception: Interception, in_loop: InLoop) -> None:
         self._inside = interception.inside
         self._seen = interception.seen
+        self._clients = interception.clients
         self._told = interception.faults
         self._in_loop = in_loop
 
@@ -199,6 +201,8 @@ class Faults:
     ) -> Fault:
         """Answer that the client has exceeded a quota, and is to wait (``throttle_time_ms``).
 
+        Old versions of some APIs have no such field, and their clients are told nothing.
+
         Args:
             apis: see :meth:`fail`.
             throttle_ms: what the client is told, in ms.
@@ -246,6 +250,8 @@ class Faults:
 
     def fill_disk(self, topic: str | None = None, *, node: int | None = None) -> Fault:
         """Have no room for records: Produce gets KAFKA_STORAGE_ERROR until the fault is removed.
+
+        What else is stored still is: offsets of groups, topics, and what the test puts there.
 
         Args:
             topic: only for this one.
@@ -323,6 +329,29 @@ class Faults:
 
         with suppress(trio.RunFinishedError):
             self._in_loop(clear)
+        self.raise_errors()
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """Remove at the end of the block what was told in it.
+
+        Raises:
+            Exception: as :meth:`clear`.
+        """
+        before = set(self._told)
+
+        def remove() -> None:
+            for fault in set(self._told) - before:
+                fault.remove_now()
+
+        try:
+            yield
+        except BaseException as error:  # boundary: it goes on; told is what may have led to it
+            self.explain(error)
+            raise
+        finally:
+            with suppress(trio.RunFinishedError):
+                self._in_loop(remove)
         self.raise_errors()
 
     def raise_errors(self) -> None:
@@ -430,12 +459,11 @@ class Faults:
 
     def _channels(self, which: Which) -> list[tuple[Processor, Channel]]:
         """The open connections that are meant."""
-        of_client = {each.connection for each in self._seen if each.client_id == which.client_id}
         return [
             (processor, channel)
             for node in self._inside.nodes
             if which.node in (None, node.id)
             for processor, channel in node.channels()
             if which.connection in (None, channel.id)
-            and (which.client_id is None or channel.id in of_client)
+            and which.client_id in (None, self._clients.get(channel.id))
         ]

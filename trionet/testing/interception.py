@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from ..broker.apis import Handle
 from ..broker.call import Call
@@ -13,6 +13,9 @@ from .exchange import Exchange
 from .fault import Fault
 from .inside import Inside, NodeInside
 from .seen_requests import SeenRequests, seen
+
+# With how many known clients those of closed connections are forgotten.
+CLIENTS_SWEPT_AT: Final = 1000
 
 
 class Interception:
@@ -28,12 +31,15 @@ class Interception:
         inside: the broker.
         seen: the requests that came.
         faults: those that requests may meet, in the order in which they were told.
+        clients: what the client of each connection, by its id, has called itself last.
     """
 
     def __init__(self, inside: Inside) -> None:
         self.inside = inside
         self.seen = SeenRequests()
         self.faults: list[Fault] = []
+        self.clients: dict[str, str | None] = {}
+        self._clients_max = CLIENTS_SWEPT_AT
         if any(node.state.apis.interceptor is not None for node in inside.nodes):
             raise LocalProtocolError("this broker is under test already; once is enough")
         for node in inside.nodes:
@@ -47,9 +53,23 @@ class Interception:
         self.seen.add(request, len(call.request.payload))
         node.changes.unpark_all()
         exchange = Exchange(node, call, handle, request)
-        for fault in self.faults:
-            if fault.takes(request):
-                await fault.act(exchange)
-                return None
-        await exchange.execute()
+        self._remember_client(call)
+        await self._meet(exchange, self.faults.copy())
         return None  # it was answered, or will be
+
+    def _remember_client(self, call: Call) -> None:
+        connection = call.request.connection_id
+        if connection not in self.clients and len(self.clients) >= self._clients_max:
+            opened = {channel.id for node in self.inside.nodes for _, channel in node.channels()}
+            for closed in self.clients.keys() - opened:
+                del self.clients[closed]
+            self._clients_max = max(CLIENTS_SWEPT_AT, 2 * len(self.clients))
+        self.clients[connection] = call.client_id
+
+    async def _meet(self, exchange: Exchange, faults: list[Fault]) -> None:
+        for position, fault in enumerate(faults):
+            if fault.takes(exchange.seen):
+                exchange.go_on = partial(self._meet, exchange, faults[position + 1 :])
+                await fault.act(exchange)
+                return
+        await exchange.execute()

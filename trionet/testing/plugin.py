@@ -6,6 +6,8 @@ pytest until a test asks for a broker.
 
 from __future__ import annotations
 
+import inspect
+import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
 _LOG_SECTION = "trionet broker log"
 # The brokers that a test was given, whichever way.
 _brokers_of = pytest.StashKey[list["ThreadedBroker"]]()
+# When a test began, in ms since the epoch.
+_began_at = pytest.StashKey[int]()
+# Whether a fixture has read the markers of a test.
+_was_read = pytest.StashKey[bool]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -33,6 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def _arguments(node: pytest.Item, **defaults: object) -> dict[str, Any]:
     """What the markers of a test say of its broker; those closer to it win."""
     given = dict(defaults)
+    node.stash[_was_read] = True
     for marker in reversed(list(node.iter_markers("trionet"))):
         if marker.args:
             raise pytest.UsageError(
@@ -130,6 +137,34 @@ def trionet_session_broker(
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
+    """Note when a test begins, and refuse a marker of its own that nothing has read."""
+    item.stash[_began_at] = time.time_ns() // 1_000_000
+    yield
+    is_marked = any(marker.name == "trionet" for marker in item.own_markers)
+    # Who takes `request` may ask for a fixture later.
+    may_ask = "request" in inspect.signature(getattr(item, "obj", int)).parameters
+    if is_marked and not may_ask and not item.stash.get(_was_read, False):
+        raise pytest.UsageError(
+            f"{item.nodeid}: pytest.mark.trionet has no effect: it counts for the fixtures"
+            " trionet_broker, trionet_tls_broker and trionet_sasl_broker, and this test uses none"
+            " of them; trionet_session_settings and the arguments of trionet_broker_factory are"
+            " for the others"
+        )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """End the faults that a test adds to brokers that others use, too, with the test."""
+    own = item.stash.get(_brokers_of, [])
+    with ExitStack() as stack:
+        for running in _brokers(item):
+            if running not in own:
+                stack.enter_context(running.faults.block())
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
@@ -137,7 +172,7 @@ def pytest_runtest_makereport(
     report = yield
     if report.failed:
         for running in _brokers(item):
-            log = running.log() or "nothing was asked of it"
+            log = running.log(since_ms=item.stash[_began_at]) or "nothing was asked of it"
             report.sections.append((f"{_LOG_SECTION} {running.bootstrap_servers}", log))
     return report
 

@@ -14,7 +14,7 @@ from ..broker.call import Call
 from ..protocol.wire import Message
 from .inside import NodeInside
 from .names import KEYS, ApiName, api_key
-from .topic_items import groups_in, topic_partitions
+from .topic_items import groups_in, is_about_all, topic_partitions
 
 if TYPE_CHECKING:
     from .fault import Fault
@@ -39,7 +39,8 @@ class SeenRequest:
         topics: the topics and partitions it is about; the partition is None where it names none.
         groups: the consumer groups it is about.
         errors: the errors in its answer, by Kafka's names; None as long as it has no answer.
-        fault: the fault that it met, if it met one.
+        faults: those that it met; of several the first ones are delays.
+        is_about_all_topics: it names none and means all, as a Metadata may.
     """
 
     node: int
@@ -52,7 +53,13 @@ class SeenRequest:
     topics: tuple[tuple[str, int | None], ...] = ()
     groups: tuple[str, ...] = ()
     errors: tuple[str, ...] | None = None
-    fault: Fault | None = None
+    faults: tuple[Fault, ...] = ()
+    is_about_all_topics: bool = False
+
+    @property
+    def fault(self) -> Fault | None:
+        """The fault that it met, the last one of several; None if it met none."""
+        return self.faults[-1] if self.faults else None
 
     @property
     def api_key(self) -> int:
@@ -66,7 +73,7 @@ class SeenRequest:
         what = ", ".join([*about, *(f"group {group}" for group in self.groups)])
         errors = ("no answer",) if self.errors is None else dict.fromkeys(self.errors)
         end = ", ".join(errors) or "ok"
-        fault = f"; fault: {self.fault}" if self.fault is not None else ""
+        fault = "".join(f"; fault: {each}" for each in self.faults)
         return (
             f"{at:%H:%M:%S}.{self.time_ms % 1000:03d} {self.api} v{self.version} {what or '-'}"
             f" from {self.client_id} on {self.connection}: {end}{fault}"
@@ -88,6 +95,7 @@ def seen(node: NodeInside, message: Message, call: Call) -> SeenRequest:
         time_ms=node.state.now_ms(),
         topics=tuple(dict.fromkeys(about)),
         groups=tuple(groups_in(message)),
+        is_about_all_topics=is_about_all(message, call.version),
     )
 
 
@@ -179,7 +187,11 @@ class Which:
             and self.connection in (None, request.connection)
             and self.node in (None, request.node)
             and (self.group is None or self.group in request.groups)
-            and (self.topic is None or any(self.hits(*each) for each in request.topics))
+            and (
+                self.topic is None
+                or request.is_about_all_topics
+                or any(self.hits(*each) for each in request.topics)
+            )
             and (self.when is None or self.when(request))
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..protocol.messages.metadata import MetadataRequest
 from ..protocol.wire import NO_UUID, Message
 
 TopicName = Callable[[bytes], str | None]
@@ -31,6 +32,7 @@ TOPIC_LISTS = (
     "responses",
     "forgotten_topics_data",
 )
+_NONE_FOR_ALL = ("topics", "topic_partitions")
 _TOPIC_RESOURCE = 2
 # What FindCoordinator asks for: of groups, or of others (Kafka: CoordinatorType).
 _COORDINATED = ("key", "coordinator_keys")
@@ -86,6 +88,16 @@ def topic_partitions(message: Message, name_of: TopicName) -> Iterator[tuple[str
                     yield topic, None
             elif isinstance(item, Message):
                 yield from topic_partitions(item, name_of)
+
+
+def is_about_all(message: Message, version: int) -> bool:
+    """Whether a request means all topics by naming none: null, or an empty list in Metadata v0."""
+    if isinstance(message, MetadataRequest) and version == 0:
+        return not message.topics
+    groups = getattr(message, "groups", None) or ()
+    return any(
+        getattr(each, name, ()) is None for each in (message, *groups) for name in _NONE_FOR_ALL
+    )
 
 
 def groups_in(message: Message) -> Iterator[str]:
