@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 
 from sim.model import End
-from sim.world import BROKER_HOST, LOST, PARTITIONS, TOPICS, World
+from sim.world import BROKER_HOST, LOST, PARTITIONS, PATIENCE_SECONDS, TOPICS, World
 from support.calls import batch, fetch_request, produce_request
 from support.client import encode_request
 
@@ -85,7 +85,9 @@ async def _read_slowly(world: World, client: object) -> None:
         await client.send_bytes(encode_request(request, 12, number))  # type: ignore[attr-defined]
     for _ in range(world.chance.randint(0, 10)):
         await trio.sleep(world.chance.choice((0.01, 1.0)))
-        await client.stream.receive_some(world.chance.randint(1, 100))  # type: ignore[attr-defined]
+        # A broker whose power was cut says nothing, and what was asked for it never answers.
+        with trio.move_on_after(PATIENCE_SECONDS):
+            await client.stream.receive_some(world.chance.randint(1, 100))  # type: ignore[attr-defined]
 
 
 def _topic(world: World) -> str:
