@@ -171,6 +171,14 @@ def test_a_fault_ends_with_its_block(broker: ThreadedBroker, peer: BlockingRawPe
     assert (1, True) == (fault.hits, fault.is_over)
 
 
+def test_an_error_may_have_the_name_that_it_had_before(
+    broker: ThreadedBroker, peer: BlockingRawPeer
+) -> None:
+    broker.faults.fail("Produce", "NOT_LEADER_FOR_PARTITION")
+
+    assert error_codes.NOT_LEADER_OR_FOLLOWER == produce(peer)
+
+
 def test_all_faults_can_be_removed(broker: ThreadedBroker, peer: BlockingRawPeer) -> None:
     broker.faults.fail("Produce", "REQUEST_TIMED_OUT", times=None)
     broker.faults.close("Fetch")
@@ -194,6 +202,14 @@ def test_all_faults_can_be_removed(broker: ThreadedBroker, peer: BlockingRawPeer
         (lambda f: f.fail("Produce", 7, topik="t"), TypeError, "topik.*allowed: topic, "),
         (lambda f: f.fail("Produce", 7, times=0), ValueError, "1 or more times"),
         (lambda f: f.delay("Produce", -1), ValueError, "0 or more"),
+        (lambda f: f.fail("Produce", 7, times=1.5), TypeError, "times=1.5.*or None for all"),
+        (lambda f: f.fail("Produce", 7, times=True), TypeError, "times=True"),
+        (lambda f: f.fail("Produce", 7, skip=None), TypeError, "skip=None.*0 or more"),
+        (lambda f: f.delay("Produce", "1"), TypeError, "delay='1'.*seconds"),
+        (lambda f: f.delay("Produce", float("nan")), TypeError, "delay=nan"),
+        (lambda f: f.fail("Produce", 7, when="x"), TypeError, "when='x'.*a function"),
+        (lambda f: f.answer("Produce", None), TypeError, "None is no answer"),
+        (lambda f: f.fail("Produce", "ZZZZ"), ValueError, "'ZZZZ' is no error$"),
         (lambda f: f.cut("Produce", at=1.5), ValueError, "a part from 0.0 to 1.0"),
         (lambda f: f.throttle("Fetch", -1), ValueError, "throttle_ms=-1"),
         (lambda f: f.answer("Fetch", MetadataResponse()), ValueError, "no answer to 'Fetch'"),

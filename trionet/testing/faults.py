@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from math import isnan
 from typing import Any, Final, TypedDict, Unpack
 
 import trio
@@ -374,6 +375,9 @@ class Faults:
     def _add(self, apis: Apis, action: Action, meets: Meets) -> Fault:
         keys = api_keys_of(apis)
         self._check(keys, action)
+        when = meets.get("when")
+        if when is not None and not callable(when):
+            raise TypeError(f"when={when!r} is not allowed; allowed: a function of a SeenRequest")
         unknown = meets.keys() - Meets.__annotations__.keys()
         if unknown:
             raise TypeError(
@@ -407,6 +411,9 @@ class Faults:
         until: float = FOREVER,
         on_remove: Callable[[], None] | None = None,
     ) -> Fault:
+        _check_number("times", times, int, "1 or more, or None for all", is_optional=True)
+        _check_number("skip", skip, int, "0 or more")
+        _check_number("delay", delay, (int, float), "seconds, 0 or more")
         if (times is not None and times < 1) or skip < 0 or delay < 0:
             raise ValueError(
                 f"times={times}, skip={skip}, delay={delay}: allowed are 1 or more times, or None"
@@ -467,3 +474,16 @@ class Faults:
             if which.connection in (None, channel.id)
             and which.client_id in (None, self._clients.get(channel.id))
         ]
+
+
+def _check_number(
+    name: str,
+    value: Any,
+    kinds: type[int] | tuple[type[int], type[float]],
+    allowed: str,
+    *,
+    is_optional: bool = False,
+) -> None:
+    is_one = isinstance(value, kinds) and not isinstance(value, bool) and not isnan(value)
+    if not is_one and not (is_optional and value is None):
+        raise TypeError(f"{name}={value!r} is not allowed; allowed: {allowed}")

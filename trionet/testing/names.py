@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Final
 
 from ..protocol import error_codes
 from ..protocol.messages.registry import APIS
@@ -19,6 +20,16 @@ ERRORS = {
     for name, code in vars(error_codes).items()
     if name.isupper() and isinstance(code, int) and code != error_codes.NONE
 }
+
+# What Kafka, and clients of it, called errors before.
+_OLDER_NAMES: Final = {
+    "NOT_LEADER_FOR_PARTITION": "NOT_LEADER_OR_FOLLOWER",
+    "GROUP_LOAD_IN_PROGRESS": "COORDINATOR_LOAD_IN_PROGRESS",
+    "GROUP_COORDINATOR_NOT_AVAILABLE": "COORDINATOR_NOT_AVAILABLE",
+    "NOT_COORDINATOR_FOR_GROUP": "NOT_COORDINATOR",
+}
+# How much alike a name has to be to be suggested, from 0 to 1.
+_NEAR: Final = 0.6
 
 ApiName = str | int
 """An API by Kafka's name, as in ``"Produce"``, or by its key."""
@@ -52,6 +63,7 @@ def error_code(error: ErrorName) -> int:
         if error in ERRORS.values():
             return error
         raise ValueError(f"{error} is no error code")
+    error = _OLDER_NAMES.get(error, error)
     if error not in ERRORS:
         raise ValueError(f"{error!r} is no error{_nearest(error, ERRORS)}")
     return ERRORS[error]
@@ -59,5 +71,6 @@ def error_code(error: ErrorName) -> int:
 
 def _nearest(name: str, known: Iterable[str]) -> str:
     folded = {each.lower().replace("_", ""): each for each in known}
-    found = difflib.get_close_matches(name.lower().replace("_", ""), folded, n=1, cutoff=0.0)
+    asked = str(name).lower().replace("_", "")
+    found = difflib.get_close_matches(asked, folded, n=1, cutoff=_NEAR)
     return f"; the nearest known one is {folded[found[0]]}" if found else ""
