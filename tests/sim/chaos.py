@@ -7,7 +7,7 @@ import trio
 from sim.model import End
 from sim.world import BROKER_HOST, LOST, PARTITIONS, PATIENCE_SECONDS, TOPICS, World
 from support.calls import batch, fetch_request, produce_request
-from support.client import encode_request
+from support.client import Client, encode_request
 
 # How often which end of the broker is drawn.
 ENDS = [End.KILL, End.KILL, End.POWER, End.POWER, End.STOP]
@@ -79,15 +79,15 @@ async def break_rules(world: World) -> None:
         await world.pause()
 
 
-async def _read_slowly(world: World, client: object) -> None:
+async def _read_slowly(world: World, client: Client) -> None:
     request = fetch_request({_topic(world): dict.fromkeys(range(PARTITIONS), 0)})
     for number in range(20):
-        await client.send_bytes(encode_request(request, 12, number))  # type: ignore[attr-defined]
+        await client.send_bytes(encode_request(request, 12, number))
     for _ in range(world.chance.randint(0, 10)):
         await trio.sleep(world.chance.choice((0.01, 1.0)))
         # A broker whose power was cut says nothing, and what was asked for it never answers.
         with trio.move_on_after(PATIENCE_SECONDS):
-            await client.stream.receive_some(world.chance.randint(1, 100))  # type: ignore[attr-defined]
+            await client.stream.receive_some(world.chance.randint(1, 100))
 
 
 def _topic(world: World) -> str:
