@@ -43,6 +43,13 @@ def test_every_rule_holds_and_one_seed_gives_one_course_of_events() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("seed", "steps"), [(10324, 100)])
+def test_what_was_found_once_is_not_there_again(seed: int, steps: int) -> None:
+    """10324: a segment that retention was removing came back torn from a power cut."""
+    assert "" == run(seed, steps).violation
+
+
+@pytest.mark.slow
 def test_no_thread_takes_part(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a thread was asked for")

@@ -33,8 +33,9 @@ class Checkpointing:
         """Write both files; see :meth:`.LogFolder.write_checkpoints`."""
         async with self._writing:
             recovery_points = {key: log.stored_recovery_point for key, log in self._logs.items()}
-            await self._replace(RECOVERY_POINT_FILE, recovery_points)
+            # First: a recovery point may lie behind segments that are only being removed.
             await self._replace_start_offsets()
+            await self._replace(RECOVERY_POINT_FILE, recovery_points)
 
     async def write_start_offsets(self) -> None:
         """Write the start offsets alone; see :meth:`.LogFolder.write_start_offsets`."""

@@ -232,8 +232,12 @@ class Log(ReadableLog):
 
     @property
     def starts_inside_segment(self) -> bool:
-        """The names of the files do not tell the start offset."""
-        return self.start_offset > self._segments.all[0].base_offset
+        """The names of the files do not tell the start offset.
+
+        Those of files that are being removed do not either: a power cut may bring them back, and
+        without what was not on the disk yet.
+        """
+        return self._removals > 0 or self.start_offset > self._segments.all[0].base_offset
 
     @property
     def size(self) -> int:
@@ -287,12 +291,14 @@ class Log(ReadableLog):
         self.start_offset = max(self.start_offset, offset)
         self.epochs.remove_below(self.start_offset)
         removed = self._segments.remove_below(self.start_offset)
+        self._removals += bool(removed)
         self._durability.forget_before(self._segments.all[0].base_offset, self.start_offset)
         # Bounded: one fsync that may still be writing their index files, and some unlinks.
         with trio.CancelScope(shield=True):
             await self._durability.idle()
             if removed:
                 await self.directory.in_thread(lambda: remove_segments(self.directory, removed))
+                self._removals -= 1
 
     def expire_producers(self, now_ms: int) -> None:
         """Forget the idempotent producers that were idle for ``producer.id.expiration.ms``."""

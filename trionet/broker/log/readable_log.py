@@ -72,6 +72,7 @@ class ReadableLog:
         self._refusal: str | None = None
         self._now_ms = now_ms
         self._is_as_closed = stop.was_clean and loaded.is_as_closed
+        self._removals = 0  # under way
         self._durability = Durability(
             directory,
             parent,

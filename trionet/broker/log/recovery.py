@@ -77,6 +77,10 @@ def load(directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms:
     """
     names = directory.names()
     segments = find_segments(directory, names, now_ms)
+    # A power cut may bring back what was being removed, without what was not on the disk yet.
+    removed = [each for each in segments[:-1] if each.end_offset <= stop.start_offset]
+    remove_segments(directory, removed)
+    segments = segments[len(removed) :]
     snapshots = snapshots_among(names)
     recovery_point = stop.recovery_point
     producers: dict[int, ProducerEntry] = {}
