@@ -43,10 +43,12 @@ SECURED_CLIENTS = {
     "java": ("support.secured.java", "Java"),
 }
 # Too long for every change: only where foreign clients are asked for.
-MATRICES = (
+LONG = (
     "test_churn.py",
     "test_cluster.py",
+    "test_java_configs.py",
     "test_java_topic_tools.py",
+    "test_kafkajs.py",
     "test_security_matrix.py",
 )
 # What kfake does otherwise than Kafka, by a part of the test's name.
@@ -61,7 +63,7 @@ KFAKE_LACKS = {
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Everything here is `interop`, and may have to wait for a download the first time."""
     if "interop" not in config.getoption("markexpr"):
-        dropped = [item for item in items if item.path.name in MATRICES]
+        dropped = [item for item in items if item.path.name in LONG]
         if dropped:
             config.hook.pytest_deselected(items=dropped)
             items[:] = [item for item in items if item not in dropped]
