@@ -103,12 +103,15 @@ class Partition:
         """A new life of the broker begins; its log holds ``start`` to ``end``."""
         if start < self.start:
             raise Violation(f"{self.name}: deleted records are back from {start} on")
+        may_lose = how is End.POWER and not self.is_durable
+        if may_lose:
+            # Also the first of its files, whose names may be missing as anything unsynced may.
+            self.may_start_at = max(self.may_start_at, start)
         if start > self.may_start_at:
             raise Violation(
                 f"{self.name}: begins at {start}, at most {self.may_start_at} was asked"
             )
         self.was_reopened = True
-        may_lose = how is End.POWER and not self.is_durable
         lost = [offset for offset in self.acknowledged if offset >= end]
         if lost and not may_lose:
             raise Violation(
