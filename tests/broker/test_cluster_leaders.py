@@ -21,7 +21,7 @@ from support.calls import (
     values_of,
 )
 from support.client import Client, host_and_port
-from support.nodes import address, connect_to
+from support.nodes import address, connect_to, leaders
 from trionet import Broker, open_broker
 from trionet.protocol import error_codes
 from trionet.protocol.messages.create_topics import (
@@ -64,10 +64,6 @@ async def clients(broker: Broker) -> AsyncIterator[dict[int, Client]]:
     async with connect_to(broker, *NODES) as connected:
         await create_topic(connected[0], "t", partitions=3)
         yield dict(zip(NODES, connected, strict=True))
-
-
-def leaders(broker: Broker, topic: str = "t", partitions: int = 3) -> list[int]:
-    return [broker.leader(topic, partition) for partition in range(partitions)]
 
 
 def leader_told(data: PartitionData) -> tuple[int, int] | None:

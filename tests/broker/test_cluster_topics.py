@@ -10,7 +10,7 @@ import pytest
 from support.brokers import log_of
 from support.calls import create_topic, describe_topics
 from support.client import Client
-from support.nodes import connect_to
+from support.nodes import connect_to, leaders
 from trionet import Broker, open_broker
 from trionet.protocol import error_codes
 from trionet.protocol.messages.create_partitions import (
@@ -43,10 +43,6 @@ async def clients(broker: Broker) -> AsyncIterator[dict[int, Client]]:
     async with connect_to(broker, *NODES) as connected:
         await create_topic(connected[0], "t", partitions=3)
         yield dict(zip(NODES, connected, strict=True))
-
-
-def leaders(broker: Broker, topic: str = "t", partitions: int = 3) -> list[int]:
-    return [broker.leader(topic, partition) for partition in range(partitions)]
 
 
 async def test_a_topic_has_as_many_replicas_as_are_asked_for(clients: dict[int, Client]) -> None:

@@ -19,3 +19,8 @@ async def connect_to(broker: Broker, *nodes: int) -> AsyncIterator[list[Client]]
     """A connection to each of these nodes."""
     async with AsyncExitStack() as stack:
         yield [await stack.enter_async_context(connect(address(broker, n))) for n in nodes]
+
+
+def leaders(broker: Broker, topic: str = "t", partitions: int = 3) -> list[int]:
+    """Who leads the first partitions of a topic."""
+    return [broker.leader(topic, partition) for partition in range(partitions)]

@@ -11,6 +11,7 @@ import trio
 
 import trionet
 from support.calls import batch, fetch_request, produce_request
+from support.faulty import METADATA, produce
 from support.leaks import nothing_left_behind
 from trionet.broker.served import _SERVED
 from trionet.protocol import error_codes
@@ -24,7 +25,6 @@ from trionet.protocol.messages.offset_fetch import OffsetFetchRequest
 from trionet.protocol.messages.registry import APIS
 from trionet.testing import BlockingRawPeer, Fault, ThreadedBroker, raw_peer
 
-METADATA = MetadataRequest(topics=[])
 NOT_SERVED = next(iter(APIS.keys() - {key for key, *_ in _SERVED}))
 
 
@@ -38,12 +38,6 @@ def broker() -> Iterator[ThreadedBroker]:
 def peer(broker: ThreadedBroker) -> Iterator[BlockingRawPeer]:
     with raw_peer(broker.bootstrap_servers, "me") as connected:
         yield connected
-
-
-def produce(peer: BlockingRawPeer, partition: int = 0, value: bytes = b"a") -> int:
-    answer = peer.call(produce_request("t", {partition: batch(value)}), 12)
-    code: int = answer.responses[0].partition_responses[0].error_code
-    return code
 
 
 # Which requests, and how often.

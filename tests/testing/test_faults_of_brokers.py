@@ -8,18 +8,13 @@ import pytest
 import trio
 
 import trionet
-from support.calls import batch, fetch_request, produce_request
-from trionet.broker.served import _SERVED
+from support.calls import fetch_request
+from support.faulty import METADATA, produce
 from trionet.protocol import error_codes
 from trionet.protocol.messages.heartbeat import HeartbeatRequest
 from trionet.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from trionet.protocol.messages.metadata import MetadataRequest
 from trionet.protocol.messages.offset_commit import OffsetCommitRequest
-from trionet.protocol.messages.registry import APIS
 from trionet.testing import BlockingRawPeer, ThreadedBroker, raw_peer
-
-METADATA = MetadataRequest(topics=[])
-NOT_SERVED = next(iter(APIS.keys() - {key for key, *_ in _SERVED}))
 
 
 @pytest.fixture
@@ -32,12 +27,6 @@ def broker() -> Iterator[ThreadedBroker]:
 def peer(broker: ThreadedBroker) -> Iterator[BlockingRawPeer]:
     with raw_peer(broker.bootstrap_servers, "me") as connected:
         yield connected
-
-
-def produce(peer: BlockingRawPeer, partition: int = 0, value: bytes = b"a") -> int:
-    answer = peer.call(produce_request("t", {partition: batch(value)}), 12)
-    code: int = answer.responses[0].partition_responses[0].error_code
-    return code
 
 
 def test_nothing_is_read_until_the_fault_is_removed(

@@ -77,10 +77,7 @@ def load(directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms:
     """
     names = directory.names()
     segments = find_segments(directory, names, now_ms)
-    # A power cut may bring back what was being removed, without what was not on the disk yet.
-    removed = [each for each in segments[:-1] if each.end_offset <= stop.start_offset]
-    remove_segments(directory, removed)
-    segments = segments[len(removed) :]
+    segments = _without_removed(directory, segments, stop.start_offset)
     snapshots = snapshots_among(names)
     recovery_point = stop.recovery_point
     producers: dict[int, ProducerEntry] = {}
@@ -150,6 +147,18 @@ def find_segments(directory: Directory, names: list[str], now_ms: int) -> list[S
         Segment.old(directory, base_offset, end_offset, now_ms)
         for base_offset, end_offset in zip(bases, ends, strict=True)
     ]
+
+
+def _without_removed(
+    directory: Directory, segments: list[Segment], start_offset: int
+) -> list[Segment]:
+    """Those that records are read from; a power cut may bring back what was being removed.
+
+    It comes without what was not on the disk yet, so nobody may look into it.
+    """
+    removed = [each for each in segments[:-1] if each.end_offset <= start_offset]
+    remove_segments(directory, removed)
+    return segments[len(removed) :]
 
 
 def remove_segments(directory: Directory, segments: list[Segment]) -> None:
