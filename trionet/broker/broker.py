@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 import trio
 
-from .._util import raise_single_error
+from .._util.single_error import raise_single_error
 from ..errors import ConfigError
 from ..metrics.log_ring import LogRing
 from ..metrics.loop import LoopMonitor, LoopStatistics

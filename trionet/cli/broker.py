@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 
 import trio
 
-from .._util import raise_single_error
+from .._util.single_error import raise_single_error
 from ..broker.broker import Broker, open_broker
 from ..broker.broker_configs import reset_altered
 from ..broker.config import BrokerConfig

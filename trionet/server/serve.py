@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
 import trio
 
-from .._util import raise_single_error
+from .._util.single_error import raise_single_error
 from ..net.endpoint import Endpoint, SecurityProtocol
 from ..net.framing import Frame
 from ..net.network import SYSTEM, Network

@@ -16,7 +16,7 @@ from typing import Self, TypeVar
 
 import trio
 
-from ..._util import raise_single_error
+from ..._util.single_error import raise_single_error
 from ...errors import ApiError
 from ...net.network import SYSTEM
 from .checkpointing import Checkpointing

@@ -1,4 +1,4 @@
-"""Small things that belong to no layer."""
+"""An error of a nursery that its caller cannot see, as the caller would raise it."""
 
 from __future__ import annotations
 

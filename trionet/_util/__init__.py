@@ -1,0 +1,1 @@
+"""Small things that belong to no layer."""
