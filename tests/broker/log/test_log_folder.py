@@ -278,6 +278,30 @@ async def test_start_offset_survives_a_crash_after_a_checkpoint(directory: Direc
         assert 2 == folder.logs["orders", 0].start_offset
 
 
+async def test_partition_made_again_has_nothing_of_the_earlier_one_after_a_crash(
+    directory: Directory,
+) -> None:
+    async with open_log_folder(directory, node_id=1) as folder:
+        await reopened(folder)
+        log = await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
+        log.append(ONE * 3, NOW)
+        await log.flush()
+        await log.delete_before(2)
+        await folder.write_checkpoints()
+        async with trio.open_nursery() as nursery:
+            await folder.delete("orders", 0, nursery)
+        log = await folder.create("orders", 0, uuid.uuid4().bytes, CONFIG, NOW)
+        log.append(ONE, NOW)
+        kill(folder)
+    assert b"orders" not in directory.read("log-start-offset-checkpoint")
+    assert b"orders" not in directory.read("recovery-point-offset-checkpoint")
+    async with open_log_folder(directory, node_id=1) as folder:
+        await reopened(folder)
+        log = folder.logs["orders", 0]
+
+        assert (0, 1) == (log.start_offset, log.end_offset)
+
+
 async def test_recovery_point_is_lowered_when_a_scan_cut_below_it(
     folder: FolderDirectory, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -28,6 +28,11 @@ class Checkpointing:
         self._logs = logs
         self._writing = trio.Lock()
         self._asked = self._written = 0
+        self._stored: dict[str, frozenset[PartitionKey]] = {}
+
+    def speak_of(self, key: PartitionKey) -> bool:
+        """Whether a file holds an offset of a partition of this name, or may just be getting it."""
+        return any(key in keys for keys in self._stored.values())
 
     async def write_all(self) -> None:
         """Write both files; see :meth:`.LogFolder.write_checkpoints`."""
@@ -54,7 +59,10 @@ class Checkpointing:
         self._written = covered
 
     async def _replace(self, name: str, offsets: dict[PartitionKey, int]) -> None:
+        before = self._stored.get(name, frozenset())
+        self._stored[name] = before.union(offsets)
         await run_blocking(self._directory, self._encode_and_replace, name, offsets)
+        self._stored[name] = frozenset(offsets)
 
     def _encode_and_replace(self, name: str, offsets: dict[PartitionKey, int]) -> None:
         self._directory.replace(name, encode_offsets(offsets))

@@ -251,6 +251,9 @@ class LogFolder:
             raise ValueError(f"the log {topic}-{partition} exists")
         self._creating.add(key)
         try:
+            if self._checkpointing.speak_of(key):
+                # Of a topic that was deleted: a crash would take its offsets for this one's.
+                await self.write_checkpoints()
             log = await self._run(self._create_log, key, topic_id, config, now_ms)
             self.logs[key] = log
         finally:
