@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import importlib
+import importlib.util
 import random
 import types
 import typing
@@ -20,8 +21,13 @@ from protocol.generator.schema import Message, Struct
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _INTEGERS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
-_TEXTS = ("", "a", "topic-1", "Zürich", "日本", "x" * 126, "x" * 127, "y" * 128, "z" * 300)
-_COUNTS = (0, 1, 1, 2, 3)
+TEXTS = ("", "a", "topic-1", "Zürich", "日本", "x" * 126, "x" * 127, "y" * 128, "z" * 300)
+COUNTS = (0, 1, 1, 2, 3)
+
+
+def has_version(module: str, version: int) -> bool:
+    """Whether kio has this version of an API; it lacks those that Kafka 4.0 removed (KIP-896)."""
+    return importlib.util.find_spec(f"kio.schema.{module}.v{version}") is not None
 
 
 def entity_class(module: str, version: int, side: str) -> type:
@@ -48,7 +54,7 @@ def _random_field(field: Any, rng: random.Random) -> Any:
         return None
     if typing.get_origin(kind) is tuple:
         inner = _strip_none(typing.get_args(kind)[0])[0]
-        count = 140 if rng.random() < 0.01 else rng.choice(_COUNTS)
+        count = 140 if rng.random() < 0.01 else rng.choice(COUNTS)
         return tuple(_random_value(inner, kafka_type, rng) for _ in range(count))
     return _random_value(kind, kafka_type, rng)
 
@@ -72,7 +78,7 @@ def _random_value(kind: Any, kafka_type: str | None, rng: random.Random) -> Any:
     if kafka_type == "float64":
         return rng.uniform(-1e9, 1e9)
     if kafka_type == "string":
-        return rng.choice(_TEXTS)
+        return rng.choice(TEXTS)
     if kafka_type in ("bytes", "records"):
         return rng.randbytes(rng.choice((0, 1, 16, 126, 127, 128, 400)))
     if kafka_type == "uuid":

@@ -22,6 +22,7 @@ from protocol.generator.apis import APIS, DATA
 from protocol.kio_values import (
     codec_functions,
     entity_class,
+    has_version,
     random_entity,
     read_entity,
     to_message,
@@ -51,6 +52,8 @@ def compare(module_name: str, seed: str, rounds: int) -> None:
     module = importlib.import_module(f"trionet.protocol.messages.{module_name}")
     for message in api.messages.values():
         for version, struct in message.versions.items():
+            if not has_version(module_name, version):
+                continue  # see test_old_versions.py
             decode, encode = codec_functions(module, message, version)
             cls = entity_class(module_name, version, message.side)
             rng = random.Random(f"{seed} {message.name} {version}")

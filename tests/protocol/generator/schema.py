@@ -7,12 +7,13 @@ import pkgutil
 import types
 import typing
 from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from dataclasses import Field as KioField
 from datetime import timedelta
 from enum import IntEnum
 
 from .apis import IGNORABLE
+from .old import CHANGES, FIRST_VERSIONS, Change
 
 #: kio's type names to ours; times and error codes are plain integers on our side.
 KINDS = {
@@ -130,7 +131,7 @@ class Api:
 
 
 def load_api(module: str) -> Api:
-    """Read every version of ``module`` (kio's snake-case name) from kio."""
+    """Every version of ``module`` (kio's snake-case name): kio's, and those before them."""
     package = importlib.import_module(f"kio.schema.{module}")
     versions = sorted(
         int(info.name[1:]) for info in pkgutil.iter_modules(package.__path__) if info.ispkg
@@ -151,8 +152,41 @@ def load_api(module: str) -> Api:
         )
         for side, tops in sorted(sides.items())
     }
+    for message in messages.values():
+        _add_old_versions(message, FIRST_VERSIONS.get(module, versions[0]))
     key = getattr(next(iter(next(iter(sides.values())).values())), "__api_key__", None)
     return Api(module, None if key is None else int(key), messages)
+
+
+def _add_old_versions(message: Message, first: int) -> None:
+    for version in range(min(message.versions) - 1, first - 1, -1):
+        change = CHANGES.get((message.name, version), Change())
+        unused = set(change.lacks | change.has.keys())
+        following = message.versions[version + 1]
+        message.versions[version] = _older(following, change, message.side, unused)
+        assert not unused, unused
+
+
+def _older(struct: Struct, change: Change, side: str, unused: set[str]) -> Struct:
+    """The struct one version before; takes what it used of ``change`` out of ``unused``."""
+    parts: list[Field] = []
+    for field in struct.fields:
+        if f"{struct.name}.{field.name}" in change.lacks:
+            unused.discard(f"{struct.name}.{field.name}")
+            continue
+        inner = field.struct and _older(field.struct, change, side, unused)
+        parts.append(replace(field, struct=inner))
+    old = change.has.get(struct.name)
+    if old is not None:
+        unused.discard(struct.name)
+        place = [part.name for part in parts].index(old.after) + 1
+        ignorable = side != "request" or (struct.name, old.name) in IGNORABLE
+        field = Field(
+            old.name, old.kind, old.array, False, None, old.default, ignorable, side, None
+        )
+        parts.insert(place, field)
+    assert not struct.flexible, struct.name
+    return Struct(struct.name, False, tuple(parts))
 
 
 def _top_class(module: types.ModuleType) -> type:

@@ -3,7 +3,7 @@
 # licensed under the Apache License 2.0, describing the protocol of Apache Kafka.
 # fmt: off
 # ruff: noqa
-"""AlterReplicaLogDirs (API key 34), v1-2."""
+"""AlterReplicaLogDirs (API key 34), v0-2."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ P_ii = Struct(">ii").pack
 
 
 class AlterReplicaLogDirTopic(Message):
-    """Part of AlterReplicaLogDirsRequest, v1-2."""
+    """Part of AlterReplicaLogDirsRequest, v0-2."""
 
     __slots__ = ("name", "partitions", "unknown_tags")
 
@@ -64,7 +64,7 @@ class AlterReplicaLogDirTopic(Message):
 
 
 class AlterReplicaLogDir(Message):
-    """Part of AlterReplicaLogDirsRequest, v1-2."""
+    """Part of AlterReplicaLogDirsRequest, v0-2."""
 
     __slots__ = ("path", "topics", "unknown_tags")
 
@@ -81,7 +81,7 @@ class AlterReplicaLogDir(Message):
 
 
 class AlterReplicaLogDirsRequest(Message):
-    """AlterReplicaLogDirs request, v1-2."""
+    """AlterReplicaLogDirs request, v0-2."""
 
     __slots__ = ("dirs", "unknown_tags")
 
@@ -96,7 +96,7 @@ class AlterReplicaLogDirsRequest(Message):
 
 
 class AlterReplicaLogDirPartitionResult(Message):
-    """Part of AlterReplicaLogDirsResponse, v1-2."""
+    """Part of AlterReplicaLogDirsResponse, v0-2."""
 
     __slots__ = ("partition_index", "error_code", "unknown_tags")
 
@@ -113,7 +113,7 @@ class AlterReplicaLogDirPartitionResult(Message):
 
 
 class AlterReplicaLogDirTopicResult(Message):
-    """Part of AlterReplicaLogDirsResponse, v1-2."""
+    """Part of AlterReplicaLogDirsResponse, v0-2."""
 
     __slots__ = ("topic_name", "partitions", "unknown_tags")
 
@@ -130,7 +130,7 @@ class AlterReplicaLogDirTopicResult(Message):
 
 
 class AlterReplicaLogDirsResponse(Message):
-    """AlterReplicaLogDirs response, v1-2."""
+    """AlterReplicaLogDirs response, v0-2."""
 
     __slots__ = ("throttle_time_ms", "results", "unknown_tags")
 
@@ -146,7 +146,7 @@ class AlterReplicaLogDirsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsRequest:
+def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsRequest:
     size = len(buf)
     try:
         message = new(AlterReplicaLogDirsRequest)
@@ -197,7 +197,7 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsReq
     return message
 
 
-def encode_request_1(message: AlterReplicaLogDirsRequest, out: list[Sized]) -> None:
+def encode_request_0(message: AlterReplicaLogDirsRequest, out: list[Sized]) -> None:
     put = out.append
     try:
         dirs = message.dirs
@@ -342,7 +342,7 @@ def encode_request_2(message: AlterReplicaLogDirsRequest, out: list[Sized]) -> N
         raise unencodable("AlterReplicaLogDirsRequest", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsResponse:
+def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsResponse:
     size = len(buf)
     try:
         message = new(AlterReplicaLogDirsResponse)
@@ -388,7 +388,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsRe
     return message
 
 
-def encode_response_1(message: AlterReplicaLogDirsResponse, out: list[Sized]) -> None:
+def encode_response_0(message: AlterReplicaLogDirsResponse, out: list[Sized]) -> None:
     put = out.append
     try:
         results = message.results
@@ -518,11 +518,13 @@ def encode_response_2(message: AlterReplicaLogDirsResponse, out: list[Sized]) ->
 
 
 REQUESTS: Codecs[AlterReplicaLogDirsRequest] = {
-    1: (decode_request_1, encode_request_1),
+    0: (decode_request_0, encode_request_0),
+    1: (decode_request_0, encode_request_0),
     2: (decode_request_2, encode_request_2),
 }
 
 RESPONSES: Codecs[AlterReplicaLogDirsResponse] = {
-    1: (decode_response_1, encode_response_1),
+    0: (decode_response_0, encode_response_0),
+    1: (decode_response_0, encode_response_0),
     2: (decode_response_2, encode_response_2),
 }

@@ -3,7 +3,7 @@
 # licensed under the Apache License 2.0, describing the protocol of Apache Kafka.
 # fmt: off
 # ruff: noqa
-"""CreateAcls (API key 30), v1-3."""
+"""CreateAcls (API key 30), v0-3."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ P_ii = Struct(">ii").pack
 
 
 class AclCreation(Message):
-    """Part of CreateAclsRequest, v1-3."""
+    """Part of CreateAclsRequest, v0-3."""
 
     __slots__ = (
         "resource_type",
@@ -72,7 +72,7 @@ class AclCreation(Message):
         *,
         resource_type: int = 0,
         resource_name: str = "",
-        resource_pattern_type: int = 3,
+        resource_pattern_type: int = 3,  # v1-3
         principal: str = "",
         host: str = "",
         operation: int = 0,
@@ -90,7 +90,7 @@ class AclCreation(Message):
 
 
 class CreateAclsRequest(Message):
-    """CreateAcls request, v1-3."""
+    """CreateAcls request, v0-3."""
 
     __slots__ = ("creations", "unknown_tags")
 
@@ -105,7 +105,7 @@ class CreateAclsRequest(Message):
 
 
 class AclCreationResult(Message):
-    """Part of CreateAclsResponse, v1-3."""
+    """Part of CreateAclsResponse, v0-3."""
 
     __slots__ = ("error_code", "error_message", "unknown_tags")
 
@@ -122,7 +122,7 @@ class AclCreationResult(Message):
 
 
 class CreateAclsResponse(Message):
-    """CreateAcls response, v1-3."""
+    """CreateAcls response, v0-3."""
 
     __slots__ = ("throttle_time_ms", "results", "unknown_tags")
 
@@ -136,6 +136,78 @@ class CreateAclsResponse(Message):
         self.throttle_time_ms = throttle_time_ms
         self.results = [] if results is UNSET else results
         self.unknown_tags = unknown_tags
+
+
+def decode_request_0(buf: bytes | bytearray, pos: int) -> CreateAclsRequest:
+    size = len(buf)
+    try:
+        message = new(CreateAclsRequest)
+        n = U_i(buf, pos)[0]
+        pos += 4
+        if n < 0:
+            bad_length("CreateAclsRequest.creations", n)
+        if n > size - pos:
+            bad_count("CreateAclsRequest.creations", n)
+        creations: list[AclCreation] = []
+        message.creations = creations
+        for _ in range(n):
+            acl_creation = new(AclCreation)
+            acl_creation.resource_type, n = U_bh(buf, pos)
+            pos += 3
+            if n < 0:
+                bad_length("AclCreation.resource_name", n)
+            acl_creation.resource_name = buf[pos : (pos := pos + n)].decode()
+            n = U_h(buf, pos)[0]
+            pos += 2
+            if n < 0:
+                bad_length("AclCreation.principal", n)
+            acl_creation.principal = buf[pos : (pos := pos + n)].decode()
+            n = U_h(buf, pos)[0]
+            pos += 2
+            if n < 0:
+                bad_length("AclCreation.host", n)
+            acl_creation.host = buf[pos : (pos := pos + n)].decode()
+            acl_creation.operation, acl_creation.permission_type = U_bb(buf, pos)
+            pos += 2
+            acl_creation.resource_pattern_type = 3
+            acl_creation.unknown_tags = ()
+            creations.append(acl_creation)
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("CreateAclsRequest", error) from error
+    if pos > size:
+        raise bad_end("CreateAclsRequest", pos - size)
+    return message
+
+
+def encode_request_0(message: CreateAclsRequest, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        creations = message.creations
+        n = len(creations)
+        put(P_i(n))
+        for acl_creation in creations:
+            if acl_creation.resource_pattern_type != 3:
+                missing_field("AclCreation.resource_pattern_type")
+            raw = acl_creation.resource_name.encode()
+            n = len(raw)
+            put(P_bh(acl_creation.resource_type, n))
+            put(raw)
+            raw = acl_creation.principal.encode()
+            n = len(raw)
+            put(P_h(n))
+            put(raw)
+            raw = acl_creation.host.encode()
+            n = len(raw)
+            put(P_h(n))
+            put(raw)
+            put(P_bb(acl_creation.operation, acl_creation.permission_type))
+            if acl_creation.unknown_tags:
+                missing_field("AclCreation.unknown_tags")
+        if message.unknown_tags:
+            missing_field("CreateAclsRequest.unknown_tags")
+    except UNENCODABLE as error:
+        raise unencodable("CreateAclsRequest", error) from error
 
 
 def decode_request_1(buf: bytes | bytearray, pos: int) -> CreateAclsRequest:
@@ -301,7 +373,7 @@ def encode_request_2(message: CreateAclsRequest, out: list[Sized]) -> None:
         raise unencodable("CreateAclsRequest", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> CreateAclsResponse:
+def decode_response_0(buf: bytes | bytearray, pos: int) -> CreateAclsResponse:
     size = len(buf)
     try:
         message = new(CreateAclsResponse)
@@ -332,7 +404,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> CreateAclsResponse:
     return message
 
 
-def encode_response_1(message: CreateAclsResponse, out: list[Sized]) -> None:
+def encode_response_0(message: CreateAclsResponse, out: list[Sized]) -> None:
     put = out.append
     try:
         results = message.results
@@ -422,13 +494,15 @@ def encode_response_2(message: CreateAclsResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[CreateAclsRequest] = {
+    0: (decode_request_0, encode_request_0),
     1: (decode_request_1, encode_request_1),
     2: (decode_request_2, encode_request_2),
     3: (decode_request_2, encode_request_2),
 }
 
 RESPONSES: Codecs[CreateAclsResponse] = {
-    1: (decode_response_1, encode_response_1),
+    0: (decode_response_0, encode_response_0),
+    1: (decode_response_0, encode_response_0),
     2: (decode_response_2, encode_response_2),
     3: (decode_response_2, encode_response_2),
 }

@@ -3,7 +3,7 @@
 # licensed under the Apache License 2.0, describing the protocol of Apache Kafka.
 # fmt: off
 # ruff: noqa
-"""CreateDelegationToken (API key 38), v1-3."""
+"""CreateDelegationToken (API key 38), v0-3."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ P_qx = Struct(">qx").pack
 
 
 class CreatableRenewers(Message):
-    """Part of CreateDelegationTokenRequest, v1-3."""
+    """Part of CreateDelegationTokenRequest, v0-3."""
 
     __slots__ = ("principal_type", "principal_name", "unknown_tags")
 
@@ -69,7 +69,7 @@ class CreatableRenewers(Message):
 
 
 class CreateDelegationTokenRequest(Message):
-    """CreateDelegationToken request, v1-3."""
+    """CreateDelegationToken request, v0-3."""
 
     __slots__ = (
         "owner_principal_type",
@@ -96,7 +96,7 @@ class CreateDelegationTokenRequest(Message):
 
 
 class CreateDelegationTokenResponse(Message):
-    """CreateDelegationToken response, v1-3."""
+    """CreateDelegationToken response, v0-3."""
 
     __slots__ = (
         "error_code",
@@ -143,7 +143,7 @@ class CreateDelegationTokenResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> CreateDelegationTokenRequest:
+def decode_request_0(buf: bytes | bytearray, pos: int) -> CreateDelegationTokenRequest:
     size = len(buf)
     try:
         message = new(CreateDelegationTokenRequest)
@@ -180,7 +180,7 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> CreateDelegationTokenR
     return message
 
 
-def encode_request_1(message: CreateDelegationTokenRequest, out: list[Sized]) -> None:
+def encode_request_0(message: CreateDelegationTokenRequest, out: list[Sized]) -> None:
     put = out.append
     try:
         if message.owner_principal_type:
@@ -383,7 +383,7 @@ def encode_request_3(message: CreateDelegationTokenRequest, out: list[Sized]) ->
         raise unencodable("CreateDelegationTokenRequest", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> CreateDelegationTokenResponse:
+def decode_response_0(buf: bytes | bytearray, pos: int) -> CreateDelegationTokenResponse:
     size = len(buf)
     try:
         message = new(CreateDelegationTokenResponse)
@@ -421,7 +421,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> CreateDelegationToken
     return message
 
 
-def encode_response_1(message: CreateDelegationTokenResponse, out: list[Sized]) -> None:
+def encode_response_0(message: CreateDelegationTokenResponse, out: list[Sized]) -> None:
     put = out.append
     try:
         raw = message.principal_type.encode()
@@ -657,13 +657,15 @@ def encode_response_3(message: CreateDelegationTokenResponse, out: list[Sized]) 
 
 
 REQUESTS: Codecs[CreateDelegationTokenRequest] = {
-    1: (decode_request_1, encode_request_1),
+    0: (decode_request_0, encode_request_0),
+    1: (decode_request_0, encode_request_0),
     2: (decode_request_2, encode_request_2),
     3: (decode_request_3, encode_request_3),
 }
 
 RESPONSES: Codecs[CreateDelegationTokenResponse] = {
-    1: (decode_response_1, encode_response_1),
+    0: (decode_response_0, encode_response_0),
+    1: (decode_response_0, encode_response_0),
     2: (decode_response_2, encode_response_2),
     3: (decode_response_3, encode_response_3),
 }

@@ -3,7 +3,7 @@
 # licensed under the Apache License 2.0, describing the protocol of Apache Kafka.
 # fmt: off
 # ruff: noqa
-"""CreateTopics (API key 19), v2-7."""
+"""CreateTopics (API key 19), v0-7."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ P_ii = Struct(">ii").pack
 
 
 class CreatableReplicaAssignment(Message):
-    """Part of CreateTopicsRequest, v2-7."""
+    """Part of CreateTopicsRequest, v0-7."""
 
     __slots__ = ("partition_index", "broker_ids", "unknown_tags")
 
@@ -84,7 +84,7 @@ class CreatableReplicaAssignment(Message):
 
 
 class CreatableTopicConfig(Message):
-    """Part of CreateTopicsRequest, v2-7."""
+    """Part of CreateTopicsRequest, v0-7."""
 
     __slots__ = ("name", "value", "unknown_tags")
 
@@ -101,7 +101,7 @@ class CreatableTopicConfig(Message):
 
 
 class CreatableTopic(Message):
-    """Part of CreateTopicsRequest, v2-7."""
+    """Part of CreateTopicsRequest, v0-7."""
 
     __slots__ = (
         "name",
@@ -131,7 +131,7 @@ class CreatableTopic(Message):
 
 
 class CreateTopicsRequest(Message):
-    """CreateTopics request, v2-7."""
+    """CreateTopics request, v0-7."""
 
     __slots__ = ("topics", "timeout_ms", "validate_only", "unknown_tags")
 
@@ -140,7 +140,7 @@ class CreateTopicsRequest(Message):
         *,
         topics: list[CreatableTopic] = UNSET,
         timeout_ms: int = 60000,
-        validate_only: bool = False,
+        validate_only: bool = False,  # v1-7
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
         self.topics = [] if topics is UNSET else topics
@@ -173,7 +173,7 @@ class CreatableTopicConfigs(Message):
 
 
 class CreatableTopicResult(Message):
-    """Part of CreateTopicsResponse, v2-7."""
+    """Part of CreateTopicsResponse, v0-7."""
 
     __slots__ = (
         "name",
@@ -194,7 +194,7 @@ class CreatableTopicResult(Message):
         name: str = "",
         topic_id: bytes = NO_UUID,  # v7
         error_code: int = 0,
-        error_message: str | None = "",
+        error_message: str | None = "",  # v1-7
         topic_config_error_code: int = 0,  # v5-7
         num_partitions: int = -1,  # v5-7
         replication_factor: int = -1,  # v5-7
@@ -213,14 +213,14 @@ class CreatableTopicResult(Message):
 
 
 class CreateTopicsResponse(Message):
-    """CreateTopics response, v2-7."""
+    """CreateTopics response, v0-7."""
 
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
 
     def __init__(
         self,
         *,
-        throttle_time_ms: int = 0,
+        throttle_time_ms: int = 0,  # v2-7
         topics: list[CreatableTopicResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
@@ -229,7 +229,127 @@ class CreateTopicsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
+def decode_request_0(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
+    size = len(buf)
+    try:
+        message = new(CreateTopicsRequest)
+        n = U_i(buf, pos)[0]
+        pos += 4
+        if n < 0:
+            bad_length("CreateTopicsRequest.topics", n)
+        if n > size - pos:
+            bad_count("CreateTopicsRequest.topics", n)
+        topics: list[CreatableTopic] = []
+        message.topics = topics
+        for _ in range(n):
+            creatable_topic = new(CreatableTopic)
+            n = U_h(buf, pos)[0]
+            pos += 2
+            if n < 0:
+                bad_length("CreatableTopic.name", n)
+            creatable_topic.name = buf[pos : (pos := pos + n)].decode()
+            creatable_topic.num_partitions, creatable_topic.replication_factor, n = U_ihi(buf, pos)
+            pos += 10
+            if n < 0:
+                bad_length("CreatableTopic.assignments", n)
+            if n > size - pos:
+                bad_count("CreatableTopic.assignments", n)
+            assignments: list[CreatableReplicaAssignment] = []
+            creatable_topic.assignments = assignments
+            for _ in range(n):
+                creatable_replica_assignment = new(CreatableReplicaAssignment)
+                creatable_replica_assignment.partition_index, n = U_ii(buf, pos)
+                pos += 8
+                if n < 0:
+                    bad_length("CreatableReplicaAssignment.broker_ids", n)
+                creatable_replica_assignment.broker_ids, pos = read_array("i", n, buf, pos)
+                creatable_replica_assignment.unknown_tags = ()
+                assignments.append(creatable_replica_assignment)
+            n = U_i(buf, pos)[0]
+            pos += 4
+            if n < 0:
+                bad_length("CreatableTopic.configs", n)
+            if n > size - pos:
+                bad_count("CreatableTopic.configs", n)
+            configs: list[CreatableTopicConfig] = []
+            creatable_topic.configs = configs
+            for _ in range(n):
+                creatable_topic_config = new(CreatableTopicConfig)
+                n = U_h(buf, pos)[0]
+                pos += 2
+                if n < 0:
+                    bad_length("CreatableTopicConfig.name", n)
+                creatable_topic_config.name = buf[pos : (pos := pos + n)].decode()
+                n = U_h(buf, pos)[0]
+                pos += 2
+                if n < -1:
+                    bad_length("CreatableTopicConfig.value", n)
+                creatable_topic_config.value = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
+                creatable_topic_config.unknown_tags = ()
+                configs.append(creatable_topic_config)
+            creatable_topic.unknown_tags = ()
+            topics.append(creatable_topic)
+        message.timeout_ms = U_i(buf, pos)[0]
+        pos += 4
+        message.validate_only = False
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("CreateTopicsRequest", error) from error
+    if pos > size:
+        raise bad_end("CreateTopicsRequest", pos - size)
+    return message
+
+
+def encode_request_0(message: CreateTopicsRequest, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        if message.validate_only:
+            missing_field("CreateTopicsRequest.validate_only")
+        topics = message.topics
+        n = len(topics)
+        put(P_i(n))
+        for creatable_topic in topics:
+            raw = creatable_topic.name.encode()
+            n = len(raw)
+            put(P_h(n))
+            put(raw)
+            assignments = creatable_topic.assignments
+            n = len(assignments)
+            put(P_ihi(creatable_topic.num_partitions, creatable_topic.replication_factor, n))
+            for creatable_replica_assignment in assignments:
+                broker_ids = creatable_replica_assignment.broker_ids
+                n = len(broker_ids)
+                put(P_ii(creatable_replica_assignment.partition_index, n))
+                put(join_array("i", broker_ids))
+                if creatable_replica_assignment.unknown_tags:
+                    missing_field("CreatableReplicaAssignment.unknown_tags")
+            configs = creatable_topic.configs
+            n = len(configs)
+            put(P_i(n))
+            for creatable_topic_config in configs:
+                raw = creatable_topic_config.name.encode()
+                n = len(raw)
+                put(P_h(n))
+                put(raw)
+                text = creatable_topic_config.value
+                raw = b"" if text is None else text.encode()
+                n = -1 if text is None else len(raw)
+                put(P_h(n))
+                put(raw)
+                if creatable_topic_config.unknown_tags:
+                    missing_field("CreatableTopicConfig.unknown_tags")
+            if creatable_topic.unknown_tags:
+                missing_field("CreatableTopic.unknown_tags")
+        put(P_i(message.timeout_ms))
+        if message.unknown_tags:
+            missing_field("CreateTopicsRequest.unknown_tags")
+    except UNENCODABLE as error:
+        raise unencodable("CreateTopicsRequest", error) from error
+
+
+def decode_request_1(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
     size = len(buf)
     try:
         message = new(CreateTopicsRequest)
@@ -301,7 +421,7 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
     return message
 
 
-def encode_request_2(message: CreateTopicsRequest, out: list[Sized]) -> None:
+def encode_request_1(message: CreateTopicsRequest, out: list[Sized]) -> None:
     put = out.append
     try:
         topics = message.topics
@@ -502,6 +622,122 @@ def encode_request_5(message: CreateTopicsRequest, out: list[Sized]) -> None:
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("CreateTopicsRequest", error) from error
+
+
+def decode_response_0(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
+    size = len(buf)
+    try:
+        message = new(CreateTopicsResponse)
+        n = U_i(buf, pos)[0]
+        pos += 4
+        if n < 0:
+            bad_length("CreateTopicsResponse.topics", n)
+        if n > size - pos:
+            bad_count("CreateTopicsResponse.topics", n)
+        topics: list[CreatableTopicResult] = []
+        message.topics = topics
+        for _ in range(n):
+            creatable_topic_result = new(CreatableTopicResult)
+            n = U_h(buf, pos)[0]
+            pos += 2
+            if n < 0:
+                bad_length("CreatableTopicResult.name", n)
+            creatable_topic_result.name = buf[pos : (pos := pos + n)].decode()
+            creatable_topic_result.error_code = U_h(buf, pos)[0]
+            pos += 2
+            creatable_topic_result.configs = []
+            creatable_topic_result.topic_id = NO_UUID
+            creatable_topic_result.error_message = ""
+            creatable_topic_result.topic_config_error_code = 0
+            creatable_topic_result.num_partitions = -1
+            creatable_topic_result.replication_factor = -1
+            creatable_topic_result.unknown_tags = ()
+            topics.append(creatable_topic_result)
+        message.throttle_time_ms = 0
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("CreateTopicsResponse", error) from error
+    if pos > size:
+        raise bad_end("CreateTopicsResponse", pos - size)
+    return message
+
+
+def encode_response_0(message: CreateTopicsResponse, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        topics = message.topics
+        n = len(topics)
+        put(P_i(n))
+        for creatable_topic_result in topics:
+            raw = creatable_topic_result.name.encode()
+            n = len(raw)
+            put(P_h(n))
+            put(raw)
+            put(P_h(creatable_topic_result.error_code))
+    except UNENCODABLE as error:
+        raise unencodable("CreateTopicsResponse", error) from error
+
+
+def decode_response_1(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
+    size = len(buf)
+    try:
+        message = new(CreateTopicsResponse)
+        n = U_i(buf, pos)[0]
+        pos += 4
+        if n < 0:
+            bad_length("CreateTopicsResponse.topics", n)
+        if n > size - pos:
+            bad_count("CreateTopicsResponse.topics", n)
+        topics: list[CreatableTopicResult] = []
+        message.topics = topics
+        for _ in range(n):
+            creatable_topic_result = new(CreatableTopicResult)
+            n = U_h(buf, pos)[0]
+            pos += 2
+            if n < 0:
+                bad_length("CreatableTopicResult.name", n)
+            creatable_topic_result.name = buf[pos : (pos := pos + n)].decode()
+            creatable_topic_result.error_code, n = U_hh(buf, pos)
+            pos += 4
+            if n < -1:
+                bad_length("CreatableTopicResult.error_message", n)
+            creatable_topic_result.error_message = (
+                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            )
+            creatable_topic_result.configs = []
+            creatable_topic_result.topic_id = NO_UUID
+            creatable_topic_result.topic_config_error_code = 0
+            creatable_topic_result.num_partitions = -1
+            creatable_topic_result.replication_factor = -1
+            creatable_topic_result.unknown_tags = ()
+            topics.append(creatable_topic_result)
+        message.throttle_time_ms = 0
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("CreateTopicsResponse", error) from error
+    if pos > size:
+        raise bad_end("CreateTopicsResponse", pos - size)
+    return message
+
+
+def encode_response_1(message: CreateTopicsResponse, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        topics = message.topics
+        n = len(topics)
+        put(P_i(n))
+        for creatable_topic_result in topics:
+            raw = creatable_topic_result.name.encode()
+            n = len(raw)
+            put(P_h(n))
+            put(raw)
+            text = creatable_topic_result.error_message
+            raw = b"" if text is None else text.encode()
+            n = -1 if text is None else len(raw)
+            put(P_hh(creatable_topic_result.error_code, n))
+            put(raw)
+    except UNENCODABLE as error:
+        raise unencodable("CreateTopicsResponse", error) from error
 
 
 def decode_response_2(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
@@ -929,15 +1165,19 @@ def encode_response_7(message: CreateTopicsResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[CreateTopicsRequest] = {
-    2: (decode_request_2, encode_request_2),
-    3: (decode_request_2, encode_request_2),
-    4: (decode_request_2, encode_request_2),
+    0: (decode_request_0, encode_request_0),
+    1: (decode_request_1, encode_request_1),
+    2: (decode_request_1, encode_request_1),
+    3: (decode_request_1, encode_request_1),
+    4: (decode_request_1, encode_request_1),
     5: (decode_request_5, encode_request_5),
     6: (decode_request_5, encode_request_5),
     7: (decode_request_5, encode_request_5),
 }
 
 RESPONSES: Codecs[CreateTopicsResponse] = {
+    0: (decode_response_0, encode_response_0),
+    1: (decode_response_1, encode_response_1),
     2: (decode_response_2, encode_response_2),
     3: (decode_response_2, encode_response_2),
     4: (decode_response_2, encode_response_2),

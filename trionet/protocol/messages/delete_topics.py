@@ -3,7 +3,7 @@
 # licensed under the Apache License 2.0, describing the protocol of Apache Kafka.
 # fmt: off
 # ruff: noqa
-"""DeleteTopics (API key 20), v1-6."""
+"""DeleteTopics (API key 20), v0-6."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ class DeleteTopicState(Message):
 
 
 class DeleteTopicsRequest(Message):
-    """DeleteTopics request, v1-6."""
+    """DeleteTopics request, v0-6."""
 
     __slots__ = ("topic_names", "topics", "timeout_ms", "unknown_tags")
 
     def __init__(
         self,
         *,
-        topic_names: list[str] = UNSET,  # v1-5
+        topic_names: list[str] = UNSET,  # v0-5
         topics: list[DeleteTopicState] = UNSET,  # v6
         timeout_ms: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
@@ -90,7 +90,7 @@ class DeleteTopicsRequest(Message):
 
 
 class DeletableTopicResult(Message):
-    """Part of DeleteTopicsResponse, v1-6."""
+    """Part of DeleteTopicsResponse, v0-6."""
 
     __slots__ = ("name", "topic_id", "error_code", "error_message", "unknown_tags")
     _uuids = ("topic_id",)
@@ -112,14 +112,14 @@ class DeletableTopicResult(Message):
 
 
 class DeleteTopicsResponse(Message):
-    """DeleteTopics response, v1-6."""
+    """DeleteTopics response, v0-6."""
 
     __slots__ = ("throttle_time_ms", "responses", "unknown_tags")
 
     def __init__(
         self,
         *,
-        throttle_time_ms: int = 0,
+        throttle_time_ms: int = 0,  # v1-6
         responses: list[DeletableTopicResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
@@ -128,7 +128,7 @@ class DeleteTopicsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> DeleteTopicsRequest:
+def decode_request_0(buf: bytes | bytearray, pos: int) -> DeleteTopicsRequest:
     size = len(buf)
     try:
         message = new(DeleteTopicsRequest)
@@ -157,7 +157,7 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> DeleteTopicsRequest:
     return message
 
 
-def encode_request_1(message: DeleteTopicsRequest, out: list[Sized]) -> None:
+def encode_request_0(message: DeleteTopicsRequest, out: list[Sized]) -> None:
     put = out.append
     try:
         if message.topics:
@@ -297,6 +297,59 @@ def encode_request_6(message: DeleteTopicsRequest, out: list[Sized]) -> None:
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("DeleteTopicsRequest", error) from error
+
+
+def decode_response_0(buf: bytes | bytearray, pos: int) -> DeleteTopicsResponse:
+    size = len(buf)
+    try:
+        message = new(DeleteTopicsResponse)
+        n = U_i(buf, pos)[0]
+        pos += 4
+        if n < 0:
+            bad_length("DeleteTopicsResponse.responses", n)
+        if n > size - pos:
+            bad_count("DeleteTopicsResponse.responses", n)
+        responses: list[DeletableTopicResult] = []
+        message.responses = responses
+        for _ in range(n):
+            deletable_topic_result = new(DeletableTopicResult)
+            n = U_h(buf, pos)[0]
+            pos += 2
+            if n < 0:
+                bad_length("DeletableTopicResult.name", n)
+            deletable_topic_result.name = buf[pos : (pos := pos + n)].decode()
+            deletable_topic_result.error_code = U_h(buf, pos)[0]
+            pos += 2
+            deletable_topic_result.topic_id = NO_UUID
+            deletable_topic_result.error_message = None
+            deletable_topic_result.unknown_tags = ()
+            responses.append(deletable_topic_result)
+        message.throttle_time_ms = 0
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("DeleteTopicsResponse", error) from error
+    if pos > size:
+        raise bad_end("DeleteTopicsResponse", pos - size)
+    return message
+
+
+def encode_response_0(message: DeleteTopicsResponse, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        responses = message.responses
+        n = len(responses)
+        put(P_i(n))
+        for deletable_topic_result in responses:
+            name = deletable_topic_result.name
+            if name is None:
+                null_field("DeletableTopicResult.name")
+            raw = name.encode()
+            n = len(raw)
+            put(P_h(n))
+            put(raw)
+            put(P_h(deletable_topic_result.error_code))
+    except UNENCODABLE as error:
+        raise unencodable("DeleteTopicsResponse", error) from error
 
 
 def decode_response_1(buf: bytes | bytearray, pos: int) -> DeleteTopicsResponse:
@@ -600,15 +653,17 @@ def encode_response_6(message: DeleteTopicsResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[DeleteTopicsRequest] = {
-    1: (decode_request_1, encode_request_1),
-    2: (decode_request_1, encode_request_1),
-    3: (decode_request_1, encode_request_1),
+    0: (decode_request_0, encode_request_0),
+    1: (decode_request_0, encode_request_0),
+    2: (decode_request_0, encode_request_0),
+    3: (decode_request_0, encode_request_0),
     4: (decode_request_4, encode_request_4),
     5: (decode_request_4, encode_request_4),
     6: (decode_request_6, encode_request_6),
 }
 
 RESPONSES: Codecs[DeleteTopicsResponse] = {
+    0: (decode_response_0, encode_response_0),
     1: (decode_response_1, encode_response_1),
     2: (decode_response_1, encode_response_1),
     3: (decode_response_1, encode_response_1),

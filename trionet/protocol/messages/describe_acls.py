@@ -3,7 +3,7 @@
 # licensed under the Apache License 2.0, describing the protocol of Apache Kafka.
 # fmt: off
 # ruff: noqa
-"""DescribeAcls (API key 29), v1-3."""
+"""DescribeAcls (API key 29), v0-3."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ P_ihh = Struct(">ihh").pack
 
 
 class DescribeAclsRequest(Message):
-    """DescribeAcls request, v1-3."""
+    """DescribeAcls request, v0-3."""
 
     __slots__ = (
         "resource_type_filter",
@@ -71,7 +71,7 @@ class DescribeAclsRequest(Message):
         *,
         resource_type_filter: int = 0,
         resource_name_filter: str | None = "",
-        pattern_type_filter: int = 3,
+        pattern_type_filter: int = 3,  # v1-3
         principal_filter: str | None = "",
         host_filter: str | None = "",
         operation: int = 0,
@@ -89,7 +89,7 @@ class DescribeAclsRequest(Message):
 
 
 class AclDescription(Message):
-    """Part of DescribeAclsResponse, v1-3."""
+    """Part of DescribeAclsResponse, v0-3."""
 
     __slots__ = ("principal", "host", "operation", "permission_type", "unknown_tags")
 
@@ -110,7 +110,7 @@ class AclDescription(Message):
 
 
 class DescribeAclsResource(Message):
-    """Part of DescribeAclsResponse, v1-3."""
+    """Part of DescribeAclsResponse, v0-3."""
 
     __slots__ = ("resource_type", "resource_name", "pattern_type", "acls", "unknown_tags")
 
@@ -119,7 +119,7 @@ class DescribeAclsResource(Message):
         *,
         resource_type: int = 0,
         resource_name: str = "",
-        pattern_type: int = 3,
+        pattern_type: int = 3,  # v1-3
         acls: list[AclDescription] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
@@ -131,7 +131,7 @@ class DescribeAclsResource(Message):
 
 
 class DescribeAclsResponse(Message):
-    """DescribeAcls response, v1-3."""
+    """DescribeAcls response, v0-3."""
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "resources", "unknown_tags")
 
@@ -149,6 +149,63 @@ class DescribeAclsResponse(Message):
         self.error_message = error_message
         self.resources = [] if resources is UNSET else resources
         self.unknown_tags = unknown_tags
+
+
+def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeAclsRequest:
+    size = len(buf)
+    try:
+        message = new(DescribeAclsRequest)
+        message.resource_type_filter, n = U_bh(buf, pos)
+        pos += 3
+        if n < -1:
+            bad_length("DescribeAclsRequest.resource_name_filter", n)
+        message.resource_name_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        n = U_h(buf, pos)[0]
+        pos += 2
+        if n < -1:
+            bad_length("DescribeAclsRequest.principal_filter", n)
+        message.principal_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        n = U_h(buf, pos)[0]
+        pos += 2
+        if n < -1:
+            bad_length("DescribeAclsRequest.host_filter", n)
+        message.host_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        message.operation, message.permission_type = U_bb(buf, pos)
+        pos += 2
+        message.pattern_type_filter = 3
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("DescribeAclsRequest", error) from error
+    if pos > size:
+        raise bad_end("DescribeAclsRequest", pos - size)
+    return message
+
+
+def encode_request_0(message: DescribeAclsRequest, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        if message.pattern_type_filter != 3:
+            missing_field("DescribeAclsRequest.pattern_type_filter")
+        text = message.resource_name_filter
+        raw = b"" if text is None else text.encode()
+        n = -1 if text is None else len(raw)
+        put(P_bh(message.resource_type_filter, n))
+        put(raw)
+        text = message.principal_filter
+        raw = b"" if text is None else text.encode()
+        n = -1 if text is None else len(raw)
+        put(P_h(n))
+        put(raw)
+        text = message.host_filter
+        raw = b"" if text is None else text.encode()
+        n = -1 if text is None else len(raw)
+        put(P_h(n))
+        put(raw)
+        put(P_bb(message.operation, message.permission_type))
+        if message.unknown_tags:
+            missing_field("DescribeAclsRequest.unknown_tags")
+    except UNENCODABLE as error:
+        raise unencodable("DescribeAclsRequest", error) from error
 
 
 def decode_request_1(buf: bytes | bytearray, pos: int) -> DescribeAclsRequest:
@@ -268,6 +325,98 @@ def encode_request_2(message: DescribeAclsRequest, out: list[Sized]) -> None:
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("DescribeAclsRequest", error) from error
+
+
+def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeAclsResponse:
+    size = len(buf)
+    try:
+        message = new(DescribeAclsResponse)
+        message.throttle_time_ms, message.error_code, n = U_ihh(buf, pos)
+        pos += 8
+        if n < -1:
+            bad_length("DescribeAclsResponse.error_message", n)
+        message.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+        n = U_i(buf, pos)[0]
+        pos += 4
+        if n < 0:
+            bad_length("DescribeAclsResponse.resources", n)
+        if n > size - pos:
+            bad_count("DescribeAclsResponse.resources", n)
+        resources: list[DescribeAclsResource] = []
+        message.resources = resources
+        for _ in range(n):
+            describe_acls_resource = new(DescribeAclsResource)
+            describe_acls_resource.resource_type, n = U_bh(buf, pos)
+            pos += 3
+            if n < 0:
+                bad_length("DescribeAclsResource.resource_name", n)
+            describe_acls_resource.resource_name = buf[pos : (pos := pos + n)].decode()
+            n = U_i(buf, pos)[0]
+            pos += 4
+            if n < 0:
+                bad_length("DescribeAclsResource.acls", n)
+            if n > size - pos:
+                bad_count("DescribeAclsResource.acls", n)
+            acls: list[AclDescription] = []
+            describe_acls_resource.acls = acls
+            for _ in range(n):
+                acl_description = new(AclDescription)
+                n = U_h(buf, pos)[0]
+                pos += 2
+                if n < 0:
+                    bad_length("AclDescription.principal", n)
+                acl_description.principal = buf[pos : (pos := pos + n)].decode()
+                n = U_h(buf, pos)[0]
+                pos += 2
+                if n < 0:
+                    bad_length("AclDescription.host", n)
+                acl_description.host = buf[pos : (pos := pos + n)].decode()
+                acl_description.operation, acl_description.permission_type = U_bb(buf, pos)
+                pos += 2
+                acl_description.unknown_tags = ()
+                acls.append(acl_description)
+            describe_acls_resource.pattern_type = 3
+            describe_acls_resource.unknown_tags = ()
+            resources.append(describe_acls_resource)
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("DescribeAclsResponse", error) from error
+    if pos > size:
+        raise bad_end("DescribeAclsResponse", pos - size)
+    return message
+
+
+def encode_response_0(message: DescribeAclsResponse, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        text = message.error_message
+        raw = b"" if text is None else text.encode()
+        n = -1 if text is None else len(raw)
+        put(P_ihh(message.throttle_time_ms, message.error_code, n))
+        put(raw)
+        resources = message.resources
+        n = len(resources)
+        put(P_i(n))
+        for describe_acls_resource in resources:
+            raw = describe_acls_resource.resource_name.encode()
+            n = len(raw)
+            put(P_bh(describe_acls_resource.resource_type, n))
+            put(raw)
+            acls = describe_acls_resource.acls
+            n = len(acls)
+            put(P_i(n))
+            for acl_description in acls:
+                raw = acl_description.principal.encode()
+                n = len(raw)
+                put(P_h(n))
+                put(raw)
+                raw = acl_description.host.encode()
+                n = len(raw)
+                put(P_h(n))
+                put(raw)
+                put(P_bb(acl_description.operation, acl_description.permission_type))
+    except UNENCODABLE as error:
+        raise unencodable("DescribeAclsResponse", error) from error
 
 
 def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeAclsResponse:
@@ -496,12 +645,14 @@ def encode_response_2(message: DescribeAclsResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[DescribeAclsRequest] = {
+    0: (decode_request_0, encode_request_0),
     1: (decode_request_1, encode_request_1),
     2: (decode_request_2, encode_request_2),
     3: (decode_request_2, encode_request_2),
 }
 
 RESPONSES: Codecs[DescribeAclsResponse] = {
+    0: (decode_response_0, encode_response_0),
     1: (decode_response_1, encode_response_1),
     2: (decode_response_2, encode_response_2),
     3: (decode_response_2, encode_response_2),

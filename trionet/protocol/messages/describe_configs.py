@@ -3,7 +3,7 @@
 # licensed under the Apache License 2.0, describing the protocol of Apache Kafka.
 # fmt: off
 # ruff: noqa
-"""DescribeConfigs (API key 32), v1-4."""
+"""DescribeConfigs (API key 32), v0-4."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from trionet.protocol.wire import (
 
 U_o = Struct(">?").unpack_from
 U_oo = Struct(">??").unpack_from
+U_ooo = Struct(">???").unpack_from
 U_ooB = Struct(">??B").unpack_from
 U_oboB = Struct(">?b?B").unpack_from
 U_oboi = Struct(">?b?i").unpack_from
@@ -46,6 +47,7 @@ U_iB = Struct(">iB").unpack_from
 U_ii = Struct(">ii").unpack_from
 P_o = Struct(">?").pack
 P_oo = Struct(">??").pack
+P_ooo = Struct(">???").pack
 P_oox = Struct(">??x").pack
 P_obo = Struct(">?b?").pack
 P_oboB = Struct(">?b?B").pack
@@ -63,7 +65,7 @@ P_ii = Struct(">ii").pack
 
 
 class DescribeConfigsResource(Message):
-    """Part of DescribeConfigsRequest, v1-4."""
+    """Part of DescribeConfigsRequest, v0-4."""
 
     __slots__ = ("resource_type", "resource_name", "configuration_keys", "unknown_tags")
 
@@ -82,7 +84,7 @@ class DescribeConfigsResource(Message):
 
 
 class DescribeConfigsRequest(Message):
-    """DescribeConfigs request, v1-4."""
+    """DescribeConfigs request, v0-4."""
 
     __slots__ = ("resources", "include_synonyms", "include_documentation", "unknown_tags")
 
@@ -90,7 +92,7 @@ class DescribeConfigsRequest(Message):
         self,
         *,
         resources: list[DescribeConfigsResource] = UNSET,
-        include_synonyms: bool = False,
+        include_synonyms: bool = False,  # v1-4
         include_documentation: bool = False,  # v3-4
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
@@ -120,12 +122,13 @@ class DescribeConfigsSynonym(Message):
 
 
 class DescribeConfigsResourceResult(Message):
-    """Part of DescribeConfigsResponse, v1-4."""
+    """Part of DescribeConfigsResponse, v0-4."""
 
     __slots__ = (
         "name",
         "value",
         "read_only",
+        "is_default",
         "config_source",
         "is_sensitive",
         "synonyms",
@@ -140,9 +143,10 @@ class DescribeConfigsResourceResult(Message):
         name: str = "",
         value: str | None = "",
         read_only: bool = False,
-        config_source: int = -1,
+        is_default: bool = False,  # v0
+        config_source: int = -1,  # v1-4
         is_sensitive: bool = False,
-        synonyms: list[DescribeConfigsSynonym] = UNSET,
+        synonyms: list[DescribeConfigsSynonym] = UNSET,  # v1-4
         config_type: int = 0,  # v3-4
         documentation: str | None = "",  # v3-4
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
@@ -150,6 +154,7 @@ class DescribeConfigsResourceResult(Message):
         self.name = name
         self.value = value
         self.read_only = read_only
+        self.is_default = is_default
         self.config_source = config_source
         self.is_sensitive = is_sensitive
         self.synonyms = [] if synonyms is UNSET else synonyms
@@ -159,7 +164,7 @@ class DescribeConfigsResourceResult(Message):
 
 
 class DescribeConfigsResult(Message):
-    """Part of DescribeConfigsResponse, v1-4."""
+    """Part of DescribeConfigsResponse, v0-4."""
 
     __slots__ = (
         "error_code",
@@ -189,7 +194,7 @@ class DescribeConfigsResult(Message):
 
 
 class DescribeConfigsResponse(Message):
-    """DescribeConfigs response, v1-4."""
+    """DescribeConfigs response, v0-4."""
 
     __slots__ = ("throttle_time_ms", "results", "unknown_tags")
 
@@ -203,6 +208,84 @@ class DescribeConfigsResponse(Message):
         self.throttle_time_ms = throttle_time_ms
         self.results = [] if results is UNSET else results
         self.unknown_tags = unknown_tags
+
+
+def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeConfigsRequest:
+    size = len(buf)
+    try:
+        message = new(DescribeConfigsRequest)
+        n = U_i(buf, pos)[0]
+        pos += 4
+        if n < 0:
+            bad_length("DescribeConfigsRequest.resources", n)
+        if n > size - pos:
+            bad_count("DescribeConfigsRequest.resources", n)
+        resources: list[DescribeConfigsResource] = []
+        message.resources = resources
+        for _ in range(n):
+            describe_configs_resource = new(DescribeConfigsResource)
+            describe_configs_resource.resource_type, n = U_bh(buf, pos)
+            pos += 3
+            if n < 0:
+                bad_length("DescribeConfigsResource.resource_name", n)
+            describe_configs_resource.resource_name = buf[pos : (pos := pos + n)].decode()
+            n = U_i(buf, pos)[0]
+            pos += 4
+            if n < -1:
+                bad_length("DescribeConfigsResource.configuration_keys", n)
+            if n < 0:
+                describe_configs_resource.configuration_keys = None
+            else:
+                if n > size - pos:
+                    bad_count("DescribeConfigsResource.configuration_keys", n)
+                configuration_keys: list[str] = []
+                describe_configs_resource.configuration_keys = configuration_keys
+                for _ in range(n):
+                    n = U_h(buf, pos)[0]
+                    pos += 2
+                    if n < 0:
+                        bad_length("DescribeConfigsResource.configuration_keys", n)
+                    configuration_keys.append(buf[pos : (pos := pos + n)].decode())
+            describe_configs_resource.unknown_tags = ()
+            resources.append(describe_configs_resource)
+        message.include_synonyms = message.include_documentation = False
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("DescribeConfigsRequest", error) from error
+    if pos > size:
+        raise bad_end("DescribeConfigsRequest", pos - size)
+    return message
+
+
+def encode_request_0(message: DescribeConfigsRequest, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        if message.include_synonyms:
+            missing_field("DescribeConfigsRequest.include_synonyms")
+        if message.include_documentation:
+            missing_field("DescribeConfigsRequest.include_documentation")
+        resources = message.resources
+        n = len(resources)
+        put(P_i(n))
+        for describe_configs_resource in resources:
+            raw = describe_configs_resource.resource_name.encode()
+            n = len(raw)
+            put(P_bh(describe_configs_resource.resource_type, n))
+            put(raw)
+            configuration_keys = describe_configs_resource.configuration_keys
+            n = -1 if configuration_keys is None else len(configuration_keys)
+            put(P_i(n))
+            for item in configuration_keys or ():
+                raw = item.encode()
+                n = len(raw)
+                put(P_h(n))
+                put(raw)
+            if describe_configs_resource.unknown_tags:
+                missing_field("DescribeConfigsResource.unknown_tags")
+        if message.unknown_tags:
+            missing_field("DescribeConfigsRequest.unknown_tags")
+    except UNENCODABLE as error:
+        raise unencodable("DescribeConfigsRequest", error) from error
 
 
 def decode_request_1(buf: bytes | bytearray, pos: int) -> DescribeConfigsRequest:
@@ -455,6 +538,116 @@ def encode_request_4(message: DescribeConfigsRequest, out: list[Sized]) -> None:
         raise unencodable("DescribeConfigsRequest", error) from error
 
 
+def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeConfigsResponse:
+    size = len(buf)
+    try:
+        message = new(DescribeConfigsResponse)
+        message.throttle_time_ms, n = U_ii(buf, pos)
+        pos += 8
+        if n < 0:
+            bad_length("DescribeConfigsResponse.results", n)
+        if n > size - pos:
+            bad_count("DescribeConfigsResponse.results", n)
+        results: list[DescribeConfigsResult] = []
+        message.results = results
+        for _ in range(n):
+            describe_configs_result = new(DescribeConfigsResult)
+            describe_configs_result.error_code, n = U_hh(buf, pos)
+            pos += 4
+            if n < -1:
+                bad_length("DescribeConfigsResult.error_message", n)
+            describe_configs_result.error_message = (
+                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+            )
+            describe_configs_result.resource_type, n = U_bh(buf, pos)
+            pos += 3
+            if n < 0:
+                bad_length("DescribeConfigsResult.resource_name", n)
+            describe_configs_result.resource_name = buf[pos : (pos := pos + n)].decode()
+            n = U_i(buf, pos)[0]
+            pos += 4
+            if n < 0:
+                bad_length("DescribeConfigsResult.configs", n)
+            if n > size - pos:
+                bad_count("DescribeConfigsResult.configs", n)
+            configs: list[DescribeConfigsResourceResult] = []
+            describe_configs_result.configs = configs
+            for _ in range(n):
+                describe_configs_resource_result = new(DescribeConfigsResourceResult)
+                n = U_h(buf, pos)[0]
+                pos += 2
+                if n < 0:
+                    bad_length("DescribeConfigsResourceResult.name", n)
+                describe_configs_resource_result.name = buf[pos : (pos := pos + n)].decode()
+                n = U_h(buf, pos)[0]
+                pos += 2
+                if n < -1:
+                    bad_length("DescribeConfigsResourceResult.value", n)
+                describe_configs_resource_result.value = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
+                (
+                    describe_configs_resource_result.read_only,
+                    describe_configs_resource_result.is_default,
+                    describe_configs_resource_result.is_sensitive,
+                ) = U_ooo(buf, pos)
+                pos += 3
+                describe_configs_resource_result.synonyms = []
+                describe_configs_resource_result.config_source = -1
+                describe_configs_resource_result.config_type = 0
+                describe_configs_resource_result.documentation = ""
+                describe_configs_resource_result.unknown_tags = ()
+                configs.append(describe_configs_resource_result)
+            describe_configs_result.unknown_tags = ()
+            results.append(describe_configs_result)
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("DescribeConfigsResponse", error) from error
+    if pos > size:
+        raise bad_end("DescribeConfigsResponse", pos - size)
+    return message
+
+
+def encode_response_0(message: DescribeConfigsResponse, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        results = message.results
+        n = len(results)
+        put(P_ii(message.throttle_time_ms, n))
+        for describe_configs_result in results:
+            text = describe_configs_result.error_message
+            raw = b"" if text is None else text.encode()
+            n = -1 if text is None else len(raw)
+            put(P_hh(describe_configs_result.error_code, n))
+            put(raw)
+            raw = describe_configs_result.resource_name.encode()
+            n = len(raw)
+            put(P_bh(describe_configs_result.resource_type, n))
+            put(raw)
+            configs = describe_configs_result.configs
+            n = len(configs)
+            put(P_i(n))
+            for describe_configs_resource_result in configs:
+                raw = describe_configs_resource_result.name.encode()
+                n = len(raw)
+                put(P_h(n))
+                put(raw)
+                text = describe_configs_resource_result.value
+                raw = b"" if text is None else text.encode()
+                n = -1 if text is None else len(raw)
+                put(P_h(n))
+                put(raw)
+                put(
+                    P_ooo(
+                        describe_configs_resource_result.read_only,
+                        describe_configs_resource_result.is_default,
+                        describe_configs_resource_result.is_sensitive,
+                    ),
+                )
+    except UNENCODABLE as error:
+        raise unencodable("DescribeConfigsResponse", error) from error
+
+
 def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeConfigsResponse:
     size = len(buf)
     try:
@@ -533,6 +726,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
                     pos += 1
                     describe_configs_synonym.unknown_tags = ()
                     synonyms.append(describe_configs_synonym)
+                describe_configs_resource_result.is_default = False
                 describe_configs_resource_result.config_type = 0
                 describe_configs_resource_result.documentation = ""
                 describe_configs_resource_result.unknown_tags = ()
@@ -685,6 +879,7 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
                 describe_configs_resource_result.documentation = (
                     buf[pos : (pos := pos + n)].decode() if n >= 0 else None
                 )
+                describe_configs_resource_result.is_default = False
                 describe_configs_resource_result.unknown_tags = ()
                 configs.append(describe_configs_resource_result)
             describe_configs_result.unknown_tags = ()
@@ -857,6 +1052,7 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
                 )
                 k = buf[pos]
                 pos += 1
+                describe_configs_resource_result.is_default = False
                 if k:
                     describe_configs_resource_result.unknown_tags, pos = read_tags(buf, pos, k)
                 else:
@@ -978,6 +1174,7 @@ def encode_response_4(message: DescribeConfigsResponse, out: list[Sized]) -> Non
 
 
 REQUESTS: Codecs[DescribeConfigsRequest] = {
+    0: (decode_request_0, encode_request_0),
     1: (decode_request_1, encode_request_1),
     2: (decode_request_1, encode_request_1),
     3: (decode_request_3, encode_request_3),
@@ -985,6 +1182,7 @@ REQUESTS: Codecs[DescribeConfigsRequest] = {
 }
 
 RESPONSES: Codecs[DescribeConfigsResponse] = {
+    0: (decode_response_0, encode_response_0),
     1: (decode_response_1, encode_response_1),
     2: (decode_response_1, encode_response_1),
     3: (decode_response_3, encode_response_3),

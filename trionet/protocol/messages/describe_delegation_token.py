@@ -3,7 +3,7 @@
 # licensed under the Apache License 2.0, describing the protocol of Apache Kafka.
 # fmt: off
 # ruff: noqa
-"""DescribeDelegationToken (API key 41), v1-3."""
+"""DescribeDelegationToken (API key 41), v0-3."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ P_qqqh = Struct(">qqqh").pack
 
 
 class DescribeDelegationTokenOwner(Message):
-    """Part of DescribeDelegationTokenRequest, v1-3."""
+    """Part of DescribeDelegationTokenRequest, v0-3."""
 
     __slots__ = ("principal_type", "principal_name", "unknown_tags")
 
@@ -65,7 +65,7 @@ class DescribeDelegationTokenOwner(Message):
 
 
 class DescribeDelegationTokenRequest(Message):
-    """DescribeDelegationToken request, v1-3."""
+    """DescribeDelegationToken request, v0-3."""
 
     __slots__ = ("owners", "unknown_tags")
 
@@ -80,7 +80,7 @@ class DescribeDelegationTokenRequest(Message):
 
 
 class DescribedDelegationTokenRenewer(Message):
-    """Part of DescribeDelegationTokenResponse, v1-3."""
+    """Part of DescribeDelegationTokenResponse, v0-3."""
 
     __slots__ = ("principal_type", "principal_name", "unknown_tags")
 
@@ -97,7 +97,7 @@ class DescribedDelegationTokenRenewer(Message):
 
 
 class DescribedDelegationToken(Message):
-    """Part of DescribeDelegationTokenResponse, v1-3."""
+    """Part of DescribeDelegationTokenResponse, v0-3."""
 
     __slots__ = (
         "principal_type",
@@ -142,7 +142,7 @@ class DescribedDelegationToken(Message):
 
 
 class DescribeDelegationTokenResponse(Message):
-    """DescribeDelegationToken response, v1-3."""
+    """DescribeDelegationToken response, v0-3."""
 
     __slots__ = ("error_code", "tokens", "throttle_time_ms", "unknown_tags")
 
@@ -160,7 +160,7 @@ class DescribeDelegationTokenResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> DescribeDelegationTokenRequest:
+def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeDelegationTokenRequest:
     size = len(buf)
     try:
         message = new(DescribeDelegationTokenRequest)
@@ -201,7 +201,7 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> DescribeDelegationToke
     return message
 
 
-def encode_request_1(message: DescribeDelegationTokenRequest, out: list[Sized]) -> None:
+def encode_request_0(message: DescribeDelegationTokenRequest, out: list[Sized]) -> None:
     put = out.append
     try:
         owners = message.owners
@@ -304,7 +304,7 @@ def encode_request_2(message: DescribeDelegationTokenRequest, out: list[Sized]) 
         raise unencodable("DescribeDelegationTokenRequest", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeDelegationTokenResponse:
+def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeDelegationTokenResponse:
     size = len(buf)
     try:
         message = new(DescribeDelegationTokenResponse)
@@ -382,7 +382,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
     return message
 
 
-def encode_response_1(message: DescribeDelegationTokenResponse, out: list[Sized]) -> None:
+def encode_response_0(message: DescribeDelegationTokenResponse, out: list[Sized]) -> None:
     put = out.append
     try:
         tokens = message.tokens
@@ -803,13 +803,15 @@ def encode_response_3(message: DescribeDelegationTokenResponse, out: list[Sized]
 
 
 REQUESTS: Codecs[DescribeDelegationTokenRequest] = {
-    1: (decode_request_1, encode_request_1),
+    0: (decode_request_0, encode_request_0),
+    1: (decode_request_0, encode_request_0),
     2: (decode_request_2, encode_request_2),
     3: (decode_request_2, encode_request_2),
 }
 
 RESPONSES: Codecs[DescribeDelegationTokenResponse] = {
-    1: (decode_response_1, encode_response_1),
+    0: (decode_response_0, encode_response_0),
+    1: (decode_response_0, encode_response_0),
     2: (decode_response_2, encode_response_2),
     3: (decode_response_3, encode_response_3),
 }

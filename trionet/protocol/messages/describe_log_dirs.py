@@ -3,7 +3,7 @@
 # licensed under the Apache License 2.0, describing the protocol of Apache Kafka.
 # fmt: off
 # ruff: noqa
-"""DescribeLogDirs (API key 35), v1-5."""
+"""DescribeLogDirs (API key 35), v0-5."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ P_qqx = Struct(">qqx").pack
 
 
 class DescribableLogDirTopic(Message):
-    """Part of DescribeLogDirsRequest, v1-5."""
+    """Part of DescribeLogDirsRequest, v0-5."""
 
     __slots__ = ("topic", "partitions", "unknown_tags")
 
@@ -75,7 +75,7 @@ class DescribableLogDirTopic(Message):
 
 
 class DescribeLogDirsRequest(Message):
-    """DescribeLogDirs request, v1-5."""
+    """DescribeLogDirs request, v0-5."""
 
     __slots__ = ("topics", "unknown_tags")
 
@@ -90,7 +90,7 @@ class DescribeLogDirsRequest(Message):
 
 
 class DescribeLogDirsPartition(Message):
-    """Part of DescribeLogDirsResponse, v1-5."""
+    """Part of DescribeLogDirsResponse, v0-5."""
 
     __slots__ = ("partition_index", "partition_size", "offset_lag", "is_future_key", "unknown_tags")
 
@@ -111,7 +111,7 @@ class DescribeLogDirsPartition(Message):
 
 
 class DescribeLogDirsTopic(Message):
-    """Part of DescribeLogDirsResponse, v1-5."""
+    """Part of DescribeLogDirsResponse, v0-5."""
 
     __slots__ = ("name", "partitions", "unknown_tags")
 
@@ -128,7 +128,7 @@ class DescribeLogDirsTopic(Message):
 
 
 class DescribeLogDirsResult(Message):
-    """Part of DescribeLogDirsResponse, v1-5."""
+    """Part of DescribeLogDirsResponse, v0-5."""
 
     __slots__ = (
         "error_code",
@@ -161,7 +161,7 @@ class DescribeLogDirsResult(Message):
 
 
 class DescribeLogDirsResponse(Message):
-    """DescribeLogDirs response, v1-5."""
+    """DescribeLogDirs response, v0-5."""
 
     __slots__ = ("throttle_time_ms", "error_code", "results", "unknown_tags")
 
@@ -179,7 +179,7 @@ class DescribeLogDirsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRequest:
+def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRequest:
     size = len(buf)
     try:
         message = new(DescribeLogDirsRequest)
@@ -216,7 +216,7 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRequest
     return message
 
 
-def encode_request_1(message: DescribeLogDirsRequest, out: list[Sized]) -> None:
+def encode_request_0(message: DescribeLogDirsRequest, out: list[Sized]) -> None:
     put = out.append
     try:
         topics = message.topics
@@ -315,7 +315,7 @@ def encode_request_2(message: DescribeLogDirsRequest, out: list[Sized]) -> None:
         raise unencodable("DescribeLogDirsRequest", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeLogDirsResponse:
+def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeLogDirsResponse:
     size = len(buf)
     try:
         message = new(DescribeLogDirsResponse)
@@ -384,7 +384,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
     return message
 
 
-def encode_response_1(message: DescribeLogDirsResponse, out: list[Sized]) -> None:
+def encode_response_0(message: DescribeLogDirsResponse, out: list[Sized]) -> None:
     put = out.append
     try:
         results = message.results
@@ -1026,7 +1026,8 @@ def encode_response_5(message: DescribeLogDirsResponse, out: list[Sized]) -> Non
 
 
 REQUESTS: Codecs[DescribeLogDirsRequest] = {
-    1: (decode_request_1, encode_request_1),
+    0: (decode_request_0, encode_request_0),
+    1: (decode_request_0, encode_request_0),
     2: (decode_request_2, encode_request_2),
     3: (decode_request_2, encode_request_2),
     4: (decode_request_2, encode_request_2),
@@ -1034,7 +1035,8 @@ REQUESTS: Codecs[DescribeLogDirsRequest] = {
 }
 
 RESPONSES: Codecs[DescribeLogDirsResponse] = {
-    1: (decode_response_1, encode_response_1),
+    0: (decode_response_0, encode_response_0),
+    1: (decode_response_0, encode_response_0),
     2: (decode_response_2, encode_response_2),
     3: (decode_response_3, encode_response_3),
     4: (decode_response_4, encode_response_4),

@@ -3,7 +3,7 @@
 # licensed under the Apache License 2.0, describing the protocol of Apache Kafka.
 # fmt: off
 # ruff: noqa
-"""ExpireDelegationToken (API key 40), v1-2."""
+"""ExpireDelegationToken (API key 40), v0-2."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ P_qx = Struct(">qx").pack
 
 
 class ExpireDelegationTokenRequest(Message):
-    """ExpireDelegationToken request, v1-2."""
+    """ExpireDelegationToken request, v0-2."""
 
     __slots__ = ("hmac", "expiry_time_period_ms", "unknown_tags")
 
@@ -58,7 +58,7 @@ class ExpireDelegationTokenRequest(Message):
 
 
 class ExpireDelegationTokenResponse(Message):
-    """ExpireDelegationToken response, v1-2."""
+    """ExpireDelegationToken response, v0-2."""
 
     __slots__ = ("error_code", "expiry_timestamp_ms", "throttle_time_ms", "unknown_tags")
 
@@ -76,7 +76,7 @@ class ExpireDelegationTokenResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> ExpireDelegationTokenRequest:
+def decode_request_0(buf: bytes | bytearray, pos: int) -> ExpireDelegationTokenRequest:
     size = len(buf)
     try:
         message = new(ExpireDelegationTokenRequest)
@@ -95,7 +95,7 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ExpireDelegationTokenR
     return message
 
 
-def encode_request_1(message: ExpireDelegationTokenRequest, out: list[Sized]) -> None:
+def encode_request_0(message: ExpireDelegationTokenRequest, out: list[Sized]) -> None:
     put = out.append
     try:
         raw = message.hmac
@@ -147,7 +147,7 @@ def encode_request_2(message: ExpireDelegationTokenRequest, out: list[Sized]) ->
         raise unencodable("ExpireDelegationTokenRequest", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> ExpireDelegationTokenResponse:
+def decode_response_0(buf: bytes | bytearray, pos: int) -> ExpireDelegationTokenResponse:
     size = len(buf)
     try:
         message = new(ExpireDelegationTokenResponse)
@@ -161,7 +161,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ExpireDelegationToken
     return message
 
 
-def encode_response_1(message: ExpireDelegationTokenResponse, out: list[Sized]) -> None:
+def encode_response_0(message: ExpireDelegationTokenResponse, out: list[Sized]) -> None:
     put = out.append
     try:
         put(P_hqi(message.error_code, message.expiry_timestamp_ms, message.throttle_time_ms))
@@ -199,11 +199,13 @@ def encode_response_2(message: ExpireDelegationTokenResponse, out: list[Sized]) 
 
 
 REQUESTS: Codecs[ExpireDelegationTokenRequest] = {
-    1: (decode_request_1, encode_request_1),
+    0: (decode_request_0, encode_request_0),
+    1: (decode_request_0, encode_request_0),
     2: (decode_request_2, encode_request_2),
 }
 
 RESPONSES: Codecs[ExpireDelegationTokenResponse] = {
-    1: (decode_response_1, encode_response_1),
+    0: (decode_response_0, encode_response_0),
+    1: (decode_response_0, encode_response_0),
     2: (decode_response_2, encode_response_2),
 }

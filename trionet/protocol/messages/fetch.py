@@ -3,7 +3,7 @@
 # licensed under the Apache License 2.0, describing the protocol of Apache Kafka.
 # fmt: off
 # ruff: noqa
-"""Fetch (API key 1), v4-18."""
+"""Fetch (API key 1), v0-18."""
 
 from __future__ import annotations
 
@@ -46,15 +46,18 @@ U_i = Struct(">i").unpack_from
 U_iB = Struct(">iB").unpack_from
 U_ihiB = Struct(">ihiB").unpack_from
 U_ihii = Struct(">ihii").unpack_from
+U_ihqi = Struct(">ihqi").unpack_from
 U_ihqqi = Struct(">ihqqi").unpack_from
 U_ihqqqB = Struct(">ihqqqB").unpack_from
 U_ihqqqi = Struct(">ihqqqi").unpack_from
 U_ii = Struct(">ii").unpack_from
 U_iiB = Struct(">iiB").unpack_from
 U_iiibiiB = Struct(">iiibiiB").unpack_from
+U_iiii = Struct(">iiii").unpack_from
 U_iiiibi = Struct(">iiiibi").unpack_from
 U_iiiibiiB = Struct(">iiiibiiB").unpack_from
 U_iiiibiii = Struct(">iiiibiii").unpack_from
+U_iiiii = Struct(">iiiii").unpack_from
 U_iiqiqiB = Struct(">iiqiqiB").unpack_from
 U_iiqqi = Struct(">iiqqi").unpack_from
 U_iqB = Struct(">iqB").unpack_from
@@ -72,6 +75,7 @@ P_iB = Struct(">iB").pack
 P_ihi = Struct(">ihi").pack
 P_ihiB = Struct(">ihiB").pack
 P_ihii = Struct(">ihii").pack
+P_ihqi = Struct(">ihqi").pack
 P_ihqqi = Struct(">ihqqi").pack
 P_ihqqq = Struct(">ihqqq").pack
 P_ihqqqB = Struct(">ihqqqB").pack
@@ -79,10 +83,12 @@ P_ihqqqi = Struct(">ihqqqi").pack
 P_ii = Struct(">ii").pack
 P_iiibii = Struct(">iiibii").pack
 P_iiibiiB = Struct(">iiibiiB").pack
+P_iiii = Struct(">iiii").pack
 P_iiiibi = Struct(">iiiibi").pack
 P_iiiibii = Struct(">iiiibii").pack
 P_iiiibiiB = Struct(">iiiibiiB").pack
 P_iiiibiii = Struct(">iiiibiii").pack
+P_iiiii = Struct(">iiiii").pack
 P_iiqiqix = Struct(">iiqiqix").pack
 P_iiqqi = Struct(">iiqqi").pack
 P_iix = Struct(">iix").pack
@@ -113,7 +119,7 @@ class ReplicaState(Message):
 
 
 class FetchPartition(Message):
-    """Part of FetchRequest, v4-18."""
+    """Part of FetchRequest, v0-18."""
 
     __slots__ = (
         "partition",
@@ -153,7 +159,7 @@ class FetchPartition(Message):
 
 
 class FetchTopic(Message):
-    """Part of FetchRequest, v4-18."""
+    """Part of FetchRequest, v0-18."""
 
     __slots__ = ("topic", "topic_id", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -161,7 +167,7 @@ class FetchTopic(Message):
     def __init__(
         self,
         *,
-        topic: str = "",  # v4-12
+        topic: str = "",  # v0-12
         topic_id: bytes = NO_UUID,  # v13-18
         partitions: list[FetchPartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
@@ -193,7 +199,7 @@ class ForgottenTopic(Message):
 
 
 class FetchRequest(Message):
-    """Fetch request, v4-18."""
+    """Fetch request, v0-18."""
 
     __slots__ = (
         "cluster_id",
@@ -215,12 +221,12 @@ class FetchRequest(Message):
         self,
         *,
         cluster_id: str | None = None,  # v12-18
-        replica_id: int = -1,  # v4-14
+        replica_id: int = -1,  # v0-14
         replica_state: ReplicaState | None = None,  # v15-18
         max_wait_ms: int = 0,
         min_bytes: int = 0,
-        max_bytes: int = 2147483647,
-        isolation_level: int = 0,
+        max_bytes: int = 2147483647,  # v3-18
+        isolation_level: int = 0,  # v4-18
         session_id: int = 0,  # v7-18
         session_epoch: int = -1,  # v7-18
         topics: list[FetchTopic] = UNSET,
@@ -312,7 +318,7 @@ class AbortedTransaction(Message):
 
 
 class PartitionData(Message):
-    """Part of FetchResponse, v4-18."""
+    """Part of FetchResponse, v0-18."""
 
     __slots__ = (
         "partition_index",
@@ -335,12 +341,12 @@ class PartitionData(Message):
         partition_index: int = 0,
         error_code: int = 0,
         high_watermark: int = 0,
-        last_stable_offset: int = -1,
+        last_stable_offset: int = -1,  # v4-18
         log_start_offset: int = -1,  # v5-18
         diverging_epoch: EpochEndOffset | None = None,  # v12-18
         current_leader: LeaderIdAndEpoch | None = None,  # v12-18
         snapshot_id: SnapshotId | None = None,  # v12-18
-        aborted_transactions: list[AbortedTransaction] | None = UNSET,
+        aborted_transactions: list[AbortedTransaction] | None = UNSET,  # v4-18
         preferred_read_replica: int = -1,  # v11-18
         records: RecordsChunk = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
@@ -360,7 +366,7 @@ class PartitionData(Message):
 
 
 class FetchableTopicResponse(Message):
-    """Part of FetchResponse, v4-18."""
+    """Part of FetchResponse, v0-18."""
 
     __slots__ = ("topic", "topic_id", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -368,7 +374,7 @@ class FetchableTopicResponse(Message):
     def __init__(
         self,
         *,
-        topic: str = "",  # v4-12
+        topic: str = "",  # v0-12
         topic_id: bytes = NO_UUID,  # v13-18
         partitions: list[PartitionData] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
@@ -401,7 +407,7 @@ class NodeEndpoint(Message):
 
 
 class FetchResponse(Message):
-    """Fetch response, v4-18."""
+    """Fetch response, v0-18."""
 
     __slots__ = (
         "throttle_time_ms",
@@ -415,7 +421,7 @@ class FetchResponse(Message):
     def __init__(
         self,
         *,
-        throttle_time_ms: int = 0,
+        throttle_time_ms: int = 0,  # v1-18
         error_code: int = 0,  # v7-18
         session_id: int = 0,  # v7-18
         responses: list[FetchableTopicResponse] = UNSET,
@@ -428,6 +434,201 @@ class FetchResponse(Message):
         self.responses = [] if responses is UNSET else responses
         self.node_endpoints = [] if node_endpoints is UNSET else node_endpoints
         self.unknown_tags = unknown_tags
+
+
+def decode_request_0(buf: bytes | bytearray, pos: int) -> FetchRequest:
+    size = len(buf)
+    try:
+        message = new(FetchRequest)
+        message.replica_id, message.max_wait_ms, message.min_bytes, n = U_iiii(buf, pos)
+        pos += 16
+        if n < 0:
+            bad_length("FetchRequest.topics", n)
+        if n > size - pos:
+            bad_count("FetchRequest.topics", n)
+        topics: list[FetchTopic] = []
+        message.topics = topics
+        for _ in range(n):
+            fetch_topic = new(FetchTopic)
+            n = U_h(buf, pos)[0]
+            pos += 2
+            if n < 0:
+                bad_length("FetchTopic.topic", n)
+            fetch_topic.topic = buf[pos : (pos := pos + n)].decode()
+            n = U_i(buf, pos)[0]
+            pos += 4
+            if n < 0:
+                bad_length("FetchTopic.partitions", n)
+            if n > size - pos:
+                bad_count("FetchTopic.partitions", n)
+            partitions: list[FetchPartition] = []
+            fetch_topic.partitions = partitions
+            for _ in range(n):
+                fetch_partition = new(FetchPartition)
+                (
+                    fetch_partition.partition, fetch_partition.fetch_offset,
+                    fetch_partition.partition_max_bytes,
+                ) = U_iqi(buf, pos)
+                pos += 16
+                fetch_partition.current_leader_epoch = -1
+                fetch_partition.last_fetched_epoch = -1
+                fetch_partition.log_start_offset = -1
+                fetch_partition.replica_directory_id = NO_UUID
+                fetch_partition.high_watermark = 9223372036854775807
+                fetch_partition.unknown_tags = ()
+                partitions.append(fetch_partition)
+            fetch_topic.topic_id = NO_UUID
+            fetch_topic.unknown_tags = ()
+            topics.append(fetch_topic)
+        message.forgotten_topics_data = []
+        message.cluster_id = message.replica_state = None
+        message.max_bytes = 2147483647
+        message.isolation_level = message.session_id = 0
+        message.session_epoch = -1
+        message.rack_id = ""
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("FetchRequest", error) from error
+    if pos > size:
+        raise bad_end("FetchRequest", pos - size)
+    return message
+
+
+def encode_request_0(message: FetchRequest, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        if message.replica_state is not None:
+            missing_field("FetchRequest.replica_state")
+        if message.forgotten_topics_data:
+            missing_field("FetchRequest.forgotten_topics_data")
+        topics = message.topics
+        n = len(topics)
+        put(P_iiii(message.replica_id, message.max_wait_ms, message.min_bytes, n))
+        for fetch_topic in topics:
+            raw = fetch_topic.topic.encode()
+            n = len(raw)
+            put(P_h(n))
+            put(raw)
+            partitions = fetch_topic.partitions
+            n = len(partitions)
+            put(P_i(n))
+            for fetch_partition in partitions:
+                if fetch_partition.last_fetched_epoch != -1:
+                    missing_field("FetchPartition.last_fetched_epoch")
+                put(
+                    P_iqi(
+                        fetch_partition.partition, fetch_partition.fetch_offset,
+                        fetch_partition.partition_max_bytes,
+                    ),
+                )
+                if fetch_partition.unknown_tags:
+                    missing_field("FetchPartition.unknown_tags")
+            if fetch_topic.unknown_tags:
+                missing_field("FetchTopic.unknown_tags")
+        if message.unknown_tags:
+            missing_field("FetchRequest.unknown_tags")
+    except UNENCODABLE as error:
+        raise unencodable("FetchRequest", error) from error
+
+
+def decode_request_3(buf: bytes | bytearray, pos: int) -> FetchRequest:
+    size = len(buf)
+    try:
+        message = new(FetchRequest)
+        (
+            message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes, n,
+        ) = U_iiiii(buf, pos)
+        pos += 20
+        if n < 0:
+            bad_length("FetchRequest.topics", n)
+        if n > size - pos:
+            bad_count("FetchRequest.topics", n)
+        topics: list[FetchTopic] = []
+        message.topics = topics
+        for _ in range(n):
+            fetch_topic = new(FetchTopic)
+            n = U_h(buf, pos)[0]
+            pos += 2
+            if n < 0:
+                bad_length("FetchTopic.topic", n)
+            fetch_topic.topic = buf[pos : (pos := pos + n)].decode()
+            n = U_i(buf, pos)[0]
+            pos += 4
+            if n < 0:
+                bad_length("FetchTopic.partitions", n)
+            if n > size - pos:
+                bad_count("FetchTopic.partitions", n)
+            partitions: list[FetchPartition] = []
+            fetch_topic.partitions = partitions
+            for _ in range(n):
+                fetch_partition = new(FetchPartition)
+                (
+                    fetch_partition.partition, fetch_partition.fetch_offset,
+                    fetch_partition.partition_max_bytes,
+                ) = U_iqi(buf, pos)
+                pos += 16
+                fetch_partition.current_leader_epoch = -1
+                fetch_partition.last_fetched_epoch = -1
+                fetch_partition.log_start_offset = -1
+                fetch_partition.replica_directory_id = NO_UUID
+                fetch_partition.high_watermark = 9223372036854775807
+                fetch_partition.unknown_tags = ()
+                partitions.append(fetch_partition)
+            fetch_topic.topic_id = NO_UUID
+            fetch_topic.unknown_tags = ()
+            topics.append(fetch_topic)
+        message.forgotten_topics_data = []
+        message.cluster_id = message.replica_state = None
+        message.isolation_level = message.session_id = 0
+        message.session_epoch = -1
+        message.rack_id = ""
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("FetchRequest", error) from error
+    if pos > size:
+        raise bad_end("FetchRequest", pos - size)
+    return message
+
+
+def encode_request_3(message: FetchRequest, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        if message.replica_state is not None:
+            missing_field("FetchRequest.replica_state")
+        if message.forgotten_topics_data:
+            missing_field("FetchRequest.forgotten_topics_data")
+        topics = message.topics
+        n = len(topics)
+        put(
+            P_iiiii(
+                message.replica_id, message.max_wait_ms, message.min_bytes, message.max_bytes, n,
+            ),
+        )
+        for fetch_topic in topics:
+            raw = fetch_topic.topic.encode()
+            n = len(raw)
+            put(P_h(n))
+            put(raw)
+            partitions = fetch_topic.partitions
+            n = len(partitions)
+            put(P_i(n))
+            for fetch_partition in partitions:
+                if fetch_partition.last_fetched_epoch != -1:
+                    missing_field("FetchPartition.last_fetched_epoch")
+                put(
+                    P_iqi(
+                        fetch_partition.partition, fetch_partition.fetch_offset,
+                        fetch_partition.partition_max_bytes,
+                    ),
+                )
+                if fetch_partition.unknown_tags:
+                    missing_field("FetchPartition.unknown_tags")
+            if fetch_topic.unknown_tags:
+                missing_field("FetchTopic.unknown_tags")
+        if message.unknown_tags:
+            missing_field("FetchRequest.unknown_tags")
+    except UNENCODABLE as error:
+        raise unencodable("FetchRequest", error) from error
 
 
 def decode_request_4(buf: bytes | bytearray, pos: int) -> FetchRequest:
@@ -2120,6 +2321,183 @@ def encode_request_18(message: FetchRequest, out: list[Sized]) -> None:
         raise unencodable("FetchRequest", error) from error
 
 
+def decode_response_0(buf: bytes | bytearray, pos: int) -> FetchResponse:
+    view = memoryview(buf)
+    size = len(buf)
+    try:
+        message = new(FetchResponse)
+        n = U_i(buf, pos)[0]
+        pos += 4
+        if n < 0:
+            bad_length("FetchResponse.responses", n)
+        if n > size - pos:
+            bad_count("FetchResponse.responses", n)
+        responses: list[FetchableTopicResponse] = []
+        message.responses = responses
+        for _ in range(n):
+            fetchable_topic_response = new(FetchableTopicResponse)
+            n = U_h(buf, pos)[0]
+            pos += 2
+            if n < 0:
+                bad_length("FetchableTopicResponse.topic", n)
+            fetchable_topic_response.topic = buf[pos : (pos := pos + n)].decode()
+            n = U_i(buf, pos)[0]
+            pos += 4
+            if n < 0:
+                bad_length("FetchableTopicResponse.partitions", n)
+            if n > size - pos:
+                bad_count("FetchableTopicResponse.partitions", n)
+            partitions: list[PartitionData] = []
+            fetchable_topic_response.partitions = partitions
+            for _ in range(n):
+                partition_data = new(PartitionData)
+                (
+                    partition_data.partition_index, partition_data.error_code,
+                    partition_data.high_watermark, n,
+                ) = U_ihqi(buf, pos)
+                pos += 18
+                if n < -1:
+                    bad_length("PartitionData.records", n)
+                partition_data.records = view[pos : (pos := pos + n)] if n >= 0 else None
+                partition_data.aborted_transactions = []
+                partition_data.last_stable_offset = -1
+                partition_data.log_start_offset = -1
+                partition_data.preferred_read_replica = -1
+                partition_data.diverging_epoch = partition_data.current_leader = None
+                partition_data.snapshot_id = None
+                partition_data.unknown_tags = ()
+                partitions.append(partition_data)
+            fetchable_topic_response.topic_id = NO_UUID
+            fetchable_topic_response.unknown_tags = ()
+            responses.append(fetchable_topic_response)
+        message.node_endpoints = []
+        message.throttle_time_ms = message.error_code = 0
+        message.session_id = 0
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("FetchResponse", error) from error
+    if pos > size:
+        raise bad_end("FetchResponse", pos - size)
+    return message
+
+
+def encode_response_0(message: FetchResponse, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        responses = message.responses
+        n = len(responses)
+        put(P_i(n))
+        for fetchable_topic_response in responses:
+            raw = fetchable_topic_response.topic.encode()
+            n = len(raw)
+            put(P_h(n))
+            put(raw)
+            partitions = fetchable_topic_response.partitions
+            n = len(partitions)
+            put(P_i(n))
+            for partition_data in partitions:
+                records = partition_data.records
+                n = -1 if records is None else len(records)
+                put(
+                    P_ihqi(
+                        partition_data.partition_index, partition_data.error_code,
+                        partition_data.high_watermark, n,
+                    ),
+                )
+                if records is not None:
+                    put(records)
+    except UNENCODABLE as error:
+        raise unencodable("FetchResponse", error) from error
+
+
+def decode_response_1(buf: bytes | bytearray, pos: int) -> FetchResponse:
+    view = memoryview(buf)
+    size = len(buf)
+    try:
+        message = new(FetchResponse)
+        message.throttle_time_ms, n = U_ii(buf, pos)
+        pos += 8
+        if n < 0:
+            bad_length("FetchResponse.responses", n)
+        if n > size - pos:
+            bad_count("FetchResponse.responses", n)
+        responses: list[FetchableTopicResponse] = []
+        message.responses = responses
+        for _ in range(n):
+            fetchable_topic_response = new(FetchableTopicResponse)
+            n = U_h(buf, pos)[0]
+            pos += 2
+            if n < 0:
+                bad_length("FetchableTopicResponse.topic", n)
+            fetchable_topic_response.topic = buf[pos : (pos := pos + n)].decode()
+            n = U_i(buf, pos)[0]
+            pos += 4
+            if n < 0:
+                bad_length("FetchableTopicResponse.partitions", n)
+            if n > size - pos:
+                bad_count("FetchableTopicResponse.partitions", n)
+            partitions: list[PartitionData] = []
+            fetchable_topic_response.partitions = partitions
+            for _ in range(n):
+                partition_data = new(PartitionData)
+                (
+                    partition_data.partition_index, partition_data.error_code,
+                    partition_data.high_watermark, n,
+                ) = U_ihqi(buf, pos)
+                pos += 18
+                if n < -1:
+                    bad_length("PartitionData.records", n)
+                partition_data.records = view[pos : (pos := pos + n)] if n >= 0 else None
+                partition_data.aborted_transactions = []
+                partition_data.last_stable_offset = -1
+                partition_data.log_start_offset = -1
+                partition_data.preferred_read_replica = -1
+                partition_data.diverging_epoch = partition_data.current_leader = None
+                partition_data.snapshot_id = None
+                partition_data.unknown_tags = ()
+                partitions.append(partition_data)
+            fetchable_topic_response.topic_id = NO_UUID
+            fetchable_topic_response.unknown_tags = ()
+            responses.append(fetchable_topic_response)
+        message.node_endpoints = []
+        message.error_code = message.session_id = 0
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("FetchResponse", error) from error
+    if pos > size:
+        raise bad_end("FetchResponse", pos - size)
+    return message
+
+
+def encode_response_1(message: FetchResponse, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        responses = message.responses
+        n = len(responses)
+        put(P_ii(message.throttle_time_ms, n))
+        for fetchable_topic_response in responses:
+            raw = fetchable_topic_response.topic.encode()
+            n = len(raw)
+            put(P_h(n))
+            put(raw)
+            partitions = fetchable_topic_response.partitions
+            n = len(partitions)
+            put(P_i(n))
+            for partition_data in partitions:
+                records = partition_data.records
+                n = -1 if records is None else len(records)
+                put(
+                    P_ihqi(
+                        partition_data.partition_index, partition_data.error_code,
+                        partition_data.high_watermark, n,
+                    ),
+                )
+                if records is not None:
+                    put(records)
+    except UNENCODABLE as error:
+        raise unencodable("FetchResponse", error) from error
+
+
 def decode_response_4(buf: bytes | bytearray, pos: int) -> FetchResponse:
     view = memoryview(buf)
     size = len(buf)
@@ -3215,6 +3593,10 @@ def encode_response_16(message: FetchResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[FetchRequest] = {
+    0: (decode_request_0, encode_request_0),
+    1: (decode_request_0, encode_request_0),
+    2: (decode_request_0, encode_request_0),
+    3: (decode_request_3, encode_request_3),
     4: (decode_request_4, encode_request_4),
     5: (decode_request_5, encode_request_5),
     6: (decode_request_5, encode_request_5),
@@ -3233,6 +3615,10 @@ REQUESTS: Codecs[FetchRequest] = {
 }
 
 RESPONSES: Codecs[FetchResponse] = {
+    0: (decode_response_0, encode_response_0),
+    1: (decode_response_1, encode_response_1),
+    2: (decode_response_1, encode_response_1),
+    3: (decode_response_1, encode_response_1),
     4: (decode_response_4, encode_response_4),
     5: (decode_response_5, encode_response_5),
     6: (decode_response_5, encode_response_5),

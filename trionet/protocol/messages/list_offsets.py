@@ -3,7 +3,7 @@
 # licensed under the Apache License 2.0, describing the protocol of Apache Kafka.
 # fmt: off
 # ruff: noqa
-"""ListOffsets (API key 2), v1-11."""
+"""ListOffsets (API key 2), v0-11."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from trionet.protocol.wire import (
     bad_count,
     bad_end,
     bad_length,
+    join_array,
     malformed,
     missing_field,
     new,
+    read_array,
     read_tags,
     read_varint,
     unencodable,
@@ -35,6 +37,7 @@ U_i = Struct(">i").unpack_from
 U_iB = Struct(">iB").unpack_from
 U_ibB = Struct(">ibB").unpack_from
 U_ibi = Struct(">ibi").unpack_from
+U_ihi = Struct(">ihi").unpack_from
 U_ihqq = Struct(">ihqq").unpack_from
 U_ihqqi = Struct(">ihqqi").unpack_from
 U_ihqqiB = Struct(">ihqqiB").unpack_from
@@ -42,12 +45,14 @@ U_ii = Struct(">ii").unpack_from
 U_iiq = Struct(">iiq").unpack_from
 U_iiqB = Struct(">iiqB").unpack_from
 U_iq = Struct(">iq").unpack_from
+U_iqi = Struct(">iqi").unpack_from
 P_h = Struct(">h").pack
 P_i = Struct(">i").pack
 P_iB = Struct(">iB").pack
 P_ib = Struct(">ib").pack
 P_ibB = Struct(">ibB").pack
 P_ibi = Struct(">ibi").pack
+P_ihi = Struct(">ihi").pack
 P_ihqq = Struct(">ihqq").pack
 P_ihqqi = Struct(">ihqqi").pack
 P_ihqqix = Struct(">ihqqix").pack
@@ -55,13 +60,20 @@ P_ii = Struct(">ii").pack
 P_iiq = Struct(">iiq").pack
 P_iiqx = Struct(">iiqx").pack
 P_iq = Struct(">iq").pack
+P_iqi = Struct(">iqi").pack
 P_ix = Struct(">ix").pack
 
 
 class ListOffsetsPartition(Message):
-    """Part of ListOffsetsRequest, v1-11."""
+    """Part of ListOffsetsRequest, v0-11."""
 
-    __slots__ = ("partition_index", "current_leader_epoch", "timestamp", "unknown_tags")
+    __slots__ = (
+        "partition_index",
+        "current_leader_epoch",
+        "timestamp",
+        "max_num_offsets",
+        "unknown_tags",
+    )
 
     def __init__(
         self,
@@ -69,16 +81,18 @@ class ListOffsetsPartition(Message):
         partition_index: int = 0,
         current_leader_epoch: int = -1,  # v4-11
         timestamp: int = 0,
+        max_num_offsets: int = 1,  # v0
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
         self.partition_index = partition_index
         self.current_leader_epoch = current_leader_epoch
         self.timestamp = timestamp
+        self.max_num_offsets = max_num_offsets
         self.unknown_tags = unknown_tags
 
 
 class ListOffsetsTopic(Message):
-    """Part of ListOffsetsRequest, v1-11."""
+    """Part of ListOffsetsRequest, v0-11."""
 
     __slots__ = ("name", "partitions", "unknown_tags")
 
@@ -95,7 +109,7 @@ class ListOffsetsTopic(Message):
 
 
 class ListOffsetsRequest(Message):
-    """ListOffsets request, v1-11."""
+    """ListOffsets request, v0-11."""
 
     __slots__ = ("replica_id", "isolation_level", "topics", "timeout_ms", "unknown_tags")
 
@@ -116,11 +130,12 @@ class ListOffsetsRequest(Message):
 
 
 class ListOffsetsPartitionResponse(Message):
-    """Part of ListOffsetsResponse, v1-11."""
+    """Part of ListOffsetsResponse, v0-11."""
 
     __slots__ = (
         "partition_index",
         "error_code",
+        "old_style_offsets",
         "timestamp",
         "offset",
         "leader_epoch",
@@ -132,13 +147,15 @@ class ListOffsetsPartitionResponse(Message):
         *,
         partition_index: int = 0,
         error_code: int = 0,
-        timestamp: int = -1,
-        offset: int = -1,
+        old_style_offsets: list[int] = UNSET,  # v0
+        timestamp: int = -1,  # v1-11
+        offset: int = -1,  # v1-11
         leader_epoch: int = -1,  # v4-11
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
         self.partition_index = partition_index
         self.error_code = error_code
+        self.old_style_offsets = [] if old_style_offsets is UNSET else old_style_offsets
         self.timestamp = timestamp
         self.offset = offset
         self.leader_epoch = leader_epoch
@@ -146,7 +163,7 @@ class ListOffsetsPartitionResponse(Message):
 
 
 class ListOffsetsTopicResponse(Message):
-    """Part of ListOffsetsResponse, v1-11."""
+    """Part of ListOffsetsResponse, v0-11."""
 
     __slots__ = ("name", "partitions", "unknown_tags")
 
@@ -163,7 +180,7 @@ class ListOffsetsTopicResponse(Message):
 
 
 class ListOffsetsResponse(Message):
-    """ListOffsets response, v1-11."""
+    """ListOffsets response, v0-11."""
 
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
 
@@ -177,6 +194,87 @@ class ListOffsetsResponse(Message):
         self.throttle_time_ms = throttle_time_ms
         self.topics = [] if topics is UNSET else topics
         self.unknown_tags = unknown_tags
+
+
+def decode_request_0(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
+    size = len(buf)
+    try:
+        message = new(ListOffsetsRequest)
+        message.replica_id, n = U_ii(buf, pos)
+        pos += 8
+        if n < 0:
+            bad_length("ListOffsetsRequest.topics", n)
+        if n > size - pos:
+            bad_count("ListOffsetsRequest.topics", n)
+        topics: list[ListOffsetsTopic] = []
+        message.topics = topics
+        for _ in range(n):
+            list_offsets_topic = new(ListOffsetsTopic)
+            n = U_h(buf, pos)[0]
+            pos += 2
+            if n < 0:
+                bad_length("ListOffsetsTopic.name", n)
+            list_offsets_topic.name = buf[pos : (pos := pos + n)].decode()
+            n = U_i(buf, pos)[0]
+            pos += 4
+            if n < 0:
+                bad_length("ListOffsetsTopic.partitions", n)
+            if n > size - pos:
+                bad_count("ListOffsetsTopic.partitions", n)
+            partitions: list[ListOffsetsPartition] = []
+            list_offsets_topic.partitions = partitions
+            for _ in range(n):
+                list_offsets_partition = new(ListOffsetsPartition)
+                (
+                    list_offsets_partition.partition_index, list_offsets_partition.timestamp,
+                    list_offsets_partition.max_num_offsets,
+                ) = U_iqi(buf, pos)
+                pos += 16
+                list_offsets_partition.current_leader_epoch = -1
+                list_offsets_partition.unknown_tags = ()
+                partitions.append(list_offsets_partition)
+            list_offsets_topic.unknown_tags = ()
+            topics.append(list_offsets_topic)
+        message.isolation_level = message.timeout_ms = 0
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("ListOffsetsRequest", error) from error
+    if pos > size:
+        raise bad_end("ListOffsetsRequest", pos - size)
+    return message
+
+
+def encode_request_0(message: ListOffsetsRequest, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        if message.isolation_level != 0:
+            missing_field("ListOffsetsRequest.isolation_level")
+        topics = message.topics
+        n = len(topics)
+        put(P_ii(message.replica_id, n))
+        for list_offsets_topic in topics:
+            raw = list_offsets_topic.name.encode()
+            n = len(raw)
+            put(P_h(n))
+            put(raw)
+            partitions = list_offsets_topic.partitions
+            n = len(partitions)
+            put(P_i(n))
+            for list_offsets_partition in partitions:
+                put(
+                    P_iqi(
+                        list_offsets_partition.partition_index, list_offsets_partition.timestamp,
+                        list_offsets_partition.max_num_offsets,
+                    ),
+                )
+                if list_offsets_partition.unknown_tags:
+                    missing_field("ListOffsetsPartition.unknown_tags")
+            if list_offsets_topic.unknown_tags:
+                missing_field("ListOffsetsTopic.unknown_tags")
+        if message.unknown_tags:
+            missing_field("ListOffsetsRequest.unknown_tags")
+    except UNENCODABLE as error:
+        raise unencodable("ListOffsetsRequest", error) from error
 
 
 def decode_request_1(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
@@ -213,6 +311,7 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
                 ) = U_iq(buf, pos)
                 pos += 12
                 list_offsets_partition.current_leader_epoch = -1
+                list_offsets_partition.max_num_offsets = 1
                 list_offsets_partition.unknown_tags = ()
                 partitions.append(list_offsets_partition)
             list_offsets_topic.unknown_tags = ()
@@ -243,6 +342,8 @@ def encode_request_1(message: ListOffsetsRequest, out: list[Sized]) -> None:
             n = len(partitions)
             put(P_i(n))
             for list_offsets_partition in partitions:
+                if list_offsets_partition.max_num_offsets != 1:
+                    missing_field("ListOffsetsPartition.max_num_offsets")
                 put(P_iq(list_offsets_partition.partition_index, list_offsets_partition.timestamp))
                 if list_offsets_partition.unknown_tags:
                     missing_field("ListOffsetsPartition.unknown_tags")
@@ -288,6 +389,7 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
                 ) = U_iq(buf, pos)
                 pos += 12
                 list_offsets_partition.current_leader_epoch = -1
+                list_offsets_partition.max_num_offsets = 1
                 list_offsets_partition.unknown_tags = ()
                 partitions.append(list_offsets_partition)
             list_offsets_topic.unknown_tags = ()
@@ -316,6 +418,8 @@ def encode_request_2(message: ListOffsetsRequest, out: list[Sized]) -> None:
             n = len(partitions)
             put(P_i(n))
             for list_offsets_partition in partitions:
+                if list_offsets_partition.max_num_offsets != 1:
+                    missing_field("ListOffsetsPartition.max_num_offsets")
                 put(P_iq(list_offsets_partition.partition_index, list_offsets_partition.timestamp))
                 if list_offsets_partition.unknown_tags:
                     missing_field("ListOffsetsPartition.unknown_tags")
@@ -361,6 +465,7 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
                     list_offsets_partition.current_leader_epoch, list_offsets_partition.timestamp,
                 ) = U_iiq(buf, pos)
                 pos += 16
+                list_offsets_partition.max_num_offsets = 1
                 list_offsets_partition.unknown_tags = ()
                 partitions.append(list_offsets_partition)
             list_offsets_topic.unknown_tags = ()
@@ -389,6 +494,8 @@ def encode_request_4(message: ListOffsetsRequest, out: list[Sized]) -> None:
             n = len(partitions)
             put(P_i(n))
             for list_offsets_partition in partitions:
+                if list_offsets_partition.max_num_offsets != 1:
+                    missing_field("ListOffsetsPartition.max_num_offsets")
                 put(
                     P_iiq(
                         list_offsets_partition.partition_index,
@@ -447,6 +554,7 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
                     k,
                 ) = U_iiqB(buf, pos)
                 pos += 17
+                list_offsets_partition.max_num_offsets = 1
                 if k:
                     list_offsets_partition.unknown_tags, pos = read_tags(buf, pos, k)
                 else:
@@ -492,6 +600,8 @@ def encode_request_6(message: ListOffsetsRequest, out: list[Sized]) -> None:
             n = len(partitions) + 1
             put(BYTES[n] if n < 128 else varint(n))
             for list_offsets_partition in partitions:
+                if list_offsets_partition.max_num_offsets != 1:
+                    missing_field("ListOffsetsPartition.max_num_offsets")
                 put(
                     P_iiqx(
                         list_offsets_partition.partition_index,
@@ -552,6 +662,7 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
                     k,
                 ) = U_iiqB(buf, pos)
                 pos += 17
+                list_offsets_partition.max_num_offsets = 1
                 if k:
                     list_offsets_partition.unknown_tags, pos = read_tags(buf, pos, k)
                 else:
@@ -596,6 +707,8 @@ def encode_request_10(message: ListOffsetsRequest, out: list[Sized]) -> None:
             n = len(partitions) + 1
             put(BYTES[n] if n < 128 else varint(n))
             for list_offsets_partition in partitions:
+                if list_offsets_partition.max_num_offsets != 1:
+                    missing_field("ListOffsetsPartition.max_num_offsets")
                 put(
                     P_iiqx(
                         list_offsets_partition.partition_index,
@@ -613,6 +726,89 @@ def encode_request_10(message: ListOffsetsRequest, out: list[Sized]) -> None:
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("ListOffsetsRequest", error) from error
+
+
+def decode_response_0(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
+    size = len(buf)
+    try:
+        message = new(ListOffsetsResponse)
+        n = U_i(buf, pos)[0]
+        pos += 4
+        if n < 0:
+            bad_length("ListOffsetsResponse.topics", n)
+        if n > size - pos:
+            bad_count("ListOffsetsResponse.topics", n)
+        topics: list[ListOffsetsTopicResponse] = []
+        message.topics = topics
+        for _ in range(n):
+            list_offsets_topic_response = new(ListOffsetsTopicResponse)
+            n = U_h(buf, pos)[0]
+            pos += 2
+            if n < 0:
+                bad_length("ListOffsetsTopicResponse.name", n)
+            list_offsets_topic_response.name = buf[pos : (pos := pos + n)].decode()
+            n = U_i(buf, pos)[0]
+            pos += 4
+            if n < 0:
+                bad_length("ListOffsetsTopicResponse.partitions", n)
+            if n > size - pos:
+                bad_count("ListOffsetsTopicResponse.partitions", n)
+            partitions: list[ListOffsetsPartitionResponse] = []
+            list_offsets_topic_response.partitions = partitions
+            for _ in range(n):
+                list_offsets_partition_response = new(ListOffsetsPartitionResponse)
+                (
+                    list_offsets_partition_response.partition_index,
+                    list_offsets_partition_response.error_code, n,
+                ) = U_ihi(buf, pos)
+                pos += 10
+                if n < 0:
+                    bad_length("ListOffsetsPartitionResponse.old_style_offsets", n)
+                list_offsets_partition_response.old_style_offsets, pos = (
+                    read_array("q", n, buf, pos)
+                )
+                list_offsets_partition_response.timestamp = -1
+                list_offsets_partition_response.offset = -1
+                list_offsets_partition_response.leader_epoch = -1
+                list_offsets_partition_response.unknown_tags = ()
+                partitions.append(list_offsets_partition_response)
+            list_offsets_topic_response.unknown_tags = ()
+            topics.append(list_offsets_topic_response)
+        message.throttle_time_ms = 0
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("ListOffsetsResponse", error) from error
+    if pos > size:
+        raise bad_end("ListOffsetsResponse", pos - size)
+    return message
+
+
+def encode_response_0(message: ListOffsetsResponse, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        topics = message.topics
+        n = len(topics)
+        put(P_i(n))
+        for list_offsets_topic_response in topics:
+            raw = list_offsets_topic_response.name.encode()
+            n = len(raw)
+            put(P_h(n))
+            put(raw)
+            partitions = list_offsets_topic_response.partitions
+            n = len(partitions)
+            put(P_i(n))
+            for list_offsets_partition_response in partitions:
+                old_style_offsets = list_offsets_partition_response.old_style_offsets
+                n = len(old_style_offsets)
+                put(
+                    P_ihi(
+                        list_offsets_partition_response.partition_index,
+                        list_offsets_partition_response.error_code, n,
+                    ),
+                )
+                put(join_array("q", old_style_offsets))
+    except UNENCODABLE as error:
+        raise unencodable("ListOffsetsResponse", error) from error
 
 
 def decode_response_1(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
@@ -651,6 +847,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
                     list_offsets_partition_response.offset,
                 ) = U_ihqq(buf, pos)
                 pos += 22
+                list_offsets_partition_response.old_style_offsets = []
                 list_offsets_partition_response.leader_epoch = -1
                 list_offsets_partition_response.unknown_tags = ()
                 partitions.append(list_offsets_partition_response)
@@ -728,6 +925,7 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
                     list_offsets_partition_response.offset,
                 ) = U_ihqq(buf, pos)
                 pos += 22
+                list_offsets_partition_response.old_style_offsets = []
                 list_offsets_partition_response.leader_epoch = -1
                 list_offsets_partition_response.unknown_tags = ()
                 partitions.append(list_offsets_partition_response)
@@ -805,6 +1003,7 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
                     list_offsets_partition_response.leader_epoch,
                 ) = U_ihqqi(buf, pos)
                 pos += 26
+                list_offsets_partition_response.old_style_offsets = []
                 list_offsets_partition_response.unknown_tags = ()
                 partitions.append(list_offsets_partition_response)
             list_offsets_topic_response.unknown_tags = ()
@@ -888,6 +1087,7 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
                     list_offsets_partition_response.leader_epoch, k,
                 ) = U_ihqqiB(buf, pos)
                 pos += 27
+                list_offsets_partition_response.old_style_offsets = []
                 if k:
                     list_offsets_partition_response.unknown_tags, pos = read_tags(buf, pos, k)
                 else:
@@ -954,6 +1154,7 @@ def encode_response_6(message: ListOffsetsResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[ListOffsetsRequest] = {
+    0: (decode_request_0, encode_request_0),
     1: (decode_request_1, encode_request_1),
     2: (decode_request_2, encode_request_2),
     3: (decode_request_2, encode_request_2),
@@ -968,6 +1169,7 @@ REQUESTS: Codecs[ListOffsetsRequest] = {
 }
 
 RESPONSES: Codecs[ListOffsetsResponse] = {
+    0: (decode_response_0, encode_response_0),
     1: (decode_response_1, encode_response_1),
     2: (decode_response_2, encode_response_2),
     3: (decode_response_2, encode_response_2),

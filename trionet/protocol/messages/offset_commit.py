@@ -3,7 +3,7 @@
 # licensed under the Apache License 2.0, describing the protocol of Apache Kafka.
 # fmt: off
 # ruff: noqa
-"""OffsetCommit (API key 8), v2-10."""
+"""OffsetCommit (API key 8), v0-10."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ U_ii = Struct(">ii").unpack_from
 U_iqh = Struct(">iqh").unpack_from
 U_iqiB = Struct(">iqiB").unpack_from
 U_iqih = Struct(">iqih").unpack_from
+U_iqqh = Struct(">iqqh").unpack_from
 U_qi = Struct(">qi").unpack_from
 P_16s = Struct(">16s").pack
 P_16sB = Struct(">16sB").pack
@@ -55,15 +56,17 @@ P_iqh = Struct(">iqh").pack
 P_iqi = Struct(">iqi").pack
 P_iqiB = Struct(">iqiB").pack
 P_iqih = Struct(">iqih").pack
+P_iqqh = Struct(">iqqh").pack
 P_qi = Struct(">qi").pack
 
 
 class OffsetCommitRequestPartition(Message):
-    """Part of OffsetCommitRequest, v2-10."""
+    """Part of OffsetCommitRequest, v0-10."""
 
     __slots__ = (
         "partition_index",
         "committed_offset",
+        "commit_timestamp",
         "committed_leader_epoch",
         "committed_metadata",
         "unknown_tags",
@@ -74,19 +77,21 @@ class OffsetCommitRequestPartition(Message):
         *,
         partition_index: int = 0,
         committed_offset: int = 0,
+        commit_timestamp: int = -1,  # v1
         committed_leader_epoch: int = -1,  # v6-10
         committed_metadata: str | None = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
         self.partition_index = partition_index
         self.committed_offset = committed_offset
+        self.commit_timestamp = commit_timestamp
         self.committed_leader_epoch = committed_leader_epoch
         self.committed_metadata = committed_metadata
         self.unknown_tags = unknown_tags
 
 
 class OffsetCommitRequestTopic(Message):
-    """Part of OffsetCommitRequest, v2-10."""
+    """Part of OffsetCommitRequest, v0-10."""
 
     __slots__ = ("name", "topic_id", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -94,7 +99,7 @@ class OffsetCommitRequestTopic(Message):
     def __init__(
         self,
         *,
-        name: str = "",  # v2-9
+        name: str = "",  # v0-9
         topic_id: bytes = NO_UUID,  # v10
         partitions: list[OffsetCommitRequestPartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
@@ -106,7 +111,7 @@ class OffsetCommitRequestTopic(Message):
 
 
 class OffsetCommitRequest(Message):
-    """OffsetCommit request, v2-10."""
+    """OffsetCommit request, v0-10."""
 
     __slots__ = (
         "group_id",
@@ -122,8 +127,8 @@ class OffsetCommitRequest(Message):
         self,
         *,
         group_id: str = "",
-        generation_id_or_member_epoch: int = -1,
-        member_id: str = "",
+        generation_id_or_member_epoch: int = -1,  # v1-10
+        member_id: str = "",  # v1-10
         retention_time_ms: int = -1,  # v2-4
         group_instance_id: str | None = None,  # v7-10
         topics: list[OffsetCommitRequestTopic] = UNSET,
@@ -139,7 +144,7 @@ class OffsetCommitRequest(Message):
 
 
 class OffsetCommitResponsePartition(Message):
-    """Part of OffsetCommitResponse, v2-10."""
+    """Part of OffsetCommitResponse, v0-10."""
 
     __slots__ = ("partition_index", "error_code", "unknown_tags")
 
@@ -156,7 +161,7 @@ class OffsetCommitResponsePartition(Message):
 
 
 class OffsetCommitResponseTopic(Message):
-    """Part of OffsetCommitResponse, v2-10."""
+    """Part of OffsetCommitResponse, v0-10."""
 
     __slots__ = ("name", "topic_id", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -164,7 +169,7 @@ class OffsetCommitResponseTopic(Message):
     def __init__(
         self,
         *,
-        name: str = "",  # v2-9
+        name: str = "",  # v0-9
         topic_id: bytes = NO_UUID,  # v10
         partitions: list[OffsetCommitResponsePartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
@@ -176,7 +181,7 @@ class OffsetCommitResponseTopic(Message):
 
 
 class OffsetCommitResponse(Message):
-    """OffsetCommit response, v2-10."""
+    """OffsetCommit response, v0-10."""
 
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
 
@@ -190,6 +195,224 @@ class OffsetCommitResponse(Message):
         self.throttle_time_ms = throttle_time_ms
         self.topics = [] if topics is UNSET else topics
         self.unknown_tags = unknown_tags
+
+
+def decode_request_0(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
+    size = len(buf)
+    try:
+        message = new(OffsetCommitRequest)
+        n = U_h(buf, pos)[0]
+        pos += 2
+        if n < 0:
+            bad_length("OffsetCommitRequest.group_id", n)
+        message.group_id = buf[pos : (pos := pos + n)].decode()
+        n = U_i(buf, pos)[0]
+        pos += 4
+        if n < 0:
+            bad_length("OffsetCommitRequest.topics", n)
+        if n > size - pos:
+            bad_count("OffsetCommitRequest.topics", n)
+        topics: list[OffsetCommitRequestTopic] = []
+        message.topics = topics
+        for _ in range(n):
+            offset_commit_request_topic = new(OffsetCommitRequestTopic)
+            n = U_h(buf, pos)[0]
+            pos += 2
+            if n < 0:
+                bad_length("OffsetCommitRequestTopic.name", n)
+            offset_commit_request_topic.name = buf[pos : (pos := pos + n)].decode()
+            n = U_i(buf, pos)[0]
+            pos += 4
+            if n < 0:
+                bad_length("OffsetCommitRequestTopic.partitions", n)
+            if n > size - pos:
+                bad_count("OffsetCommitRequestTopic.partitions", n)
+            partitions: list[OffsetCommitRequestPartition] = []
+            offset_commit_request_topic.partitions = partitions
+            for _ in range(n):
+                offset_commit_request_partition = new(OffsetCommitRequestPartition)
+                (
+                    offset_commit_request_partition.partition_index,
+                    offset_commit_request_partition.committed_offset, n,
+                ) = U_iqh(buf, pos)
+                pos += 14
+                if n < -1:
+                    bad_length("OffsetCommitRequestPartition.committed_metadata", n)
+                offset_commit_request_partition.committed_metadata = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
+                offset_commit_request_partition.commit_timestamp = -1
+                offset_commit_request_partition.committed_leader_epoch = -1
+                offset_commit_request_partition.unknown_tags = ()
+                partitions.append(offset_commit_request_partition)
+            offset_commit_request_topic.topic_id = NO_UUID
+            offset_commit_request_topic.unknown_tags = ()
+            topics.append(offset_commit_request_topic)
+        message.generation_id_or_member_epoch = -1
+        message.retention_time_ms = -1
+        message.member_id = ""
+        message.group_instance_id = None
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("OffsetCommitRequest", error) from error
+    if pos > size:
+        raise bad_end("OffsetCommitRequest", pos - size)
+    return message
+
+
+def encode_request_0(message: OffsetCommitRequest, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        if message.group_instance_id is not None:
+            missing_field("OffsetCommitRequest.group_instance_id")
+        raw = message.group_id.encode()
+        n = len(raw)
+        put(P_h(n))
+        put(raw)
+        topics = message.topics
+        n = len(topics)
+        put(P_i(n))
+        for offset_commit_request_topic in topics:
+            raw = offset_commit_request_topic.name.encode()
+            n = len(raw)
+            put(P_h(n))
+            put(raw)
+            partitions = offset_commit_request_topic.partitions
+            n = len(partitions)
+            put(P_i(n))
+            for offset_commit_request_partition in partitions:
+                if offset_commit_request_partition.commit_timestamp != -1:
+                    missing_field("OffsetCommitRequestPartition.commit_timestamp")
+                text = offset_commit_request_partition.committed_metadata
+                raw = b"" if text is None else text.encode()
+                n = -1 if text is None else len(raw)
+                put(
+                    P_iqh(
+                        offset_commit_request_partition.partition_index,
+                        offset_commit_request_partition.committed_offset, n,
+                    ),
+                )
+                put(raw)
+                if offset_commit_request_partition.unknown_tags:
+                    missing_field("OffsetCommitRequestPartition.unknown_tags")
+            if offset_commit_request_topic.unknown_tags:
+                missing_field("OffsetCommitRequestTopic.unknown_tags")
+        if message.unknown_tags:
+            missing_field("OffsetCommitRequest.unknown_tags")
+    except UNENCODABLE as error:
+        raise unencodable("OffsetCommitRequest", error) from error
+
+
+def decode_request_1(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
+    size = len(buf)
+    try:
+        message = new(OffsetCommitRequest)
+        n = U_h(buf, pos)[0]
+        pos += 2
+        if n < 0:
+            bad_length("OffsetCommitRequest.group_id", n)
+        message.group_id = buf[pos : (pos := pos + n)].decode()
+        message.generation_id_or_member_epoch, n = U_ih(buf, pos)
+        pos += 6
+        if n < 0:
+            bad_length("OffsetCommitRequest.member_id", n)
+        message.member_id = buf[pos : (pos := pos + n)].decode()
+        n = U_i(buf, pos)[0]
+        pos += 4
+        if n < 0:
+            bad_length("OffsetCommitRequest.topics", n)
+        if n > size - pos:
+            bad_count("OffsetCommitRequest.topics", n)
+        topics: list[OffsetCommitRequestTopic] = []
+        message.topics = topics
+        for _ in range(n):
+            offset_commit_request_topic = new(OffsetCommitRequestTopic)
+            n = U_h(buf, pos)[0]
+            pos += 2
+            if n < 0:
+                bad_length("OffsetCommitRequestTopic.name", n)
+            offset_commit_request_topic.name = buf[pos : (pos := pos + n)].decode()
+            n = U_i(buf, pos)[0]
+            pos += 4
+            if n < 0:
+                bad_length("OffsetCommitRequestTopic.partitions", n)
+            if n > size - pos:
+                bad_count("OffsetCommitRequestTopic.partitions", n)
+            partitions: list[OffsetCommitRequestPartition] = []
+            offset_commit_request_topic.partitions = partitions
+            for _ in range(n):
+                offset_commit_request_partition = new(OffsetCommitRequestPartition)
+                (
+                    offset_commit_request_partition.partition_index,
+                    offset_commit_request_partition.committed_offset,
+                    offset_commit_request_partition.commit_timestamp, n,
+                ) = U_iqqh(buf, pos)
+                pos += 22
+                if n < -1:
+                    bad_length("OffsetCommitRequestPartition.committed_metadata", n)
+                offset_commit_request_partition.committed_metadata = (
+                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
+                )
+                offset_commit_request_partition.committed_leader_epoch = -1
+                offset_commit_request_partition.unknown_tags = ()
+                partitions.append(offset_commit_request_partition)
+            offset_commit_request_topic.topic_id = NO_UUID
+            offset_commit_request_topic.unknown_tags = ()
+            topics.append(offset_commit_request_topic)
+        message.retention_time_ms = -1
+        message.group_instance_id = None
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("OffsetCommitRequest", error) from error
+    if pos > size:
+        raise bad_end("OffsetCommitRequest", pos - size)
+    return message
+
+
+def encode_request_1(message: OffsetCommitRequest, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        if message.group_instance_id is not None:
+            missing_field("OffsetCommitRequest.group_instance_id")
+        raw = message.group_id.encode()
+        n = len(raw)
+        put(P_h(n))
+        put(raw)
+        raw = message.member_id.encode()
+        n = len(raw)
+        put(P_ih(message.generation_id_or_member_epoch, n))
+        put(raw)
+        topics = message.topics
+        n = len(topics)
+        put(P_i(n))
+        for offset_commit_request_topic in topics:
+            raw = offset_commit_request_topic.name.encode()
+            n = len(raw)
+            put(P_h(n))
+            put(raw)
+            partitions = offset_commit_request_topic.partitions
+            n = len(partitions)
+            put(P_i(n))
+            for offset_commit_request_partition in partitions:
+                text = offset_commit_request_partition.committed_metadata
+                raw = b"" if text is None else text.encode()
+                n = -1 if text is None else len(raw)
+                put(
+                    P_iqqh(
+                        offset_commit_request_partition.partition_index,
+                        offset_commit_request_partition.committed_offset,
+                        offset_commit_request_partition.commit_timestamp, n,
+                    ),
+                )
+                put(raw)
+                if offset_commit_request_partition.unknown_tags:
+                    missing_field("OffsetCommitRequestPartition.unknown_tags")
+            if offset_commit_request_topic.unknown_tags:
+                missing_field("OffsetCommitRequestTopic.unknown_tags")
+        if message.unknown_tags:
+            missing_field("OffsetCommitRequest.unknown_tags")
+    except UNENCODABLE as error:
+        raise unencodable("OffsetCommitRequest", error) from error
 
 
 def decode_request_2(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
@@ -241,6 +464,7 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
                 offset_commit_request_partition.committed_metadata = (
                     buf[pos : (pos := pos + n)].decode() if n >= 0 else None
                 )
+                offset_commit_request_partition.commit_timestamp = -1
                 offset_commit_request_partition.committed_leader_epoch = -1
                 offset_commit_request_partition.unknown_tags = ()
                 partitions.append(offset_commit_request_partition)
@@ -281,6 +505,8 @@ def encode_request_2(message: OffsetCommitRequest, out: list[Sized]) -> None:
             n = len(partitions)
             put(P_i(n))
             for offset_commit_request_partition in partitions:
+                if offset_commit_request_partition.commit_timestamp != -1:
+                    missing_field("OffsetCommitRequestPartition.commit_timestamp")
                 text = offset_commit_request_partition.committed_metadata
                 raw = b"" if text is None else text.encode()
                 n = -1 if text is None else len(raw)
@@ -350,6 +576,7 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
                 offset_commit_request_partition.committed_metadata = (
                     buf[pos : (pos := pos + n)].decode() if n >= 0 else None
                 )
+                offset_commit_request_partition.commit_timestamp = -1
                 offset_commit_request_partition.committed_leader_epoch = -1
                 offset_commit_request_partition.unknown_tags = ()
                 partitions.append(offset_commit_request_partition)
@@ -391,6 +618,8 @@ def encode_request_5(message: OffsetCommitRequest, out: list[Sized]) -> None:
             n = len(partitions)
             put(P_i(n))
             for offset_commit_request_partition in partitions:
+                if offset_commit_request_partition.commit_timestamp != -1:
+                    missing_field("OffsetCommitRequestPartition.commit_timestamp")
                 text = offset_commit_request_partition.committed_metadata
                 raw = b"" if text is None else text.encode()
                 n = -1 if text is None else len(raw)
@@ -461,6 +690,7 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
                 offset_commit_request_partition.committed_metadata = (
                     buf[pos : (pos := pos + n)].decode() if n >= 0 else None
                 )
+                offset_commit_request_partition.commit_timestamp = -1
                 offset_commit_request_partition.unknown_tags = ()
                 partitions.append(offset_commit_request_partition)
             offset_commit_request_topic.topic_id = NO_UUID
@@ -501,6 +731,8 @@ def encode_request_6(message: OffsetCommitRequest, out: list[Sized]) -> None:
             n = len(partitions)
             put(P_i(n))
             for offset_commit_request_partition in partitions:
+                if offset_commit_request_partition.commit_timestamp != -1:
+                    missing_field("OffsetCommitRequestPartition.commit_timestamp")
                 text = offset_commit_request_partition.committed_metadata
                 raw = b"" if text is None else text.encode()
                 n = -1 if text is None else len(raw)
@@ -577,6 +809,7 @@ def decode_request_7(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
                 offset_commit_request_partition.committed_metadata = (
                     buf[pos : (pos := pos + n)].decode() if n >= 0 else None
                 )
+                offset_commit_request_partition.commit_timestamp = -1
                 offset_commit_request_partition.unknown_tags = ()
                 partitions.append(offset_commit_request_partition)
             offset_commit_request_topic.topic_id = NO_UUID
@@ -619,6 +852,8 @@ def encode_request_7(message: OffsetCommitRequest, out: list[Sized]) -> None:
             n = len(partitions)
             put(P_i(n))
             for offset_commit_request_partition in partitions:
+                if offset_commit_request_partition.commit_timestamp != -1:
+                    missing_field("OffsetCommitRequestPartition.commit_timestamp")
                 text = offset_commit_request_partition.committed_metadata
                 raw = b"" if text is None else text.encode()
                 n = -1 if text is None else len(raw)
@@ -707,6 +942,7 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
                 )
                 k = buf[pos]
                 pos += 1
+                offset_commit_request_partition.commit_timestamp = -1
                 if k:
                     offset_commit_request_partition.unknown_tags, pos = read_tags(buf, pos, k)
                 else:
@@ -766,6 +1002,8 @@ def encode_request_8(message: OffsetCommitRequest, out: list[Sized]) -> None:
             n = len(partitions) + 1
             put(BYTES[n] if n < 128 else varint(n))
             for offset_commit_request_partition in partitions:
+                if offset_commit_request_partition.commit_timestamp != -1:
+                    missing_field("OffsetCommitRequestPartition.commit_timestamp")
                 text = offset_commit_request_partition.committed_metadata
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
@@ -860,6 +1098,7 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
                 )
                 k = buf[pos]
                 pos += 1
+                offset_commit_request_partition.commit_timestamp = -1
                 if k:
                     offset_commit_request_partition.unknown_tags, pos = read_tags(buf, pos, k)
                 else:
@@ -921,6 +1160,8 @@ def encode_request_10(message: OffsetCommitRequest, out: list[Sized]) -> None:
                 put(P_16s(offset_commit_request_topic.topic_id))
                 put(varint(n))
             for offset_commit_request_partition in partitions:
+                if offset_commit_request_partition.commit_timestamp != -1:
+                    missing_field("OffsetCommitRequestPartition.commit_timestamp")
                 text = offset_commit_request_partition.committed_metadata
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
@@ -955,7 +1196,7 @@ def encode_request_10(message: OffsetCommitRequest, out: list[Sized]) -> None:
         raise unencodable("OffsetCommitRequest", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse:
+def decode_response_0(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse:
     size = len(buf)
     try:
         message = new(OffsetCommitResponse)
@@ -1003,7 +1244,7 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse:
     return message
 
 
-def encode_response_2(message: OffsetCommitResponse, out: list[Sized]) -> None:
+def encode_response_0(message: OffsetCommitResponse, out: list[Sized]) -> None:
     put = out.append
     try:
         topics = message.topics
@@ -1302,6 +1543,8 @@ def encode_response_10(message: OffsetCommitResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[OffsetCommitRequest] = {
+    0: (decode_request_0, encode_request_0),
+    1: (decode_request_1, encode_request_1),
     2: (decode_request_2, encode_request_2),
     3: (decode_request_2, encode_request_2),
     4: (decode_request_2, encode_request_2),
@@ -1314,7 +1557,9 @@ REQUESTS: Codecs[OffsetCommitRequest] = {
 }
 
 RESPONSES: Codecs[OffsetCommitResponse] = {
-    2: (decode_response_2, encode_response_2),
+    0: (decode_response_0, encode_response_0),
+    1: (decode_response_0, encode_response_0),
+    2: (decode_response_0, encode_response_0),
     3: (decode_response_3, encode_response_3),
     4: (decode_response_3, encode_response_3),
     5: (decode_response_3, encode_response_3),

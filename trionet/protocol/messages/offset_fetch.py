@@ -3,7 +3,7 @@
 # licensed under the Apache License 2.0, describing the protocol of Apache Kafka.
 # fmt: off
 # ruff: noqa
-"""OffsetFetch (API key 9), v1-10."""
+"""OffsetFetch (API key 9), v0-10."""
 
 from __future__ import annotations
 
@@ -101,15 +101,15 @@ class OffsetFetchRequestGroup(Message):
 
 
 class OffsetFetchRequest(Message):
-    """OffsetFetch request, v1-10."""
+    """OffsetFetch request, v0-10."""
 
     __slots__ = ("group_id", "topics", "groups", "require_stable", "unknown_tags")
 
     def __init__(
         self,
         *,
-        group_id: str = "",  # v1-7
-        topics: list[OffsetFetchRequestTopic] | None = UNSET,  # v1-7
+        group_id: str = "",  # v0-7
+        topics: list[OffsetFetchRequestTopic] | None = UNSET,  # v0-7
         groups: list[OffsetFetchRequestGroup] = UNSET,  # v8-10
         require_stable: bool = False,  # v7-10
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
@@ -122,7 +122,7 @@ class OffsetFetchRequest(Message):
 
 
 class OffsetFetchRequestTopic(Message):
-    """Part of OffsetFetchRequest, v1-7."""
+    """Part of OffsetFetchRequest, v0-7."""
 
     __slots__ = ("name", "partition_indexes", "unknown_tags")
 
@@ -208,7 +208,7 @@ class OffsetFetchResponseGroup(Message):
 
 
 class OffsetFetchResponse(Message):
-    """OffsetFetch response, v1-10."""
+    """OffsetFetch response, v0-10."""
 
     __slots__ = ("throttle_time_ms", "topics", "error_code", "groups", "unknown_tags")
 
@@ -216,7 +216,7 @@ class OffsetFetchResponse(Message):
         self,
         *,
         throttle_time_ms: int = 0,  # v3-10
-        topics: list[OffsetFetchResponseTopic] = UNSET,  # v1-7
+        topics: list[OffsetFetchResponseTopic] = UNSET,  # v0-7
         error_code: int = 0,  # v2-7
         groups: list[OffsetFetchResponseGroup] = UNSET,  # v8-10
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
@@ -229,7 +229,7 @@ class OffsetFetchResponse(Message):
 
 
 class OffsetFetchResponsePartition(Message):
-    """Part of OffsetFetchResponse, v1-7."""
+    """Part of OffsetFetchResponse, v0-7."""
 
     __slots__ = (
         "partition_index",
@@ -259,7 +259,7 @@ class OffsetFetchResponsePartition(Message):
 
 
 class OffsetFetchResponseTopic(Message):
-    """Part of OffsetFetchResponse, v1-7."""
+    """Part of OffsetFetchResponse, v0-7."""
 
     __slots__ = ("name", "partitions", "unknown_tags")
 
@@ -275,7 +275,7 @@ class OffsetFetchResponseTopic(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
+def decode_request_0(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
     size = len(buf)
     try:
         message = new(OffsetFetchRequest)
@@ -316,7 +316,7 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
     return message
 
 
-def encode_request_1(message: OffsetFetchRequest, out: list[Sized]) -> None:
+def encode_request_0(message: OffsetFetchRequest, out: list[Sized]) -> None:
     put = out.append
     try:
         if message.groups:
@@ -1002,7 +1002,7 @@ def encode_request_10(message: OffsetFetchRequest, out: list[Sized]) -> None:
         raise unencodable("OffsetFetchRequest", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
+def decode_response_0(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
     size = len(buf)
     try:
         message = new(OffsetFetchResponse)
@@ -1058,7 +1058,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
     return message
 
 
-def encode_response_1(message: OffsetFetchResponse, out: list[Sized]) -> None:
+def encode_response_0(message: OffsetFetchResponse, out: list[Sized]) -> None:
     put = out.append
     try:
         topics = message.topics
@@ -1809,7 +1809,8 @@ def encode_response_10(message: OffsetFetchResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[OffsetFetchRequest] = {
-    1: (decode_request_1, encode_request_1),
+    0: (decode_request_0, encode_request_0),
+    1: (decode_request_0, encode_request_0),
     2: (decode_request_2, encode_request_2),
     3: (decode_request_2, encode_request_2),
     4: (decode_request_2, encode_request_2),
@@ -1822,7 +1823,8 @@ REQUESTS: Codecs[OffsetFetchRequest] = {
 }
 
 RESPONSES: Codecs[OffsetFetchResponse] = {
-    1: (decode_response_1, encode_response_1),
+    0: (decode_response_0, encode_response_0),
+    1: (decode_response_0, encode_response_0),
     2: (decode_response_2, encode_response_2),
     3: (decode_response_3, encode_response_3),
     4: (decode_response_3, encode_response_3),

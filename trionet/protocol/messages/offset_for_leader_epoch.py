@@ -3,7 +3,7 @@
 # licensed under the Apache License 2.0, describing the protocol of Apache Kafka.
 # fmt: off
 # ruff: noqa
-"""OffsetForLeaderEpoch (API key 23), v2-4."""
+"""OffsetForLeaderEpoch (API key 23), v0-4."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from trionet.protocol.wire import (
 U_h = Struct(">h").unpack_from
 U_hiiq = Struct(">hiiq").unpack_from
 U_hiiqB = Struct(">hiiqB").unpack_from
+U_hiq = Struct(">hiq").unpack_from
 U_i = Struct(">i").unpack_from
 U_iB = Struct(">iB").unpack_from
 U_ii = Struct(">ii").unpack_from
@@ -41,6 +42,7 @@ U_iiiB = Struct(">iiiB").unpack_from
 P_h = Struct(">h").pack
 P_hiiq = Struct(">hiiq").pack
 P_hiiqx = Struct(">hiiqx").pack
+P_hiq = Struct(">hiq").pack
 P_i = Struct(">i").pack
 P_iB = Struct(">iB").pack
 P_ii = Struct(">ii").pack
@@ -49,7 +51,7 @@ P_iiix = Struct(">iiix").pack
 
 
 class OffsetForLeaderPartition(Message):
-    """Part of OffsetForLeaderEpochRequest, v2-4."""
+    """Part of OffsetForLeaderEpochRequest, v0-4."""
 
     __slots__ = ("partition", "current_leader_epoch", "leader_epoch", "unknown_tags")
 
@@ -57,7 +59,7 @@ class OffsetForLeaderPartition(Message):
         self,
         *,
         partition: int = 0,
-        current_leader_epoch: int = -1,
+        current_leader_epoch: int = -1,  # v2-4
         leader_epoch: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
@@ -68,7 +70,7 @@ class OffsetForLeaderPartition(Message):
 
 
 class OffsetForLeaderTopic(Message):
-    """Part of OffsetForLeaderEpochRequest, v2-4."""
+    """Part of OffsetForLeaderEpochRequest, v0-4."""
 
     __slots__ = ("topic", "partitions", "unknown_tags")
 
@@ -85,7 +87,7 @@ class OffsetForLeaderTopic(Message):
 
 
 class OffsetForLeaderEpochRequest(Message):
-    """OffsetForLeaderEpoch request, v2-4."""
+    """OffsetForLeaderEpoch request, v0-4."""
 
     __slots__ = ("replica_id", "topics", "unknown_tags")
 
@@ -102,7 +104,7 @@ class OffsetForLeaderEpochRequest(Message):
 
 
 class EpochEndOffset(Message):
-    """Part of OffsetForLeaderEpochResponse, v2-4."""
+    """Part of OffsetForLeaderEpochResponse, v0-4."""
 
     __slots__ = ("error_code", "partition", "leader_epoch", "end_offset", "unknown_tags")
 
@@ -111,7 +113,7 @@ class EpochEndOffset(Message):
         *,
         error_code: int = 0,
         partition: int = 0,
-        leader_epoch: int = -1,
+        leader_epoch: int = -1,  # v1-4
         end_offset: int = -1,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
@@ -123,7 +125,7 @@ class EpochEndOffset(Message):
 
 
 class OffsetForLeaderTopicResult(Message):
-    """Part of OffsetForLeaderEpochResponse, v2-4."""
+    """Part of OffsetForLeaderEpochResponse, v0-4."""
 
     __slots__ = ("topic", "partitions", "unknown_tags")
 
@@ -140,20 +142,99 @@ class OffsetForLeaderTopicResult(Message):
 
 
 class OffsetForLeaderEpochResponse(Message):
-    """OffsetForLeaderEpoch response, v2-4."""
+    """OffsetForLeaderEpoch response, v0-4."""
 
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
 
     def __init__(
         self,
         *,
-        throttle_time_ms: int = 0,
+        throttle_time_ms: int = 0,  # v2-4
         topics: list[OffsetForLeaderTopicResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.topics = [] if topics is UNSET else topics
         self.unknown_tags = unknown_tags
+
+
+def decode_request_0(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochRequest:
+    size = len(buf)
+    try:
+        message = new(OffsetForLeaderEpochRequest)
+        n = U_i(buf, pos)[0]
+        pos += 4
+        if n < 0:
+            bad_length("OffsetForLeaderEpochRequest.topics", n)
+        if n > size - pos:
+            bad_count("OffsetForLeaderEpochRequest.topics", n)
+        topics: list[OffsetForLeaderTopic] = []
+        message.topics = topics
+        for _ in range(n):
+            offset_for_leader_topic = new(OffsetForLeaderTopic)
+            n = U_h(buf, pos)[0]
+            pos += 2
+            if n < 0:
+                bad_length("OffsetForLeaderTopic.topic", n)
+            offset_for_leader_topic.topic = buf[pos : (pos := pos + n)].decode()
+            n = U_i(buf, pos)[0]
+            pos += 4
+            if n < 0:
+                bad_length("OffsetForLeaderTopic.partitions", n)
+            if n > size - pos:
+                bad_count("OffsetForLeaderTopic.partitions", n)
+            partitions: list[OffsetForLeaderPartition] = []
+            offset_for_leader_topic.partitions = partitions
+            for _ in range(n):
+                offset_for_leader_partition = new(OffsetForLeaderPartition)
+                (
+                    offset_for_leader_partition.partition,
+                    offset_for_leader_partition.leader_epoch,
+                ) = U_ii(buf, pos)
+                pos += 8
+                offset_for_leader_partition.current_leader_epoch = -1
+                offset_for_leader_partition.unknown_tags = ()
+                partitions.append(offset_for_leader_partition)
+            offset_for_leader_topic.unknown_tags = ()
+            topics.append(offset_for_leader_topic)
+        message.replica_id = -2
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("OffsetForLeaderEpochRequest", error) from error
+    if pos > size:
+        raise bad_end("OffsetForLeaderEpochRequest", pos - size)
+    return message
+
+
+def encode_request_0(message: OffsetForLeaderEpochRequest, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        topics = message.topics
+        n = len(topics)
+        put(P_i(n))
+        for offset_for_leader_topic in topics:
+            raw = offset_for_leader_topic.topic.encode()
+            n = len(raw)
+            put(P_h(n))
+            put(raw)
+            partitions = offset_for_leader_topic.partitions
+            n = len(partitions)
+            put(P_i(n))
+            for offset_for_leader_partition in partitions:
+                put(
+                    P_ii(
+                        offset_for_leader_partition.partition,
+                        offset_for_leader_partition.leader_epoch,
+                    ),
+                )
+                if offset_for_leader_partition.unknown_tags:
+                    missing_field("OffsetForLeaderPartition.unknown_tags")
+            if offset_for_leader_topic.unknown_tags:
+                missing_field("OffsetForLeaderTopic.unknown_tags")
+        if message.unknown_tags:
+            missing_field("OffsetForLeaderEpochRequest.unknown_tags")
+    except UNENCODABLE as error:
+        raise unencodable("OffsetForLeaderEpochRequest", error) from error
 
 
 def decode_request_2(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochRequest:
@@ -419,6 +500,151 @@ def encode_request_4(message: OffsetForLeaderEpochRequest, out: list[Sized]) -> 
         raise unencodable("OffsetForLeaderEpochRequest", error) from error
 
 
+def decode_response_0(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochResponse:
+    size = len(buf)
+    try:
+        message = new(OffsetForLeaderEpochResponse)
+        n = U_i(buf, pos)[0]
+        pos += 4
+        if n < 0:
+            bad_length("OffsetForLeaderEpochResponse.topics", n)
+        if n > size - pos:
+            bad_count("OffsetForLeaderEpochResponse.topics", n)
+        topics: list[OffsetForLeaderTopicResult] = []
+        message.topics = topics
+        for _ in range(n):
+            offset_for_leader_topic_result = new(OffsetForLeaderTopicResult)
+            n = U_h(buf, pos)[0]
+            pos += 2
+            if n < 0:
+                bad_length("OffsetForLeaderTopicResult.topic", n)
+            offset_for_leader_topic_result.topic = buf[pos : (pos := pos + n)].decode()
+            n = U_i(buf, pos)[0]
+            pos += 4
+            if n < 0:
+                bad_length("OffsetForLeaderTopicResult.partitions", n)
+            if n > size - pos:
+                bad_count("OffsetForLeaderTopicResult.partitions", n)
+            partitions: list[EpochEndOffset] = []
+            offset_for_leader_topic_result.partitions = partitions
+            for _ in range(n):
+                epoch_end_offset = new(EpochEndOffset)
+                (
+                    epoch_end_offset.error_code, epoch_end_offset.partition,
+                    epoch_end_offset.end_offset,
+                ) = U_hiq(buf, pos)
+                pos += 14
+                epoch_end_offset.leader_epoch = -1
+                epoch_end_offset.unknown_tags = ()
+                partitions.append(epoch_end_offset)
+            offset_for_leader_topic_result.unknown_tags = ()
+            topics.append(offset_for_leader_topic_result)
+        message.throttle_time_ms = 0
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("OffsetForLeaderEpochResponse", error) from error
+    if pos > size:
+        raise bad_end("OffsetForLeaderEpochResponse", pos - size)
+    return message
+
+
+def encode_response_0(message: OffsetForLeaderEpochResponse, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        topics = message.topics
+        n = len(topics)
+        put(P_i(n))
+        for offset_for_leader_topic_result in topics:
+            raw = offset_for_leader_topic_result.topic.encode()
+            n = len(raw)
+            put(P_h(n))
+            put(raw)
+            partitions = offset_for_leader_topic_result.partitions
+            n = len(partitions)
+            put(P_i(n))
+            for epoch_end_offset in partitions:
+                put(
+                    P_hiq(
+                        epoch_end_offset.error_code, epoch_end_offset.partition,
+                        epoch_end_offset.end_offset,
+                    ),
+                )
+    except UNENCODABLE as error:
+        raise unencodable("OffsetForLeaderEpochResponse", error) from error
+
+
+def decode_response_1(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochResponse:
+    size = len(buf)
+    try:
+        message = new(OffsetForLeaderEpochResponse)
+        n = U_i(buf, pos)[0]
+        pos += 4
+        if n < 0:
+            bad_length("OffsetForLeaderEpochResponse.topics", n)
+        if n > size - pos:
+            bad_count("OffsetForLeaderEpochResponse.topics", n)
+        topics: list[OffsetForLeaderTopicResult] = []
+        message.topics = topics
+        for _ in range(n):
+            offset_for_leader_topic_result = new(OffsetForLeaderTopicResult)
+            n = U_h(buf, pos)[0]
+            pos += 2
+            if n < 0:
+                bad_length("OffsetForLeaderTopicResult.topic", n)
+            offset_for_leader_topic_result.topic = buf[pos : (pos := pos + n)].decode()
+            n = U_i(buf, pos)[0]
+            pos += 4
+            if n < 0:
+                bad_length("OffsetForLeaderTopicResult.partitions", n)
+            if n > size - pos:
+                bad_count("OffsetForLeaderTopicResult.partitions", n)
+            partitions: list[EpochEndOffset] = []
+            offset_for_leader_topic_result.partitions = partitions
+            for _ in range(n):
+                epoch_end_offset = new(EpochEndOffset)
+                (
+                    epoch_end_offset.error_code, epoch_end_offset.partition,
+                    epoch_end_offset.leader_epoch, epoch_end_offset.end_offset,
+                ) = U_hiiq(buf, pos)
+                pos += 18
+                epoch_end_offset.unknown_tags = ()
+                partitions.append(epoch_end_offset)
+            offset_for_leader_topic_result.unknown_tags = ()
+            topics.append(offset_for_leader_topic_result)
+        message.throttle_time_ms = 0
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("OffsetForLeaderEpochResponse", error) from error
+    if pos > size:
+        raise bad_end("OffsetForLeaderEpochResponse", pos - size)
+    return message
+
+
+def encode_response_1(message: OffsetForLeaderEpochResponse, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        topics = message.topics
+        n = len(topics)
+        put(P_i(n))
+        for offset_for_leader_topic_result in topics:
+            raw = offset_for_leader_topic_result.topic.encode()
+            n = len(raw)
+            put(P_h(n))
+            put(raw)
+            partitions = offset_for_leader_topic_result.partitions
+            n = len(partitions)
+            put(P_i(n))
+            for epoch_end_offset in partitions:
+                put(
+                    P_hiiq(
+                        epoch_end_offset.error_code, epoch_end_offset.partition,
+                        epoch_end_offset.leader_epoch, epoch_end_offset.end_offset,
+                    ),
+                )
+    except UNENCODABLE as error:
+        raise unencodable("OffsetForLeaderEpochResponse", error) from error
+
+
 def decode_response_2(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochResponse:
     size = len(buf)
     try:
@@ -593,12 +819,16 @@ def encode_response_4(message: OffsetForLeaderEpochResponse, out: list[Sized]) -
 
 
 REQUESTS: Codecs[OffsetForLeaderEpochRequest] = {
+    0: (decode_request_0, encode_request_0),
+    1: (decode_request_0, encode_request_0),
     2: (decode_request_2, encode_request_2),
     3: (decode_request_3, encode_request_3),
     4: (decode_request_4, encode_request_4),
 }
 
 RESPONSES: Codecs[OffsetForLeaderEpochResponse] = {
+    0: (decode_response_0, encode_response_0),
+    1: (decode_response_1, encode_response_1),
     2: (decode_response_2, encode_response_2),
     3: (decode_response_2, encode_response_2),
     4: (decode_response_4, encode_response_4),

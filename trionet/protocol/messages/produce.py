@@ -3,7 +3,7 @@
 # licensed under the Apache License 2.0, describing the protocol of Apache Kafka.
 # fmt: off
 # ruff: noqa
-"""Produce (API key 0), v3-13."""
+"""Produce (API key 0), v0-13."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ U_hii = Struct(">hii").unpack_from
 U_i = Struct(">i").unpack_from
 U_iB = Struct(">iB").unpack_from
 U_ih = Struct(">ih").unpack_from
+U_ihq = Struct(">ihq").unpack_from
 U_ihqq = Struct(">ihqq").unpack_from
 U_ihqqq = Struct(">ihqqq").unpack_from
 U_ihqqqB = Struct(">ihqqqB").unpack_from
@@ -59,6 +60,7 @@ P_hii = Struct(">hii").pack
 P_i = Struct(">i").pack
 P_iB = Struct(">iB").pack
 P_ih = Struct(">ih").pack
+P_ihq = Struct(">ihq").pack
 P_ihqq = Struct(">ihqq").pack
 P_ihqqq = Struct(">ihqqq").pack
 P_ihqqqB = Struct(">ihqqqB").pack
@@ -69,7 +71,7 @@ P_ix = Struct(">ix").pack
 
 
 class PartitionProduceData(Message):
-    """Part of ProduceRequest, v3-13."""
+    """Part of ProduceRequest, v0-13."""
 
     __slots__ = ("index", "records", "unknown_tags")
 
@@ -86,7 +88,7 @@ class PartitionProduceData(Message):
 
 
 class TopicProduceData(Message):
-    """Part of ProduceRequest, v3-13."""
+    """Part of ProduceRequest, v0-13."""
 
     __slots__ = ("name", "topic_id", "partition_data", "unknown_tags")
     _uuids = ("topic_id",)
@@ -94,7 +96,7 @@ class TopicProduceData(Message):
     def __init__(
         self,
         *,
-        name: str = "",  # v3-12
+        name: str = "",  # v0-12
         topic_id: bytes = NO_UUID,  # v13
         partition_data: list[PartitionProduceData] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
@@ -106,14 +108,14 @@ class TopicProduceData(Message):
 
 
 class ProduceRequest(Message):
-    """Produce request, v3-13."""
+    """Produce request, v0-13."""
 
     __slots__ = ("transactional_id", "acks", "timeout_ms", "topic_data", "unknown_tags")
 
     def __init__(
         self,
         *,
-        transactional_id: str | None = None,
+        transactional_id: str | None = None,  # v3-13
         acks: int = 0,
         timeout_ms: int = 0,
         topic_data: list[TopicProduceData] = UNSET,
@@ -161,7 +163,7 @@ class LeaderIdAndEpoch(Message):
 
 
 class PartitionProduceResponse(Message):
-    """Part of ProduceResponse, v3-13."""
+    """Part of ProduceResponse, v0-13."""
 
     __slots__ = (
         "index",
@@ -181,7 +183,7 @@ class PartitionProduceResponse(Message):
         index: int = 0,
         error_code: int = 0,
         base_offset: int = 0,
-        log_append_time_ms: int = -1,
+        log_append_time_ms: int = -1,  # v2-13
         log_start_offset: int = -1,  # v5-13
         record_errors: list[BatchIndexAndErrorMessage] = UNSET,  # v8-13
         error_message: str | None = None,  # v8-13
@@ -200,7 +202,7 @@ class PartitionProduceResponse(Message):
 
 
 class TopicProduceResponse(Message):
-    """Part of ProduceResponse, v3-13."""
+    """Part of ProduceResponse, v0-13."""
 
     __slots__ = ("name", "topic_id", "partition_responses", "unknown_tags")
     _uuids = ("topic_id",)
@@ -208,7 +210,7 @@ class TopicProduceResponse(Message):
     def __init__(
         self,
         *,
-        name: str = "",  # v3-12
+        name: str = "",  # v0-12
         topic_id: bytes = NO_UUID,  # v13
         partition_responses: list[PartitionProduceResponse] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
@@ -241,7 +243,7 @@ class NodeEndpoint(Message):
 
 
 class ProduceResponse(Message):
-    """Produce response, v3-13."""
+    """Produce response, v0-13."""
 
     __slots__ = ("responses", "throttle_time_ms", "node_endpoints", "unknown_tags")
 
@@ -249,7 +251,7 @@ class ProduceResponse(Message):
         self,
         *,
         responses: list[TopicProduceResponse] = UNSET,
-        throttle_time_ms: int = 0,
+        throttle_time_ms: int = 0,  # v1-13
         node_endpoints: list[NodeEndpoint] = UNSET,  # v10-13
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
@@ -257,6 +259,87 @@ class ProduceResponse(Message):
         self.throttle_time_ms = throttle_time_ms
         self.node_endpoints = [] if node_endpoints is UNSET else node_endpoints
         self.unknown_tags = unknown_tags
+
+
+def decode_request_0(buf: bytes | bytearray, pos: int) -> ProduceRequest:
+    view = memoryview(buf)
+    size = len(buf)
+    try:
+        message = new(ProduceRequest)
+        message.acks, message.timeout_ms, n = U_hii(buf, pos)
+        pos += 10
+        if n < 0:
+            bad_length("ProduceRequest.topic_data", n)
+        if n > size - pos:
+            bad_count("ProduceRequest.topic_data", n)
+        topic_data: list[TopicProduceData] = []
+        message.topic_data = topic_data
+        for _ in range(n):
+            topic_produce_data = new(TopicProduceData)
+            n = U_h(buf, pos)[0]
+            pos += 2
+            if n < 0:
+                bad_length("TopicProduceData.name", n)
+            topic_produce_data.name = buf[pos : (pos := pos + n)].decode()
+            n = U_i(buf, pos)[0]
+            pos += 4
+            if n < 0:
+                bad_length("TopicProduceData.partition_data", n)
+            if n > size - pos:
+                bad_count("TopicProduceData.partition_data", n)
+            partition_data: list[PartitionProduceData] = []
+            topic_produce_data.partition_data = partition_data
+            for _ in range(n):
+                partition_produce_data = new(PartitionProduceData)
+                partition_produce_data.index, n = U_ii(buf, pos)
+                pos += 8
+                if n < -1:
+                    bad_length("PartitionProduceData.records", n)
+                partition_produce_data.records = view[pos : (pos := pos + n)] if n >= 0 else None
+                partition_produce_data.unknown_tags = ()
+                partition_data.append(partition_produce_data)
+            topic_produce_data.topic_id = NO_UUID
+            topic_produce_data.unknown_tags = ()
+            topic_data.append(topic_produce_data)
+        message.transactional_id = None
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("ProduceRequest", error) from error
+    if pos > size:
+        raise bad_end("ProduceRequest", pos - size)
+    return message
+
+
+def encode_request_0(message: ProduceRequest, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        if message.transactional_id is not None:
+            missing_field("ProduceRequest.transactional_id")
+        topic_data = message.topic_data
+        n = len(topic_data)
+        put(P_hii(message.acks, message.timeout_ms, n))
+        for topic_produce_data in topic_data:
+            raw = topic_produce_data.name.encode()
+            n = len(raw)
+            put(P_h(n))
+            put(raw)
+            partition_data = topic_produce_data.partition_data
+            n = len(partition_data)
+            put(P_i(n))
+            for partition_produce_data in partition_data:
+                records = partition_produce_data.records
+                n = -1 if records is None else len(records)
+                put(P_ii(partition_produce_data.index, n))
+                if records is not None:
+                    put(records)
+                if partition_produce_data.unknown_tags:
+                    missing_field("PartitionProduceData.unknown_tags")
+            if topic_produce_data.unknown_tags:
+                missing_field("TopicProduceData.unknown_tags")
+        if message.unknown_tags:
+            missing_field("ProduceRequest.unknown_tags")
+    except UNENCODABLE as error:
+        raise unencodable("ProduceRequest", error) from error
 
 
 def decode_request_3(buf: bytes | bytearray, pos: int) -> ProduceRequest:
@@ -582,7 +665,167 @@ def encode_request_13(message: ProduceRequest, out: list[Sized]) -> None:
         raise unencodable("ProduceRequest", error) from error
 
 
-def decode_response_3(buf: bytes | bytearray, pos: int) -> ProduceResponse:
+def decode_response_0(buf: bytes | bytearray, pos: int) -> ProduceResponse:
+    size = len(buf)
+    try:
+        message = new(ProduceResponse)
+        n = U_i(buf, pos)[0]
+        pos += 4
+        if n < 0:
+            bad_length("ProduceResponse.responses", n)
+        if n > size - pos:
+            bad_count("ProduceResponse.responses", n)
+        responses: list[TopicProduceResponse] = []
+        message.responses = responses
+        for _ in range(n):
+            topic_produce_response = new(TopicProduceResponse)
+            n = U_h(buf, pos)[0]
+            pos += 2
+            if n < 0:
+                bad_length("TopicProduceResponse.name", n)
+            topic_produce_response.name = buf[pos : (pos := pos + n)].decode()
+            n = U_i(buf, pos)[0]
+            pos += 4
+            if n < 0:
+                bad_length("TopicProduceResponse.partition_responses", n)
+            if n > size - pos:
+                bad_count("TopicProduceResponse.partition_responses", n)
+            partition_responses: list[PartitionProduceResponse] = []
+            topic_produce_response.partition_responses = partition_responses
+            for _ in range(n):
+                partition_produce_response = new(PartitionProduceResponse)
+                (
+                    partition_produce_response.index, partition_produce_response.error_code,
+                    partition_produce_response.base_offset,
+                ) = U_ihq(buf, pos)
+                pos += 14
+                partition_produce_response.record_errors = []
+                partition_produce_response.log_append_time_ms = -1
+                partition_produce_response.log_start_offset = -1
+                partition_produce_response.error_message = None
+                partition_produce_response.current_leader = None
+                partition_produce_response.unknown_tags = ()
+                partition_responses.append(partition_produce_response)
+            topic_produce_response.topic_id = NO_UUID
+            topic_produce_response.unknown_tags = ()
+            responses.append(topic_produce_response)
+        message.node_endpoints = []
+        message.throttle_time_ms = 0
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("ProduceResponse", error) from error
+    if pos > size:
+        raise bad_end("ProduceResponse", pos - size)
+    return message
+
+
+def encode_response_0(message: ProduceResponse, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        responses = message.responses
+        n = len(responses)
+        put(P_i(n))
+        for topic_produce_response in responses:
+            raw = topic_produce_response.name.encode()
+            n = len(raw)
+            put(P_h(n))
+            put(raw)
+            partition_responses = topic_produce_response.partition_responses
+            n = len(partition_responses)
+            put(P_i(n))
+            for partition_produce_response in partition_responses:
+                put(
+                    P_ihq(
+                        partition_produce_response.index, partition_produce_response.error_code,
+                        partition_produce_response.base_offset,
+                    ),
+                )
+    except UNENCODABLE as error:
+        raise unencodable("ProduceResponse", error) from error
+
+
+def decode_response_1(buf: bytes | bytearray, pos: int) -> ProduceResponse:
+    size = len(buf)
+    try:
+        message = new(ProduceResponse)
+        n = U_i(buf, pos)[0]
+        pos += 4
+        if n < 0:
+            bad_length("ProduceResponse.responses", n)
+        if n > size - pos:
+            bad_count("ProduceResponse.responses", n)
+        responses: list[TopicProduceResponse] = []
+        message.responses = responses
+        for _ in range(n):
+            topic_produce_response = new(TopicProduceResponse)
+            n = U_h(buf, pos)[0]
+            pos += 2
+            if n < 0:
+                bad_length("TopicProduceResponse.name", n)
+            topic_produce_response.name = buf[pos : (pos := pos + n)].decode()
+            n = U_i(buf, pos)[0]
+            pos += 4
+            if n < 0:
+                bad_length("TopicProduceResponse.partition_responses", n)
+            if n > size - pos:
+                bad_count("TopicProduceResponse.partition_responses", n)
+            partition_responses: list[PartitionProduceResponse] = []
+            topic_produce_response.partition_responses = partition_responses
+            for _ in range(n):
+                partition_produce_response = new(PartitionProduceResponse)
+                (
+                    partition_produce_response.index, partition_produce_response.error_code,
+                    partition_produce_response.base_offset,
+                ) = U_ihq(buf, pos)
+                pos += 14
+                partition_produce_response.record_errors = []
+                partition_produce_response.log_append_time_ms = -1
+                partition_produce_response.log_start_offset = -1
+                partition_produce_response.error_message = None
+                partition_produce_response.current_leader = None
+                partition_produce_response.unknown_tags = ()
+                partition_responses.append(partition_produce_response)
+            topic_produce_response.topic_id = NO_UUID
+            topic_produce_response.unknown_tags = ()
+            responses.append(topic_produce_response)
+        message.throttle_time_ms = U_i(buf, pos)[0]
+        pos += 4
+        message.node_endpoints = []
+        message.unknown_tags = ()
+    except MALFORMED as error:
+        raise malformed("ProduceResponse", error) from error
+    if pos > size:
+        raise bad_end("ProduceResponse", pos - size)
+    return message
+
+
+def encode_response_1(message: ProduceResponse, out: list[Sized]) -> None:
+    put = out.append
+    try:
+        responses = message.responses
+        n = len(responses)
+        put(P_i(n))
+        for topic_produce_response in responses:
+            raw = topic_produce_response.name.encode()
+            n = len(raw)
+            put(P_h(n))
+            put(raw)
+            partition_responses = topic_produce_response.partition_responses
+            n = len(partition_responses)
+            put(P_i(n))
+            for partition_produce_response in partition_responses:
+                put(
+                    P_ihq(
+                        partition_produce_response.index, partition_produce_response.error_code,
+                        partition_produce_response.base_offset,
+                    ),
+                )
+        put(P_i(message.throttle_time_ms))
+    except UNENCODABLE as error:
+        raise unencodable("ProduceResponse", error) from error
+
+
+def decode_response_2(buf: bytes | bytearray, pos: int) -> ProduceResponse:
     size = len(buf)
     try:
         message = new(ProduceResponse)
@@ -637,7 +880,7 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> ProduceResponse:
     return message
 
 
-def encode_response_3(message: ProduceResponse, out: list[Sized]) -> None:
+def encode_response_2(message: ProduceResponse, out: list[Sized]) -> None:
     put = out.append
     try:
         responses = message.responses
@@ -1518,6 +1761,9 @@ def encode_response_13(message: ProduceResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[ProduceRequest] = {
+    0: (decode_request_0, encode_request_0),
+    1: (decode_request_0, encode_request_0),
+    2: (decode_request_0, encode_request_0),
     3: (decode_request_3, encode_request_3),
     4: (decode_request_3, encode_request_3),
     5: (decode_request_3, encode_request_3),
@@ -1532,8 +1778,11 @@ REQUESTS: Codecs[ProduceRequest] = {
 }
 
 RESPONSES: Codecs[ProduceResponse] = {
-    3: (decode_response_3, encode_response_3),
-    4: (decode_response_3, encode_response_3),
+    0: (decode_response_0, encode_response_0),
+    1: (decode_response_1, encode_response_1),
+    2: (decode_response_2, encode_response_2),
+    3: (decode_response_2, encode_response_2),
+    4: (decode_response_2, encode_response_2),
     5: (decode_response_5, encode_response_5),
     6: (decode_response_5, encode_response_5),
     7: (decode_response_5, encode_response_5),

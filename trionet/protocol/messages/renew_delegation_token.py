@@ -3,7 +3,7 @@
 # licensed under the Apache License 2.0, describing the protocol of Apache Kafka.
 # fmt: off
 # ruff: noqa
-"""RenewDelegationToken (API key 39), v1-2."""
+"""RenewDelegationToken (API key 39), v0-2."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ P_qx = Struct(">qx").pack
 
 
 class RenewDelegationTokenRequest(Message):
-    """RenewDelegationToken request, v1-2."""
+    """RenewDelegationToken request, v0-2."""
 
     __slots__ = ("hmac", "renew_period_ms", "unknown_tags")
 
@@ -58,7 +58,7 @@ class RenewDelegationTokenRequest(Message):
 
 
 class RenewDelegationTokenResponse(Message):
-    """RenewDelegationToken response, v1-2."""
+    """RenewDelegationToken response, v0-2."""
 
     __slots__ = ("error_code", "expiry_timestamp_ms", "throttle_time_ms", "unknown_tags")
 
@@ -76,7 +76,7 @@ class RenewDelegationTokenResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> RenewDelegationTokenRequest:
+def decode_request_0(buf: bytes | bytearray, pos: int) -> RenewDelegationTokenRequest:
     size = len(buf)
     try:
         message = new(RenewDelegationTokenRequest)
@@ -95,7 +95,7 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> RenewDelegationTokenRe
     return message
 
 
-def encode_request_1(message: RenewDelegationTokenRequest, out: list[Sized]) -> None:
+def encode_request_0(message: RenewDelegationTokenRequest, out: list[Sized]) -> None:
     put = out.append
     try:
         raw = message.hmac
@@ -147,7 +147,7 @@ def encode_request_2(message: RenewDelegationTokenRequest, out: list[Sized]) -> 
         raise unencodable("RenewDelegationTokenRequest", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> RenewDelegationTokenResponse:
+def decode_response_0(buf: bytes | bytearray, pos: int) -> RenewDelegationTokenResponse:
     size = len(buf)
     try:
         message = new(RenewDelegationTokenResponse)
@@ -161,7 +161,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> RenewDelegationTokenR
     return message
 
 
-def encode_response_1(message: RenewDelegationTokenResponse, out: list[Sized]) -> None:
+def encode_response_0(message: RenewDelegationTokenResponse, out: list[Sized]) -> None:
     put = out.append
     try:
         put(P_hqi(message.error_code, message.expiry_timestamp_ms, message.throttle_time_ms))
@@ -199,11 +199,13 @@ def encode_response_2(message: RenewDelegationTokenResponse, out: list[Sized]) -
 
 
 REQUESTS: Codecs[RenewDelegationTokenRequest] = {
-    1: (decode_request_1, encode_request_1),
+    0: (decode_request_0, encode_request_0),
+    1: (decode_request_0, encode_request_0),
     2: (decode_request_2, encode_request_2),
 }
 
 RESPONSES: Codecs[RenewDelegationTokenResponse] = {
-    1: (decode_response_1, encode_response_1),
+    0: (decode_response_0, encode_response_0),
+    1: (decode_response_0, encode_response_0),
     2: (decode_response_2, encode_response_2),
 }
