@@ -27,6 +27,7 @@ BENCHMARKS = (
     "fixture",
     "lag",
     "times",
+    "codecs",
 )
 
 

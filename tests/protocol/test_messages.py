@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from protocol.kio_values import entity_class, read_entity, write_entity
 from protocol.samples import samples
 from trionet.errors import LocalProtocolError
 from trionet.protocol import api_keys
@@ -24,13 +25,19 @@ from trionet.protocol.messages.fetch import (
     PartitionData,
 )
 from trionet.protocol.messages.heartbeat import HeartbeatRequest
-from trionet.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from trionet.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from trionet.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from trionet.protocol.wire import Message
+from trionet.protocol.wire import ArrayReaders, ArrayWriters, Message
 
 
 def codec(api_key: int, version: int) -> Any:
@@ -307,3 +314,35 @@ def test_long_strings_and_lists_have_longer_prefixes() -> None:
         frame = request_bytes(api_keys.METADATA, 9, request)
 
         assert codec(api_keys.METADATA, 9).decode_request(frame, 0) == request
+
+
+@pytest.mark.parametrize("version", [1, 9])
+@pytest.mark.parametrize(
+    "lengths", [(0, 0, 0), (1, 126, 2), (3, 127, 0), (128, 1, 300), (5, 0, 99)]
+)
+def test_arrays_of_numbers_may_have_any_length(version: int, lengths: tuple[int, ...]) -> None:
+    replicas, isr, offline = (list(range(1, length + 1)) for length in lengths)
+    partition = MetadataResponsePartition(
+        partition_index=2,
+        leader_id=3,
+        replica_nodes=replicas,
+        isr_nodes=isr,
+        offline_replicas=offline if version == 9 else [],
+    )
+    message = MetadataResponse(topics=[MetadataResponseTopic(name="t", partitions=[partition])])
+    wire = response_bytes(api_keys.METADATA, version, message)
+    theirs = entity_class("metadata", version, "response")
+
+    assert wire == write_entity(read_entity(theirs, wire))
+    assert codec(api_keys.METADATA, version).decode_response(wire, 0) == message
+
+
+def test_as_many_formats_of_arrays_are_kept_as_there_is_room_for() -> None:
+    writers = ArrayWriters("Bnix", 1)
+    readers = ArrayReaders("i", 1)
+    for count in range(1, 2000):
+        encoded = writers[count](count % 128, *range(count - 1))
+        assert list(readers[count](encoded, 1)) == list(range(count - 1))
+
+    assert len(writers) == 1024
+    assert len(readers) == 127

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence, Sized
+from functools import partial
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar, cast
 
 from trionet.errors import LocalProtocolError, WireFormatError
@@ -51,6 +52,12 @@ UNENCODABLE: Final = (struct.error, TypeError, AttributeError, UnicodeEncodeErro
 
 #: The one-byte varints.
 BYTES: Final = tuple(bytes((value,)) for value in range(128))
+
+#: Counts above take another way; the generated code knows this number, too.
+_SMALL_COUNT_MAX: Final = 127
+
+#: How many formats are kept for each run of fields with arrays among them.
+_ARRAY_FORMATS_MAX: Final = 1024
 
 new = object.__new__
 
@@ -173,15 +180,56 @@ def join_section(section: list[Sized]) -> bytes:
     return b"".join(cast(list[bytes], section))
 
 
-_WIDTHS: Final = {"?": 1, "b": 1, "h": 2, "H": 2, "i": 4, "q": 8, "d": 8}
+class ArrayReaders(dict[int, Callable[[bytes | bytearray, int], tuple[Any, ...]]]):
+    """Readers of arrays of numbers by the count on the wire, of which the small ones stay.
+
+    Args:
+        code: the ``struct`` format of one number.
+        more: how much the count is above that of the numbers: 1 for compact arrays.
+    """
+
+    def __init__(self, code: str, more: int) -> None:
+        super().__init__()
+        self._code = code
+        self._more = more
+
+    def __missing__(self, count: int) -> Callable[[bytes | bytearray, int], tuple[Any, ...]]:
+        numbers = max(count - self._more, 0)
+        if count > _SMALL_COUNT_MAX:  # peers choose it
+            return partial(_read_many, self._code, numbers)
+        read = struct.Struct(f">{numbers}{self._code}").unpack_from
+        self[count] = read
+        return read
 
 
-def read_array(code: str, count: int, buf: bytes | bytearray, pos: int) -> tuple[list[Any], int]:
-    """Read ``count`` numbers of the ``struct`` format ``code``; (numbers, next position)."""
-    length = count * _WIDTHS[code]
-    if length > len(buf) - pos:
+def _read_many(code: str, count: int, buf: bytes | bytearray, pos: int) -> tuple[Any, ...]:
+    if count * struct.calcsize(f">{code}") > len(buf) - pos:
         bad_count("array of numbers", count)
-    return list(struct.unpack_from(f">{count}{code}", buf, pos)), pos + length
+    return struct.unpack_from(f">{count}{code}", buf, pos)
+
+
+class ArrayWriters(dict[int | tuple[int, ...], Callable[..., bytes]]):
+    """Writers of fixed fields with arrays of numbers among them, by the counts on the wire.
+
+    The generated code asks for none with a count above 127.
+
+    Args:
+        codes: the ``struct`` format, with ``n`` in place of the number of numbers.
+        more: how much a count is above that number: 1 for compact arrays.
+    """
+
+    def __init__(self, codes: str, more: int) -> None:
+        super().__init__()
+        self._codes = codes.replace("n", "{}")
+        self._more = more
+
+    def __missing__(self, counts: int | tuple[int, ...]) -> Callable[..., bytes]:
+        each = counts if isinstance(counts, tuple) else (counts,)
+        numbers = [max(count - self._more, 0) for count in each]
+        write = struct.Struct(">" + self._codes.format(*numbers)).pack
+        if len(self) < _ARRAY_FORMATS_MAX:
+            self[counts] = write
+        return write
 
 
 def join_array(code: str, values: Sequence[int] | Sequence[float]) -> bytes:

@@ -182,7 +182,10 @@ class Decoder:
         if field.kind in CODES:
             assert field.kind != "uuid", "no message has an array of UUIDs"
             code = CODES[field.kind]
-            write(f'{place}, pos = read_array("{code}", {count}, buf, pos)')
+            reader = self._formats.array_reader(code, flexible)
+            write(f"{place} = [*{reader}[n](buf, pos)]")
+            width = width_of(code)
+            write(f"pos += {count}" if width == 1 else f"pos += {width} * ({count})")
             return
         with write.indented(f"if n > size - pos{' + 1' if flexible else ''}:"):
             write(f'bad_count("{label}", n)')

@@ -1,7 +1,8 @@
 """Encoders: one function per distinct layout of a message, appending chunks to a list.
 
 A run of fixed-size fields is one ``Struct``, with the length prefix that follows it; the tag count
-of a struct without tags is a pad byte of the run before it.
+of a struct without tags is a pad byte of the run before it. Arrays of numbers are part of a run as
+long as they are short: there is a ``Struct`` for each of their lengths.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 from .decoding import RESERVED
 from .lines import WIDTH, Formats, Lines
 from .schema import CODES, Field, Struct
+
+#: So many arrays of numbers at most are written by one ``Struct``: each has a count of its own.
+ARRAYS_TOGETHER_MAX = 3
 
 
 class Encoder:
@@ -77,11 +81,8 @@ class Encoder:
                 with write.indented(f"if {source}.unknown_tags:"):
                     write(f'missing_field("{struct.name}.unknown_tags")')
             return
-        if self._run:
-            self._run.append(("", "x"))
-            self._flush()
-        else:
-            write('put(b"\\0")')
+        self._run.append(("", "x"))
+        self._flush()
         if struct.tagged:
             tests = [_differs(f"{source}.{field.name}", field.default) for field in struct.tagged]
             self._condition([*tests, f"{source}.unknown_tags"])
@@ -136,6 +137,8 @@ class Encoder:
 
     def _length(self, flexible: bool, prefix: str) -> None:
         """Put the pending run and ``n``, a length or count."""
+        if any(code[0] == "n" for _, code in self._run):
+            self._flush()
         if not flexible:
             self._run.append(("n", prefix))
             self._flush()
@@ -185,15 +188,16 @@ class Encoder:
     def _array(self, flexible: bool, field: Field, value: str, out: str) -> None:
         write = self._lines
         items = self._local(field.name, value) if "." in value else value
+        if field.kind in CODES:
+            self._numbers(flexible, field, items)
+            return
         length = f"len({items}) + 1" if flexible else f"len({items})"
         if field.nullable:
             length = f"{0 if flexible else -1} if {items} is None else {length}"
         write(f"n = {length}")
         self._length(flexible, "i")
         every = f"{items} or ()" if field.nullable else items
-        if field.kind in CODES:
-            write(f'put(join_array("{CODES[field.kind]}", {every}))')
-        elif field.struct is not None:
+        if field.struct is not None:
             item = self._name(field.struct.name)
             with write.indented(f"for {item} in {every}:"):
                 self._struct(field.struct, item, out)
@@ -204,13 +208,58 @@ class Encoder:
                 self._length(flexible, "h" if field.kind == "string" else "i")
                 write("put(raw)")
 
+    def _numbers(self, flexible: bool, field: Field, items: str) -> None:
+        """Let the pending run go on with the count and the numbers."""
+        if sum(code[0] == "n" for _, code in self._run) == ARRAYS_TOGETHER_MAX:
+            self._flush()
+        count = self._name(f"{field.name}_n")
+        length = f"len({items}) + 1" if flexible else f"len({items})"
+        if field.nullable:
+            length = f"{0 if flexible else -1} if {items} is None else {length}"
+            items = f"({items} or ())"
+        self._lines(f"{count} = {length}")
+        self._run += [(count, "B" if flexible else "i"), (f"*{items}", f"n{CODES[field.kind]}")]
+
     def _flush(self) -> None:
-        if not self._run:
-            return
-        values = [value for value, code in self._run if code != "x"]
-        codes = "".join(code for _, code in self._run)
+        run = self._run
         self._run = []
-        self._lines(f"put({self._formats.writer(codes)}({', '.join(values)}))")
+        counts = [run[i - 1][0] for i, (_, code) in enumerate(run) if code[0] == "n"]
+        if not counts:
+            self._put(run)
+            return
+        values = [value for value, code in run if code != "x"]
+        writer = self._formats.array_writer("".join(code for _, code in run))
+        key = ", ".join(counts)
+        with self._lines.indented(f"if {' and '.join(f'{count} < 128' for count in counts)}:"):
+            self._lines(f"put({writer}[{key}]({', '.join(values)}))")
+        with self._lines.indented("else:"):
+            self._flush_many(run)
+
+    def _flush_many(self, run: list[tuple[str, str]]) -> None:
+        """The parts of a run with arrays one by one: their counts may have several bytes."""
+        fixed: list[tuple[str, str]] = []
+        for value, code in run:
+            if code[0] != "n":
+                fixed.append((value, code))
+                continue
+            count = fixed[-1]
+            if count[1] == "B":
+                self._put(fixed[:-1])
+                self._lines(f"put(varint({count[0]}))")
+            else:
+                self._put(fixed)
+            self._lines(f'put(join_array("{code[1]}", {value[1:]}))')
+            fixed = []
+        self._put(fixed)
+
+    def _put(self, run: list[tuple[str, str]]) -> None:
+        """Put fixed-size fields."""
+        values = [value for value, code in run if code != "x"]
+        codes = "".join(code for _, code in run)
+        if codes == "x":
+            self._lines('put(b"\\0")')
+        elif codes:
+            self._lines(f"put({self._formats.writer(codes)}({', '.join(values)}))")
 
     def _name(self, wanted: str) -> str:
         name = "".join("_" + letter.lower() if letter.isupper() else letter for letter in wanted)

@@ -15,6 +15,8 @@ class Formats:
     def __init__(self) -> None:
         self._readers: set[str] = set()
         self._writers: set[str] = set()
+        self._array_readers: set[tuple[str, bool]] = set()
+        self._array_writers: set[str] = set()
 
     def reader(self, codes: str) -> str:
         self._readers.add(codes)
@@ -23,6 +25,20 @@ class Formats:
     def writer(self, codes: str) -> str:
         self._writers.add(codes)
         return _format_name("P", codes)
+
+    def array_reader(self, code: str, flexible: bool) -> str:
+        """Readers of arrays of numbers, to be indexed by the count as it is on the wire."""
+        self._array_readers.add((code, flexible))
+        return _format_name("UA", f"{'B' if flexible else 'i'}n{code}")
+
+    def array_writer(self, codes: str) -> str:
+        """Writers of a run with arrays of numbers, to be indexed by their counts on the wire.
+
+        Args:
+            codes: the format, with ``n`` behind each count and before the code of its numbers.
+        """
+        self._array_writers.add(codes)
+        return _format_name("PA", codes)
 
     def definitions(self) -> list[str]:
         reads = [
@@ -33,7 +49,15 @@ class Formats:
             f'{_format_name("P", codes)} = Struct(">{codes}").pack'
             for codes in sorted(self._writers)
         ]
-        return reads + writes
+        array_reads = [
+            f"{self.array_reader(code, flexible)} = ArrayReaders({code!r}, {flexible:d})"
+            for code, flexible in sorted(self._array_readers)
+        ]
+        array_writes = [
+            f"{self.array_writer(codes)} = ArrayWriters({codes!r}, {'Bn' in codes:d})"
+            for codes in sorted(self._array_writers)
+        ]
+        return reads + writes + array_reads + array_writes
 
 
 def _format_name(prefix: str, codes: str) -> str:
@@ -80,7 +104,7 @@ def wrap(line: str) -> list[str]:
         return [f"{target} = (", *wrap(inner + value), f"{indent})"]
     head, _, rest = line.partition("(")
     body, closed, tail = rest.rpartition(")")
-    if closed and (head[-1].isalnum() or head[-1] == "_") and _balanced(body):
+    if closed and (head[-1].isalnum() or head[-1] in "_]") and _balanced(body):
         parts = [each for text in _fill(_split(body), inner) for each in wrap(text)]
         return [f"{head}(", *parts, f"{indent}){tail}"]
     return [line]

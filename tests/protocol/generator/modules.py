@@ -74,7 +74,8 @@ def api_module(api: Api) -> str:
     key = "" if api.key is None else f" (API key {api.key})"
     versions = span(sorted(next(iter(api.messages.values())).versions))
     head = HEADER.format(purpose=f"{api.name}{key}, {versions}.")
-    words = set(re.findall(r"\w+", body + last))
+    structs = formats.definitions()
+    words = set(re.findall(r"\w+", "\n".join([*structs, body, last])))
     used = sorted(words & _wire_names())
     return "\n".join(
         [
@@ -86,7 +87,7 @@ def api_module(api: Api) -> str:
             *(f"    {name}," for name in used),
             ")",
             "",
-            *formats.definitions(),
+            *structs,
             "",
             "",
             body,

@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     BYTES,
     Codecs,
     MALFORMED,
@@ -24,7 +26,6 @@ from trionet.protocol.wire import (
     malformed,
     missing_field,
     new,
-    read_array,
     read_tags,
     read_varint,
     unencodable,
@@ -53,6 +54,10 @@ P_qho = Struct(">qh?").pack
 P_qhoB = Struct(">qh?B").pack
 P_qhB = Struct(">qhB").pack
 P_qhi = Struct(">qhi").pack
+UA_ini = ArrayReaders('i', 0)
+UA_Bni = ArrayReaders('i', 1)
+PA_Bnix = ArrayWriters('Bnix', 1)
+PA_ini = ArrayWriters('ini', 0)
 
 
 class AddPartitionsToTxnTopic(Message):
@@ -242,7 +247,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequ
             pos += 4
             if n < 0:
                 bad_length("AddPartitionsToTxnTopic.partitions", n)
-            add_partitions_to_txn_topic.partitions, pos = read_array("i", n, buf, pos)
+            add_partitions_to_txn_topic.partitions = [*UA_ini[n](buf, pos)]
+            pos += 4 * (n)
             add_partitions_to_txn_topic.unknown_tags = ()
             v3_and_below_topics.append(add_partitions_to_txn_topic)
         message.transactions = []
@@ -272,9 +278,12 @@ def encode_request_0(message: AddPartitionsToTxnRequest, out: list[Sized]) -> No
             put(P_h(n))
             put(raw)
             partitions = add_partitions_to_txn_topic.partitions
-            n = len(partitions)
-            put(P_i(n))
-            put(join_array("i", partitions))
+            partitions_n = len(partitions)
+            if partitions_n < 128:
+                put(PA_ini[partitions_n](partitions_n, *partitions))
+            else:
+                put(P_i(partitions_n))
+                put(join_array("i", partitions))
             if add_partitions_to_txn_topic.unknown_tags:
                 missing_field("AddPartitionsToTxnTopic.unknown_tags")
         if message.unknown_tags:
@@ -319,7 +328,8 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequ
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("AddPartitionsToTxnTopic.partitions", n)
-            add_partitions_to_txn_topic.partitions, pos = read_array("i", n - 1, buf, pos)
+            add_partitions_to_txn_topic.partitions = [*UA_Bni[n](buf, pos)]
+            pos += 4 * (n - 1)
             k = buf[pos]
             pos += 1
             if k:
@@ -363,10 +373,13 @@ def encode_request_3(message: AddPartitionsToTxnRequest, out: list[Sized]) -> No
             put(BYTES[n] if n < 128 else varint(n))
             put(raw)
             partitions = add_partitions_to_txn_topic.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            put(join_array("i", partitions))
-            put(b"\0")
+            partitions_n = len(partitions) + 1
+            if partitions_n < 128:
+                put(PA_Bnix[partitions_n](partitions_n, *partitions))
+            else:
+                put(varint(partitions_n))
+                put(join_array("i", partitions))
+                put(b"\0")
             if add_partitions_to_txn_topic.unknown_tags:
                 write_tags(out, add_partitions_to_txn_topic.unknown_tags)
         put(b"\0")
@@ -430,7 +443,8 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequ
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("AddPartitionsToTxnTopic.partitions", n)
-                add_partitions_to_txn_topic.partitions, pos = read_array("i", n - 1, buf, pos)
+                add_partitions_to_txn_topic.partitions = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -506,10 +520,13 @@ def encode_request_4(message: AddPartitionsToTxnRequest, out: list[Sized]) -> No
                 put(BYTES[n] if n < 128 else varint(n))
                 put(raw)
                 partitions = add_partitions_to_txn_topic.partitions
-                n = len(partitions) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", partitions))
-                put(b"\0")
+                partitions_n = len(partitions) + 1
+                if partitions_n < 128:
+                    put(PA_Bnix[partitions_n](partitions_n, *partitions))
+                else:
+                    put(varint(partitions_n))
+                    put(join_array("i", partitions))
+                    put(b"\0")
                 if add_partitions_to_txn_topic.unknown_tags:
                     write_tags(out, add_partitions_to_txn_topic.unknown_tags)
             put(b"\0")

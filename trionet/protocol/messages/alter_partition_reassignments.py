@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     BYTES,
     Codecs,
     MALFORMED,
@@ -24,7 +26,6 @@ from trionet.protocol.wire import (
     malformed,
     missing_field,
     new,
-    read_array,
     read_tags,
     read_varint,
     unencodable,
@@ -44,6 +45,8 @@ P_iohB = Struct(">i?hB").pack
 P_iB = Struct(">iB").pack
 P_ih = Struct(">ih").pack
 P_ihB = Struct(">ihB").pack
+UA_Bni = ArrayReaders('i', 1)
+PA_iBnix = ArrayWriters('iBnix', 1)
 
 
 class ReassignablePartition(Message):
@@ -207,7 +210,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterPartitionReassign
                 if n == 0:
                     reassignable_partition.replicas = None
                 else:
-                    reassignable_partition.replicas, pos = read_array("i", n - 1, buf, pos)
+                    reassignable_partition.replicas = [*UA_Bni[n](buf, pos)]
+                    pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -258,14 +262,18 @@ def encode_request_0(message: AlterPartitionReassignmentsRequest, out: list[Size
             put(BYTES[n] if n < 128 else varint(n))
             for reassignable_partition in partitions:
                 replicas = reassignable_partition.replicas
-                n = 0 if replicas is None else len(replicas) + 1
-                if n < 128:
-                    put(P_iB(reassignable_partition.partition_index, n))
+                replicas_n = 0 if replicas is None else len(replicas) + 1
+                if replicas_n < 128:
+                    put(
+                        PA_iBnix[replicas_n](
+                            reassignable_partition.partition_index, replicas_n, *(replicas or ()),
+                        ),
+                    )
                 else:
                     put(P_i(reassignable_partition.partition_index))
-                    put(varint(n))
-                put(join_array("i", replicas or ()))
-                put(b"\0")
+                    put(varint(replicas_n))
+                    put(join_array("i", (replicas or ())))
+                    put(b"\0")
                 if reassignable_partition.unknown_tags:
                     write_tags(out, reassignable_partition.unknown_tags)
             put(b"\0")
@@ -320,7 +328,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> AlterPartitionReassign
                 if n == 0:
                     reassignable_partition.replicas = None
                 else:
-                    reassignable_partition.replicas, pos = read_array("i", n - 1, buf, pos)
+                    reassignable_partition.replicas = [*UA_Bni[n](buf, pos)]
+                    pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -368,14 +377,18 @@ def encode_request_1(message: AlterPartitionReassignmentsRequest, out: list[Size
             put(BYTES[n] if n < 128 else varint(n))
             for reassignable_partition in partitions:
                 replicas = reassignable_partition.replicas
-                n = 0 if replicas is None else len(replicas) + 1
-                if n < 128:
-                    put(P_iB(reassignable_partition.partition_index, n))
+                replicas_n = 0 if replicas is None else len(replicas) + 1
+                if replicas_n < 128:
+                    put(
+                        PA_iBnix[replicas_n](
+                            reassignable_partition.partition_index, replicas_n, *(replicas or ()),
+                        ),
+                    )
                 else:
                     put(P_i(reassignable_partition.partition_index))
-                    put(varint(n))
-                put(join_array("i", replicas or ()))
-                put(b"\0")
+                    put(varint(replicas_n))
+                    put(join_array("i", (replicas or ())))
+                    put(b"\0")
                 if reassignable_partition.unknown_tags:
                     write_tags(out, reassignable_partition.unknown_tags)
             put(b"\0")

@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     BYTES,
     Codecs,
     MALFORMED,
@@ -24,7 +26,6 @@ from trionet.protocol.wire import (
     malformed,
     missing_field,
     new,
-    read_array,
     read_tags,
     read_varint,
     unencodable,
@@ -44,6 +45,10 @@ P_iB = Struct(">iB").pack
 P_ih = Struct(">ih").pack
 P_ihx = Struct(">ihx").pack
 P_ii = Struct(">ii").pack
+UA_ini = ArrayReaders('i', 0)
+UA_Bni = ArrayReaders('i', 1)
+PA_Bnix = ArrayWriters('Bnix', 1)
+PA_ini = ArrayWriters('ini', 0)
 
 
 class AlterReplicaLogDirTopic(Message):
@@ -184,7 +189,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsReq
                 pos += 4
                 if n < 0:
                     bad_length("AlterReplicaLogDirTopic.partitions", n)
-                alter_replica_log_dir_topic.partitions, pos = read_array("i", n, buf, pos)
+                alter_replica_log_dir_topic.partitions = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 alter_replica_log_dir_topic.unknown_tags = ()
                 topics.append(alter_replica_log_dir_topic)
             alter_replica_log_dir.unknown_tags = ()
@@ -217,9 +223,12 @@ def encode_request_0(message: AlterReplicaLogDirsRequest, out: list[Sized]) -> N
                 put(P_h(n))
                 put(raw)
                 partitions = alter_replica_log_dir_topic.partitions
-                n = len(partitions)
-                put(P_i(n))
-                put(join_array("i", partitions))
+                partitions_n = len(partitions)
+                if partitions_n < 128:
+                    put(PA_ini[partitions_n](partitions_n, *partitions))
+                else:
+                    put(P_i(partitions_n))
+                    put(join_array("i", partitions))
                 if alter_replica_log_dir_topic.unknown_tags:
                     missing_field("AlterReplicaLogDirTopic.unknown_tags")
             if alter_replica_log_dir.unknown_tags:
@@ -278,7 +287,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsReq
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("AlterReplicaLogDirTopic.partitions", n)
-                alter_replica_log_dir_topic.partitions, pos = read_array("i", n - 1, buf, pos)
+                alter_replica_log_dir_topic.partitions = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -326,10 +336,13 @@ def encode_request_2(message: AlterReplicaLogDirsRequest, out: list[Sized]) -> N
                 put(BYTES[n] if n < 128 else varint(n))
                 put(raw)
                 partitions = alter_replica_log_dir_topic.partitions
-                n = len(partitions) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", partitions))
-                put(b"\0")
+                partitions_n = len(partitions) + 1
+                if partitions_n < 128:
+                    put(PA_Bnix[partitions_n](partitions_n, *partitions))
+                else:
+                    put(varint(partitions_n))
+                    put(join_array("i", partitions))
+                    put(b"\0")
                 if alter_replica_log_dir_topic.unknown_tags:
                     write_tags(out, alter_replica_log_dir_topic.unknown_tags)
             put(b"\0")

@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     BYTES,
     Codecs,
     MALFORMED,
@@ -25,7 +27,6 @@ from trionet.protocol.wire import (
     join_array,
     malformed,
     new,
-    read_array,
     read_tags,
     read_varint,
     unencodable,
@@ -50,6 +51,8 @@ P_iB = Struct(">iB").pack
 P_ii = Struct(">ii").pack
 P_iiB = Struct(">iiB").pack
 P_ix = Struct(">ix").pack
+UA_Bni = ArrayReaders('i', 1)
+PA_Bnix = ArrayWriters('Bnix', 1)
 
 
 class ConsumerGroupDescribeRequest(Message):
@@ -402,7 +405,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ConsumerGroupDescribe
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("TopicPartitions.partitions", n)
-                    topic_partitions_2.partitions, pos = read_array("i", n - 1, buf, pos)
+                    topic_partitions_2.partitions = [*UA_Bni[n](buf, pos)]
+                    pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     if k:
@@ -443,7 +447,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ConsumerGroupDescribe
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("TopicPartitions.partitions", n)
-                    topic_partitions_4.partitions, pos = read_array("i", n - 1, buf, pos)
+                    topic_partitions_4.partitions = [*UA_Bni[n](buf, pos)]
+                    pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     if k:
@@ -581,10 +586,13 @@ def encode_response_0(message: ConsumerGroupDescribeResponse, out: list[Sized]) 
                         put(varint(n))
                     put(raw)
                     partitions = topic_partitions_2.partitions
-                    n = len(partitions) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
-                    put(join_array("i", partitions))
-                    put(b"\0")
+                    partitions_n = len(partitions) + 1
+                    if partitions_n < 128:
+                        put(PA_Bnix[partitions_n](partitions_n, *partitions))
+                    else:
+                        put(varint(partitions_n))
+                        put(join_array("i", partitions))
+                        put(b"\0")
                     if topic_partitions_2.unknown_tags:
                         write_tags(out, topic_partitions_2.unknown_tags)
                 put(b"\0")
@@ -606,10 +614,13 @@ def encode_response_0(message: ConsumerGroupDescribeResponse, out: list[Sized]) 
                         put(varint(n))
                     put(raw)
                     partitions_2 = topic_partitions_4.partitions
-                    n = len(partitions_2) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
-                    put(join_array("i", partitions_2))
-                    put(b"\0")
+                    partitions_n_2 = len(partitions_2) + 1
+                    if partitions_n_2 < 128:
+                        put(PA_Bnix[partitions_n_2](partitions_n_2, *partitions_2))
+                    else:
+                        put(varint(partitions_n_2))
+                        put(join_array("i", partitions_2))
+                        put(b"\0")
                     if topic_partitions_4.unknown_tags:
                         write_tags(out, topic_partitions_4.unknown_tags)
                 put(b"\0")
@@ -764,7 +775,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ConsumerGroupDescribe
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("TopicPartitions.partitions", n)
-                    topic_partitions_2.partitions, pos = read_array("i", n - 1, buf, pos)
+                    topic_partitions_2.partitions = [*UA_Bni[n](buf, pos)]
+                    pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     if k:
@@ -805,7 +817,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ConsumerGroupDescribe
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("TopicPartitions.partitions", n)
-                    topic_partitions_4.partitions, pos = read_array("i", n - 1, buf, pos)
+                    topic_partitions_4.partitions = [*UA_Bni[n](buf, pos)]
+                    pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     if k:
@@ -942,10 +955,13 @@ def encode_response_1(message: ConsumerGroupDescribeResponse, out: list[Sized]) 
                         put(varint(n))
                     put(raw)
                     partitions = topic_partitions_2.partitions
-                    n = len(partitions) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
-                    put(join_array("i", partitions))
-                    put(b"\0")
+                    partitions_n = len(partitions) + 1
+                    if partitions_n < 128:
+                        put(PA_Bnix[partitions_n](partitions_n, *partitions))
+                    else:
+                        put(varint(partitions_n))
+                        put(join_array("i", partitions))
+                        put(b"\0")
                     if topic_partitions_2.unknown_tags:
                         write_tags(out, topic_partitions_2.unknown_tags)
                 put(b"\0")
@@ -967,10 +983,13 @@ def encode_response_1(message: ConsumerGroupDescribeResponse, out: list[Sized]) 
                         put(varint(n))
                     put(raw)
                     partitions_2 = topic_partitions_4.partitions
-                    n = len(partitions_2) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
-                    put(join_array("i", partitions_2))
-                    put(b"\0")
+                    partitions_n_2 = len(partitions_2) + 1
+                    if partitions_n_2 < 128:
+                        put(PA_Bnix[partitions_n_2](partitions_n_2, *partitions_2))
+                    else:
+                        put(varint(partitions_n_2))
+                        put(join_array("i", partitions_2))
+                        put(b"\0")
                     if topic_partitions_4.unknown_tags:
                         write_tags(out, topic_partitions_4.unknown_tags)
                 put(b"\0")

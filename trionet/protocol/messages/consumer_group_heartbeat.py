@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     BYTES,
     Codecs,
     MALFORMED,
@@ -26,7 +28,6 @@ from trionet.protocol.wire import (
     malformed,
     missing_field,
     new,
-    read_array,
     read_tags,
     read_varint,
     unencodable,
@@ -39,12 +40,13 @@ U_iB = Struct(">iB").unpack_from
 U_ihB = Struct(">ihB").unpack_from
 U_iib = Struct(">iib").unpack_from
 P_16s = Struct(">16s").pack
-P_16sB = Struct(">16sB").pack
 P_i = Struct(">i").pack
 P_iB = Struct(">iB").pack
 P_ih = Struct(">ih").pack
 P_ihB = Struct(">ihB").pack
 P_iib = Struct(">iib").pack
+UA_Bni = ArrayReaders('i', 1)
+PA_16sBnix = ArrayWriters('16sBnix', 1)
 
 
 class RequestTopicPartitions(Message):
@@ -250,7 +252,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ConsumerGroupHeartbeat
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("RequestTopicPartitions.partitions", n)
-                request_topic_partitions.partitions, pos = read_array("i", n - 1, buf, pos)
+                request_topic_partitions.partitions = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -323,14 +326,18 @@ def encode_request_0(message: ConsumerGroupHeartbeatRequest, out: list[Sized]) -
             if len(request_topic_partitions.topic_id) != 16:
                 bad_uuid("topic_id")
             partitions = request_topic_partitions.partitions
-            n = len(partitions) + 1
-            if n < 128:
-                put(P_16sB(request_topic_partitions.topic_id, n))
+            partitions_n = len(partitions) + 1
+            if partitions_n < 128:
+                put(
+                    PA_16sBnix[partitions_n](
+                        request_topic_partitions.topic_id, partitions_n, *partitions,
+                    ),
+                )
             else:
                 put(P_16s(request_topic_partitions.topic_id))
-                put(varint(n))
-            put(join_array("i", partitions))
-            put(b"\0")
+                put(varint(partitions_n))
+                put(join_array("i", partitions))
+                put(b"\0")
             if request_topic_partitions.unknown_tags:
                 write_tags(out, request_topic_partitions.unknown_tags)
         put(b"\0")
@@ -416,7 +423,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ConsumerGroupHeartbeat
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("RequestTopicPartitions.partitions", n)
-                request_topic_partitions.partitions, pos = read_array("i", n - 1, buf, pos)
+                request_topic_partitions.partitions = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -491,14 +499,18 @@ def encode_request_1(message: ConsumerGroupHeartbeatRequest, out: list[Sized]) -
             if len(request_topic_partitions.topic_id) != 16:
                 bad_uuid("topic_id")
             partitions = request_topic_partitions.partitions
-            n = len(partitions) + 1
-            if n < 128:
-                put(P_16sB(request_topic_partitions.topic_id, n))
+            partitions_n = len(partitions) + 1
+            if partitions_n < 128:
+                put(
+                    PA_16sBnix[partitions_n](
+                        request_topic_partitions.topic_id, partitions_n, *partitions,
+                    ),
+                )
             else:
                 put(P_16s(request_topic_partitions.topic_id))
-                put(varint(n))
-            put(join_array("i", partitions))
-            put(b"\0")
+                put(varint(partitions_n))
+                put(join_array("i", partitions))
+                put(b"\0")
             if request_topic_partitions.unknown_tags:
                 write_tags(out, request_topic_partitions.unknown_tags)
         put(b"\0")
@@ -544,7 +556,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ConsumerGroupHeartbea
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("ResponseTopicPartitions.partitions", n)
-                response_topic_partitions.partitions, pos = read_array("i", n - 1, buf, pos)
+                response_topic_partitions.partitions = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -608,14 +621,18 @@ def encode_response_0(message: ConsumerGroupHeartbeatResponse, out: list[Sized])
                 if len(response_topic_partitions.topic_id) != 16:
                     bad_uuid("topic_id")
                 partitions = response_topic_partitions.partitions
-                n = len(partitions) + 1
-                if n < 128:
-                    put(P_16sB(response_topic_partitions.topic_id, n))
+                partitions_n = len(partitions) + 1
+                if partitions_n < 128:
+                    put(
+                        PA_16sBnix[partitions_n](
+                            response_topic_partitions.topic_id, partitions_n, *partitions,
+                        ),
+                    )
                 else:
                     put(P_16s(response_topic_partitions.topic_id))
-                    put(varint(n))
-                put(join_array("i", partitions))
-                put(b"\0")
+                    put(varint(partitions_n))
+                    put(join_array("i", partitions))
+                    put(b"\0")
                 if response_topic_partitions.unknown_tags:
                     write_tags(out, response_topic_partitions.unknown_tags)
             put(b"\0")

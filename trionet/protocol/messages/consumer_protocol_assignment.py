@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     Codecs,
     MALFORMED,
     Message,
@@ -22,7 +24,6 @@ from trionet.protocol.wire import (
     join_array,
     malformed,
     new,
-    read_array,
     unencodable,
 )
 
@@ -30,6 +31,8 @@ U_h = Struct(">h").unpack_from
 U_i = Struct(">i").unpack_from
 P_h = Struct(">h").pack
 P_i = Struct(">i").pack
+UA_ini = ArrayReaders('i', 0)
+PA_ini = ArrayWriters('ini', 0)
 
 
 class TopicPartition(Message):
@@ -89,7 +92,8 @@ def decode_data_0(buf: bytes | bytearray, pos: int) -> ConsumerProtocolAssignmen
             pos += 4
             if n < 0:
                 bad_length("TopicPartition.partitions", n)
-            topic_partition.partitions, pos = read_array("i", n, buf, pos)
+            topic_partition.partitions = [*UA_ini[n](buf, pos)]
+            pos += 4 * (n)
             topic_partition.unknown_tags = ()
             assigned_partitions.append(topic_partition)
         n = U_i(buf, pos)[0]
@@ -117,9 +121,12 @@ def encode_data_0(message: ConsumerProtocolAssignment, out: list[Sized]) -> None
             put(P_h(n))
             put(raw)
             partitions = topic_partition.partitions
-            n = len(partitions)
-            put(P_i(n))
-            put(join_array("i", partitions))
+            partitions_n = len(partitions)
+            if partitions_n < 128:
+                put(PA_ini[partitions_n](partitions_n, *partitions))
+            else:
+                put(P_i(partitions_n))
+                put(join_array("i", partitions))
         data = message.user_data
         raw = b"" if data is None else data
         n = -1 if data is None else len(raw)

@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     Codecs,
     MALFORMED,
     Message,
@@ -22,7 +24,6 @@ from trionet.protocol.wire import (
     join_array,
     malformed,
     new,
-    read_array,
     unencodable,
 )
 
@@ -32,6 +33,8 @@ U_ih = Struct(">ih").unpack_from
 P_h = Struct(">h").pack
 P_i = Struct(">i").pack
 P_ih = Struct(">ih").pack
+UA_ini = ArrayReaders('i', 0)
+PA_ini = ArrayWriters('ini', 0)
 
 
 class TopicPartition(Message):
@@ -177,7 +180,8 @@ def decode_data_1(buf: bytes | bytearray, pos: int) -> ConsumerProtocolSubscript
             pos += 4
             if n < 0:
                 bad_length("TopicPartition.partitions", n)
-            topic_partition.partitions, pos = read_array("i", n, buf, pos)
+            topic_partition.partitions = [*UA_ini[n](buf, pos)]
+            pos += 4 * (n)
             topic_partition.unknown_tags = ()
             owned_partitions.append(topic_partition)
         message.generation_id = -1
@@ -215,9 +219,12 @@ def encode_data_1(message: ConsumerProtocolSubscription, out: list[Sized]) -> No
             put(P_h(n))
             put(raw)
             partitions = topic_partition.partitions
-            n = len(partitions)
-            put(P_i(n))
-            put(join_array("i", partitions))
+            partitions_n = len(partitions)
+            if partitions_n < 128:
+                put(PA_ini[partitions_n](partitions_n, *partitions))
+            else:
+                put(P_i(partitions_n))
+                put(join_array("i", partitions))
     except UNENCODABLE as error:
         raise unencodable("ConsumerProtocolSubscription", error) from error
 
@@ -264,7 +271,8 @@ def decode_data_2(buf: bytes | bytearray, pos: int) -> ConsumerProtocolSubscript
             pos += 4
             if n < 0:
                 bad_length("TopicPartition.partitions", n)
-            topic_partition.partitions, pos = read_array("i", n, buf, pos)
+            topic_partition.partitions = [*UA_ini[n](buf, pos)]
+            pos += 4 * (n)
             topic_partition.unknown_tags = ()
             owned_partitions.append(topic_partition)
         message.generation_id = U_i(buf, pos)[0]
@@ -303,9 +311,12 @@ def encode_data_2(message: ConsumerProtocolSubscription, out: list[Sized]) -> No
             put(P_h(n))
             put(raw)
             partitions = topic_partition.partitions
-            n = len(partitions)
-            put(P_i(n))
-            put(join_array("i", partitions))
+            partitions_n = len(partitions)
+            if partitions_n < 128:
+                put(PA_ini[partitions_n](partitions_n, *partitions))
+            else:
+                put(P_i(partitions_n))
+                put(join_array("i", partitions))
         put(P_i(message.generation_id))
     except UNENCODABLE as error:
         raise unencodable("ConsumerProtocolSubscription", error) from error
@@ -353,7 +364,8 @@ def decode_data_3(buf: bytes | bytearray, pos: int) -> ConsumerProtocolSubscript
             pos += 4
             if n < 0:
                 bad_length("TopicPartition.partitions", n)
-            topic_partition.partitions, pos = read_array("i", n, buf, pos)
+            topic_partition.partitions = [*UA_ini[n](buf, pos)]
+            pos += 4 * (n)
             topic_partition.unknown_tags = ()
             owned_partitions.append(topic_partition)
         message.generation_id, n = U_ih(buf, pos)
@@ -394,9 +406,12 @@ def encode_data_3(message: ConsumerProtocolSubscription, out: list[Sized]) -> No
             put(P_h(n))
             put(raw)
             partitions = topic_partition.partitions
-            n = len(partitions)
-            put(P_i(n))
-            put(join_array("i", partitions))
+            partitions_n = len(partitions)
+            if partitions_n < 128:
+                put(PA_ini[partitions_n](partitions_n, *partitions))
+            else:
+                put(P_i(partitions_n))
+                put(join_array("i", partitions))
         text = message.rack_id
         raw = b"" if text is None else text.encode()
         n = -1 if text is None else len(raw)

@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     BYTES,
     Codecs,
     MALFORMED,
@@ -24,7 +26,6 @@ from trionet.protocol.wire import (
     malformed,
     missing_field,
     new,
-    read_array,
     read_tags,
     read_varint,
     unencodable,
@@ -48,6 +49,10 @@ P_io = Struct(">i?").pack
 P_iox = Struct(">i?x").pack
 P_iB = Struct(">iB").pack
 P_ii = Struct(">ii").pack
+UA_ini = ArrayReaders('i', 0)
+UA_Bni = ArrayReaders('i', 1)
+PA_Bnix = ArrayWriters('Bnix', 1)
+PA_ini = ArrayWriters('ini', 0)
 
 
 class CreatePartitionsAssignment(Message):
@@ -175,7 +180,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> CreatePartitionsReques
                     pos += 4
                     if n < 0:
                         bad_length("CreatePartitionsAssignment.broker_ids", n)
-                    create_partitions_assignment.broker_ids, pos = read_array("i", n, buf, pos)
+                    create_partitions_assignment.broker_ids = [*UA_ini[n](buf, pos)]
+                    pos += 4 * (n)
                     create_partitions_assignment.unknown_tags = ()
                     assignments.append(create_partitions_assignment)
             create_partitions_topic.unknown_tags = ()
@@ -206,9 +212,12 @@ def encode_request_0(message: CreatePartitionsRequest, out: list[Sized]) -> None
             put(P_ii(create_partitions_topic.count, n))
             for create_partitions_assignment in assignments or ():
                 broker_ids = create_partitions_assignment.broker_ids
-                n = len(broker_ids)
-                put(P_i(n))
-                put(join_array("i", broker_ids))
+                broker_ids_n = len(broker_ids)
+                if broker_ids_n < 128:
+                    put(PA_ini[broker_ids_n](broker_ids_n, *broker_ids))
+                else:
+                    put(P_i(broker_ids_n))
+                    put(join_array("i", broker_ids))
                 if create_partitions_assignment.unknown_tags:
                     missing_field("CreatePartitionsAssignment.unknown_tags")
             if create_partitions_topic.unknown_tags:
@@ -262,7 +271,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> CreatePartitionsReques
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("CreatePartitionsAssignment.broker_ids", n)
-                    create_partitions_assignment.broker_ids, pos = read_array("i", n - 1, buf, pos)
+                    create_partitions_assignment.broker_ids = [*UA_Bni[n](buf, pos)]
+                    pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     if k:
@@ -310,10 +320,13 @@ def encode_request_2(message: CreatePartitionsRequest, out: list[Sized]) -> None
                 put(varint(n))
             for create_partitions_assignment in assignments or ():
                 broker_ids = create_partitions_assignment.broker_ids
-                n = len(broker_ids) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", broker_ids))
-                put(b"\0")
+                broker_ids_n = len(broker_ids) + 1
+                if broker_ids_n < 128:
+                    put(PA_Bnix[broker_ids_n](broker_ids_n, *broker_ids))
+                else:
+                    put(varint(broker_ids_n))
+                    put(join_array("i", broker_ids))
+                    put(b"\0")
                 if create_partitions_assignment.unknown_tags:
                     write_tags(out, create_partitions_assignment.unknown_tags)
             put(b"\0")

@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     BYTES,
     Codecs,
     MALFORMED,
@@ -28,7 +30,6 @@ from trionet.protocol.wire import (
     malformed,
     missing_field,
     new,
-    read_array,
     read_tags,
     read_varint,
     tag_count,
@@ -64,6 +65,10 @@ P_ih = Struct(">ih").pack
 P_ihB = Struct(">ihB").pack
 P_ihi = Struct(">ihi").pack
 P_ii = Struct(">ii").pack
+UA_ini = ArrayReaders('i', 0)
+UA_Bni = ArrayReaders('i', 1)
+PA_iBnix = ArrayWriters('iBnix', 1)
+PA_iini = ArrayWriters('iini', 0)
 
 
 class CreatableReplicaAssignment(Message):
@@ -262,7 +267,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
                 pos += 8
                 if n < 0:
                     bad_length("CreatableReplicaAssignment.broker_ids", n)
-                creatable_replica_assignment.broker_ids, pos = read_array("i", n, buf, pos)
+                creatable_replica_assignment.broker_ids = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 creatable_replica_assignment.unknown_tags = ()
                 assignments.append(creatable_replica_assignment)
             n = U_i(buf, pos)[0]
@@ -320,9 +326,17 @@ def encode_request_0(message: CreateTopicsRequest, out: list[Sized]) -> None:
             put(P_ihi(creatable_topic.num_partitions, creatable_topic.replication_factor, n))
             for creatable_replica_assignment in assignments:
                 broker_ids = creatable_replica_assignment.broker_ids
-                n = len(broker_ids)
-                put(P_ii(creatable_replica_assignment.partition_index, n))
-                put(join_array("i", broker_ids))
+                broker_ids_n = len(broker_ids)
+                if broker_ids_n < 128:
+                    put(
+                        PA_iini[broker_ids_n](
+                            creatable_replica_assignment.partition_index, broker_ids_n,
+                            *broker_ids,
+                        ),
+                    )
+                else:
+                    put(P_ii(creatable_replica_assignment.partition_index, broker_ids_n))
+                    put(join_array("i", broker_ids))
                 if creatable_replica_assignment.unknown_tags:
                     missing_field("CreatableReplicaAssignment.unknown_tags")
             configs = creatable_topic.configs
@@ -382,7 +396,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
                 pos += 8
                 if n < 0:
                     bad_length("CreatableReplicaAssignment.broker_ids", n)
-                creatable_replica_assignment.broker_ids, pos = read_array("i", n, buf, pos)
+                creatable_replica_assignment.broker_ids = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 creatable_replica_assignment.unknown_tags = ()
                 assignments.append(creatable_replica_assignment)
             n = U_i(buf, pos)[0]
@@ -437,9 +452,17 @@ def encode_request_1(message: CreateTopicsRequest, out: list[Sized]) -> None:
             put(P_ihi(creatable_topic.num_partitions, creatable_topic.replication_factor, n))
             for creatable_replica_assignment in assignments:
                 broker_ids = creatable_replica_assignment.broker_ids
-                n = len(broker_ids)
-                put(P_ii(creatable_replica_assignment.partition_index, n))
-                put(join_array("i", broker_ids))
+                broker_ids_n = len(broker_ids)
+                if broker_ids_n < 128:
+                    put(
+                        PA_iini[broker_ids_n](
+                            creatable_replica_assignment.partition_index, broker_ids_n,
+                            *broker_ids,
+                        ),
+                    )
+                else:
+                    put(P_ii(creatable_replica_assignment.partition_index, broker_ids_n))
+                    put(join_array("i", broker_ids))
                 if creatable_replica_assignment.unknown_tags:
                     missing_field("CreatableReplicaAssignment.unknown_tags")
             configs = creatable_topic.configs
@@ -507,7 +530,8 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("CreatableReplicaAssignment.broker_ids", n)
-                creatable_replica_assignment.broker_ids, pos = read_array("i", n - 1, buf, pos)
+                creatable_replica_assignment.broker_ids = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -588,14 +612,19 @@ def encode_request_5(message: CreateTopicsRequest, out: list[Sized]) -> None:
                 put(varint(n))
             for creatable_replica_assignment in assignments:
                 broker_ids = creatable_replica_assignment.broker_ids
-                n = len(broker_ids) + 1
-                if n < 128:
-                    put(P_iB(creatable_replica_assignment.partition_index, n))
+                broker_ids_n = len(broker_ids) + 1
+                if broker_ids_n < 128:
+                    put(
+                        PA_iBnix[broker_ids_n](
+                            creatable_replica_assignment.partition_index, broker_ids_n,
+                            *broker_ids,
+                        ),
+                    )
                 else:
                     put(P_i(creatable_replica_assignment.partition_index))
-                    put(varint(n))
-                put(join_array("i", broker_ids))
-                put(b"\0")
+                    put(varint(broker_ids_n))
+                    put(join_array("i", broker_ids))
+                    put(b"\0")
                 if creatable_replica_assignment.unknown_tags:
                     write_tags(out, creatable_replica_assignment.unknown_tags)
             configs = creatable_topic.configs

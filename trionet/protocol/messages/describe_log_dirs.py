@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     BYTES,
     Codecs,
     MALFORMED,
@@ -24,7 +26,6 @@ from trionet.protocol.wire import (
     malformed,
     missing_field,
     new,
-    read_array,
     read_tags,
     read_varint,
     unencodable,
@@ -55,6 +56,10 @@ P_iqqo = Struct(">iqq?").pack
 P_iqqox = Struct(">iqq?x").pack
 P_qqox = Struct(">qq?x").pack
 P_qqx = Struct(">qqx").pack
+UA_ini = ArrayReaders('i', 0)
+UA_Bni = ArrayReaders('i', 1)
+PA_Bnix = ArrayWriters('Bnix', 1)
+PA_ini = ArrayWriters('ini', 0)
 
 
 class DescribableLogDirTopic(Message):
@@ -205,7 +210,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRequest
                 pos += 4
                 if n < 0:
                     bad_length("DescribableLogDirTopic.partitions", n)
-                describable_log_dir_topic.partitions, pos = read_array("i", n, buf, pos)
+                describable_log_dir_topic.partitions = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 describable_log_dir_topic.unknown_tags = ()
                 topics.append(describable_log_dir_topic)
         message.unknown_tags = ()
@@ -228,9 +234,12 @@ def encode_request_0(message: DescribeLogDirsRequest, out: list[Sized]) -> None:
             put(P_h(n))
             put(raw)
             partitions = describable_log_dir_topic.partitions
-            n = len(partitions)
-            put(P_i(n))
-            put(join_array("i", partitions))
+            partitions_n = len(partitions)
+            if partitions_n < 128:
+                put(PA_ini[partitions_n](partitions_n, *partitions))
+            else:
+                put(P_i(partitions_n))
+                put(join_array("i", partitions))
             if describable_log_dir_topic.unknown_tags:
                 missing_field("DescribableLogDirTopic.unknown_tags")
         if message.unknown_tags:
@@ -269,7 +278,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRequest
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribableLogDirTopic.partitions", n)
-                describable_log_dir_topic.partitions, pos = read_array("i", n - 1, buf, pos)
+                describable_log_dir_topic.partitions = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -302,10 +312,13 @@ def encode_request_2(message: DescribeLogDirsRequest, out: list[Sized]) -> None:
             put(BYTES[n] if n < 128 else varint(n))
             put(raw)
             partitions = describable_log_dir_topic.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            put(join_array("i", partitions))
-            put(b"\0")
+            partitions_n = len(partitions) + 1
+            if partitions_n < 128:
+                put(PA_Bnix[partitions_n](partitions_n, *partitions))
+            else:
+                put(varint(partitions_n))
+                put(join_array("i", partitions))
+                put(b"\0")
             if describable_log_dir_topic.unknown_tags:
                 write_tags(out, describable_log_dir_topic.unknown_tags)
         put(b"\0")

@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     BYTES,
     Codecs,
     MALFORMED,
@@ -23,7 +25,6 @@ from trionet.protocol.wire import (
     join_array,
     malformed,
     new,
-    read_array,
     read_tags,
     read_varint,
     unencodable,
@@ -39,6 +40,8 @@ P_iB = Struct(">iB").pack
 P_ih = Struct(">ih").pack
 P_ihB = Struct(">ihB").pack
 P_qiiqiqx = Struct(">qiiqiqx").pack
+UA_Bni = ArrayReaders('i', 1)
+PA_Bnix = ArrayWriters('Bnix', 1)
 
 
 class TopicRequest(Message):
@@ -196,7 +199,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeProducersReque
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("TopicRequest.partition_indexes", n)
-            topic_request.partition_indexes, pos = read_array("i", n - 1, buf, pos)
+            topic_request.partition_indexes = [*UA_Bni[n](buf, pos)]
+            pos += 4 * (n - 1)
             k = buf[pos]
             pos += 1
             if k:
@@ -229,10 +233,13 @@ def encode_request_0(message: DescribeProducersRequest, out: list[Sized]) -> Non
             put(BYTES[n] if n < 128 else varint(n))
             put(raw)
             partition_indexes = topic_request.partition_indexes
-            n = len(partition_indexes) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            put(join_array("i", partition_indexes))
-            put(b"\0")
+            partition_indexes_n = len(partition_indexes) + 1
+            if partition_indexes_n < 128:
+                put(PA_Bnix[partition_indexes_n](partition_indexes_n, *partition_indexes))
+            else:
+                put(varint(partition_indexes_n))
+                put(join_array("i", partition_indexes))
+                put(b"\0")
             if topic_request.unknown_tags:
                 write_tags(out, topic_request.unknown_tags)
         put(b"\0")

@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     BYTES,
     Codecs,
     MALFORMED,
@@ -25,7 +27,6 @@ from trionet.protocol.wire import (
     join_array,
     malformed,
     new,
-    read_array,
     read_tags,
     read_varint,
     unencodable,
@@ -45,11 +46,13 @@ P_b = Struct(">b").pack
 P_h = Struct(">h").pack
 P_hB = Struct(">hB").pack
 P_hiii = Struct(">hiii").pack
-P_hiiiB = Struct(">hiiiB").pack
 P_i = Struct(">i").pack
 P_iB = Struct(">iB").pack
 P_ib = Struct(">ib").pack
 P_ix = Struct(">ix").pack
+UA_Bni = ArrayReaders('i', 1)
+PA_BniBnix = ArrayWriters('BniBnix', 1)
+PA_hiiiBniBniBni = ArrayWriters('hiiiBniBniBni', 1)
 
 
 class TopicRequest(Message):
@@ -362,18 +365,16 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribeTopicPartitionsResponsePartition.replica_nodes", n)
-                describe_topic_partitions_response_partition.replica_nodes, pos = (
-                    read_array("i", n - 1, buf, pos)
-                )
+                describe_topic_partitions_response_partition.replica_nodes = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 n = buf[pos]
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribeTopicPartitionsResponsePartition.isr_nodes", n)
-                describe_topic_partitions_response_partition.isr_nodes, pos = (
-                    read_array("i", n - 1, buf, pos)
-                )
+                describe_topic_partitions_response_partition.isr_nodes = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 n = buf[pos]
                 pos += 1
                 if n > 127:
@@ -381,9 +382,10 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
                 if n == 0:
                     describe_topic_partitions_response_partition.eligible_leader_replicas = None
                 else:
-                    describe_topic_partitions_response_partition.eligible_leader_replicas, pos = (
-                        read_array("i", n - 1, buf, pos)
+                    describe_topic_partitions_response_partition.eligible_leader_replicas = (
+                        [*UA_Bni[n](buf, pos)]
                     )
+                    pos += 4 * (n - 1)
                 n = buf[pos]
                 pos += 1
                 if n > 127:
@@ -391,18 +393,20 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
                 if n == 0:
                     describe_topic_partitions_response_partition.last_known_elr = None
                 else:
-                    describe_topic_partitions_response_partition.last_known_elr, pos = (
-                        read_array("i", n - 1, buf, pos)
+                    describe_topic_partitions_response_partition.last_known_elr = (
+                        [*UA_Bni[n](buf, pos)]
                     )
+                    pos += 4 * (n - 1)
                 n = buf[pos]
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribeTopicPartitionsResponsePartition.offline_replicas", n)
-                describe_topic_partitions_response_partition.offline_replicas, pos = (
-                    read_array("i", n - 1, buf, pos)
+                describe_topic_partitions_response_partition.offline_replicas = (
+                    [*UA_Bni[n](buf, pos)]
                 )
+                pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -495,14 +499,25 @@ def encode_response_0(message: DescribeTopicPartitionsResponse, out: list[Sized]
                 put(varint(n))
             for describe_topic_partitions_response_partition in partitions:
                 replica_nodes = describe_topic_partitions_response_partition.replica_nodes
-                n = len(replica_nodes) + 1
-                if n < 128:
+                replica_nodes_n = len(replica_nodes) + 1
+                isr_nodes = describe_topic_partitions_response_partition.isr_nodes
+                isr_nodes_n = len(isr_nodes) + 1
+                eligible_leader_replicas = (
+                    describe_topic_partitions_response_partition.eligible_leader_replicas
+                )
+                eligible_leader_replicas_n = (
+                    0 if eligible_leader_replicas is None else len(eligible_leader_replicas) + 1
+                )
+                last_known_elr = describe_topic_partitions_response_partition.last_known_elr
+                if replica_nodes_n < 128 and isr_nodes_n < 128 and eligible_leader_replicas_n < 128:
                     put(
-                        P_hiiiB(
+                        PA_hiiiBniBniBni[replica_nodes_n, isr_nodes_n, eligible_leader_replicas_n](
                             describe_topic_partitions_response_partition.error_code,
                             describe_topic_partitions_response_partition.partition_index,
                             describe_topic_partitions_response_partition.leader_id,
-                            describe_topic_partitions_response_partition.leader_epoch, n,
+                            describe_topic_partitions_response_partition.leader_epoch,
+                            replica_nodes_n, *replica_nodes, isr_nodes_n, *isr_nodes,
+                            eligible_leader_replicas_n, *(eligible_leader_replicas or ()),
                         ),
                     )
                 else:
@@ -514,27 +529,28 @@ def encode_response_0(message: DescribeTopicPartitionsResponse, out: list[Sized]
                             describe_topic_partitions_response_partition.leader_epoch,
                         ),
                     )
-                    put(varint(n))
-                put(join_array("i", replica_nodes))
-                isr_nodes = describe_topic_partitions_response_partition.isr_nodes
-                n = len(isr_nodes) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", isr_nodes))
-                eligible_leader_replicas = (
-                    describe_topic_partitions_response_partition.eligible_leader_replicas
-                )
-                n = 0 if eligible_leader_replicas is None else len(eligible_leader_replicas) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", eligible_leader_replicas or ()))
-                last_known_elr = describe_topic_partitions_response_partition.last_known_elr
-                n = 0 if last_known_elr is None else len(last_known_elr) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", last_known_elr or ()))
+                    put(varint(replica_nodes_n))
+                    put(join_array("i", replica_nodes))
+                    put(varint(isr_nodes_n))
+                    put(join_array("i", isr_nodes))
+                    put(varint(eligible_leader_replicas_n))
+                    put(join_array("i", (eligible_leader_replicas or ())))
+                last_known_elr_n = 0 if last_known_elr is None else len(last_known_elr) + 1
                 offline_replicas = describe_topic_partitions_response_partition.offline_replicas
-                n = len(offline_replicas) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", offline_replicas))
-                put(b"\0")
+                offline_replicas_n = len(offline_replicas) + 1
+                if last_known_elr_n < 128 and offline_replicas_n < 128:
+                    put(
+                        PA_BniBnix[last_known_elr_n, offline_replicas_n](
+                            last_known_elr_n, *(last_known_elr or ()), offline_replicas_n,
+                            *offline_replicas,
+                        ),
+                    )
+                else:
+                    put(varint(last_known_elr_n))
+                    put(join_array("i", (last_known_elr or ())))
+                    put(varint(offline_replicas_n))
+                    put(join_array("i", offline_replicas))
+                    put(b"\0")
                 if describe_topic_partitions_response_partition.unknown_tags:
                     write_tags(out, describe_topic_partitions_response_partition.unknown_tags)
             put(P_ix(describe_topic_partitions_response_topic.topic_authorized_operations))

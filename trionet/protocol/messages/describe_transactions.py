@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     BYTES,
     Codecs,
     MALFORMED,
@@ -23,7 +25,6 @@ from trionet.protocol.wire import (
     join_array,
     malformed,
     new,
-    read_array,
     read_tags,
     read_varint,
     unencodable,
@@ -40,6 +41,8 @@ P_i = Struct(">i").pack
 P_iB = Struct(">iB").pack
 P_iqqh = Struct(">iqqh").pack
 P_iqqhB = Struct(">iqqhB").pack
+UA_Bni = ArrayReaders('i', 1)
+PA_Bnix = ArrayWriters('Bnix', 1)
 
 
 class DescribeTransactionsRequest(Message):
@@ -242,7 +245,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTransactionsR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("TopicData.partitions", n)
-                topic_data.partitions, pos = read_array("i", n - 1, buf, pos)
+                topic_data.partitions = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -318,10 +322,13 @@ def encode_response_0(message: DescribeTransactionsResponse, out: list[Sized]) -
                 put(BYTES[n] if n < 128 else varint(n))
                 put(raw)
                 partitions = topic_data.partitions
-                n = len(partitions) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", partitions))
-                put(b"\0")
+                partitions_n = len(partitions) + 1
+                if partitions_n < 128:
+                    put(PA_Bnix[partitions_n](partitions_n, *partitions))
+                else:
+                    put(varint(partitions_n))
+                    put(join_array("i", partitions))
+                    put(b"\0")
                 if topic_data.unknown_tags:
                     write_tags(out, topic_data.unknown_tags)
             put(b"\0")

@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     BYTES,
     Codecs,
     MALFORMED,
@@ -24,7 +26,6 @@ from trionet.protocol.wire import (
     malformed,
     missing_field,
     new,
-    read_array,
     read_tags,
     read_varint,
     unencodable,
@@ -52,6 +53,10 @@ P_ihh = Struct(">ihh").pack
 P_ihi = Struct(">ihi").pack
 P_ii = Struct(">ii").pack
 P_ix = Struct(">ix").pack
+UA_ini = ArrayReaders('i', 0)
+UA_Bni = ArrayReaders('i', 1)
+PA_Bnix = ArrayWriters('Bnix', 1)
+PA_ini = ArrayWriters('ini', 0)
 
 
 class TopicPartitions(Message):
@@ -173,7 +178,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ElectLeadersRequest:
                 pos += 4
                 if n < 0:
                     bad_length("TopicPartitions.partitions", n)
-                topic_partitions_2.partitions, pos = read_array("i", n, buf, pos)
+                topic_partitions_2.partitions = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 topic_partitions_2.unknown_tags = ()
                 topic_partitions.append(topic_partitions_2)
         message.timeout_ms = U_i(buf, pos)[0]
@@ -201,9 +207,12 @@ def encode_request_0(message: ElectLeadersRequest, out: list[Sized]) -> None:
             put(P_h(n))
             put(raw)
             partitions = topic_partitions_2.partitions
-            n = len(partitions)
-            put(P_i(n))
-            put(join_array("i", partitions))
+            partitions_n = len(partitions)
+            if partitions_n < 128:
+                put(PA_ini[partitions_n](partitions_n, *partitions))
+            else:
+                put(P_i(partitions_n))
+                put(join_array("i", partitions))
             if topic_partitions_2.unknown_tags:
                 missing_field("TopicPartitions.unknown_tags")
         put(P_i(message.timeout_ms))
@@ -239,7 +248,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ElectLeadersRequest:
                 pos += 4
                 if n < 0:
                     bad_length("TopicPartitions.partitions", n)
-                topic_partitions_2.partitions, pos = read_array("i", n, buf, pos)
+                topic_partitions_2.partitions = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 topic_partitions_2.unknown_tags = ()
                 topic_partitions.append(topic_partitions_2)
         message.timeout_ms = U_i(buf, pos)[0]
@@ -264,9 +274,12 @@ def encode_request_1(message: ElectLeadersRequest, out: list[Sized]) -> None:
             put(P_h(n))
             put(raw)
             partitions = topic_partitions_2.partitions
-            n = len(partitions)
-            put(P_i(n))
-            put(join_array("i", partitions))
+            partitions_n = len(partitions)
+            if partitions_n < 128:
+                put(PA_ini[partitions_n](partitions_n, *partitions))
+            else:
+                put(P_i(partitions_n))
+                put(join_array("i", partitions))
             if topic_partitions_2.unknown_tags:
                 missing_field("TopicPartitions.unknown_tags")
         put(P_i(message.timeout_ms))
@@ -306,7 +319,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ElectLeadersRequest:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("TopicPartitions.partitions", n)
-                topic_partitions_2.partitions, pos = read_array("i", n - 1, buf, pos)
+                topic_partitions_2.partitions = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -343,10 +357,13 @@ def encode_request_2(message: ElectLeadersRequest, out: list[Sized]) -> None:
             put(BYTES[n] if n < 128 else varint(n))
             put(raw)
             partitions = topic_partitions_2.partitions
-            n = len(partitions) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            put(join_array("i", partitions))
-            put(b"\0")
+            partitions_n = len(partitions) + 1
+            if partitions_n < 128:
+                put(PA_Bnix[partitions_n](partitions_n, *partitions))
+            else:
+                put(varint(partitions_n))
+                put(join_array("i", partitions))
+                put(b"\0")
             if topic_partitions_2.unknown_tags:
                 write_tags(out, topic_partitions_2.unknown_tags)
         put(P_ix(message.timeout_ms))

@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     BYTES,
     Codecs,
     MALFORMED,
@@ -29,7 +31,6 @@ from trionet.protocol.wire import (
     malformed,
     missing_field,
     new,
-    read_array,
     read_tags,
     read_varint,
     tag_count,
@@ -99,6 +100,11 @@ P_q = Struct(">q").pack
 P_qix = Struct(">qix").pack
 P_qq = Struct(">qq").pack
 P_qqx = Struct(">qqx").pack
+UA_ini = ArrayReaders('i', 0)
+UA_Bni = ArrayReaders('i', 1)
+PA_16sBnix = ArrayWriters('16sBnix', 1)
+PA_Bnix = ArrayWriters('Bnix', 1)
+PA_ini = ArrayWriters('ini', 0)
 
 
 class ReplicaState(Message):
@@ -899,7 +905,8 @@ def decode_request_7(buf: bytes | bytearray, pos: int) -> FetchRequest:
             pos += 4
             if n < 0:
                 bad_length("ForgottenTopic.partitions", n)
-            forgotten_topic.partitions, pos = read_array("i", n, buf, pos)
+            forgotten_topic.partitions = [*UA_ini[n](buf, pos)]
+            pos += 4 * (n)
             forgotten_topic.topic_id = NO_UUID
             forgotten_topic.unknown_tags = ()
             forgotten_topics_data.append(forgotten_topic)
@@ -956,9 +963,12 @@ def encode_request_7(message: FetchRequest, out: list[Sized]) -> None:
             put(P_h(n))
             put(raw)
             partitions_2 = forgotten_topic.partitions
-            n = len(partitions_2)
-            put(P_i(n))
-            put(join_array("i", partitions_2))
+            partitions_n = len(partitions_2)
+            if partitions_n < 128:
+                put(PA_ini[partitions_n](partitions_n, *partitions_2))
+            else:
+                put(P_i(partitions_n))
+                put(join_array("i", partitions_2))
             if forgotten_topic.unknown_tags:
                 missing_field("ForgottenTopic.unknown_tags")
         if message.unknown_tags:
@@ -1032,7 +1042,8 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> FetchRequest:
             pos += 4
             if n < 0:
                 bad_length("ForgottenTopic.partitions", n)
-            forgotten_topic.partitions, pos = read_array("i", n, buf, pos)
+            forgotten_topic.partitions = [*UA_ini[n](buf, pos)]
+            pos += 4 * (n)
             forgotten_topic.topic_id = NO_UUID
             forgotten_topic.unknown_tags = ()
             forgotten_topics_data.append(forgotten_topic)
@@ -1090,9 +1101,12 @@ def encode_request_9(message: FetchRequest, out: list[Sized]) -> None:
             put(P_h(n))
             put(raw)
             partitions_2 = forgotten_topic.partitions
-            n = len(partitions_2)
-            put(P_i(n))
-            put(join_array("i", partitions_2))
+            partitions_n = len(partitions_2)
+            if partitions_n < 128:
+                put(PA_ini[partitions_n](partitions_n, *partitions_2))
+            else:
+                put(P_i(partitions_n))
+                put(join_array("i", partitions_2))
             if forgotten_topic.unknown_tags:
                 missing_field("ForgottenTopic.unknown_tags")
         if message.unknown_tags:
@@ -1166,7 +1180,8 @@ def decode_request_11(buf: bytes | bytearray, pos: int) -> FetchRequest:
             pos += 4
             if n < 0:
                 bad_length("ForgottenTopic.partitions", n)
-            forgotten_topic.partitions, pos = read_array("i", n, buf, pos)
+            forgotten_topic.partitions = [*UA_ini[n](buf, pos)]
+            pos += 4 * (n)
             forgotten_topic.topic_id = NO_UUID
             forgotten_topic.unknown_tags = ()
             forgotten_topics_data.append(forgotten_topic)
@@ -1228,9 +1243,12 @@ def encode_request_11(message: FetchRequest, out: list[Sized]) -> None:
             put(P_h(n))
             put(raw)
             partitions_2 = forgotten_topic.partitions
-            n = len(partitions_2)
-            put(P_i(n))
-            put(join_array("i", partitions_2))
+            partitions_n = len(partitions_2)
+            if partitions_n < 128:
+                put(PA_ini[partitions_n](partitions_n, *partitions_2))
+            else:
+                put(P_i(partitions_n))
+                put(join_array("i", partitions_2))
             if forgotten_topic.unknown_tags:
                 missing_field("ForgottenTopic.unknown_tags")
         raw = message.rack_id.encode()
@@ -1366,7 +1384,8 @@ def decode_request_12(buf: bytes | bytearray, pos: int) -> FetchRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ForgottenTopic.partitions", n)
-            forgotten_topic.partitions, pos = read_array("i", n - 1, buf, pos)
+            forgotten_topic.partitions = [*UA_Bni[n](buf, pos)]
+            pos += 4 * (n - 1)
             k = buf[pos]
             pos += 1
             forgotten_topic.topic_id = NO_UUID
@@ -1448,10 +1467,13 @@ def encode_request_12(message: FetchRequest, out: list[Sized]) -> None:
             put(BYTES[n] if n < 128 else varint(n))
             put(raw)
             partitions_2 = forgotten_topic.partitions
-            n = len(partitions_2) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            put(join_array("i", partitions_2))
-            put(b"\0")
+            partitions_n = len(partitions_2) + 1
+            if partitions_n < 128:
+                put(PA_Bnix[partitions_n](partitions_n, *partitions_2))
+            else:
+                put(varint(partitions_n))
+                put(join_array("i", partitions_2))
+                put(b"\0")
             if forgotten_topic.unknown_tags:
                 write_tags(out, forgotten_topic.unknown_tags)
         raw = message.rack_id.encode()
@@ -1538,7 +1560,8 @@ def decode_request_13(buf: bytes | bytearray, pos: int) -> FetchRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ForgottenTopic.partitions", n)
-            forgotten_topic.partitions, pos = read_array("i", n - 1, buf, pos)
+            forgotten_topic.partitions = [*UA_Bni[n](buf, pos)]
+            pos += 4 * (n - 1)
             k = buf[pos]
             pos += 1
             forgotten_topic.topic = ""
@@ -1620,14 +1643,14 @@ def encode_request_13(message: FetchRequest, out: list[Sized]) -> None:
             if len(forgotten_topic.topic_id) != 16:
                 bad_uuid("topic_id")
             partitions_2 = forgotten_topic.partitions
-            n = len(partitions_2) + 1
-            if n < 128:
-                put(P_16sB(forgotten_topic.topic_id, n))
+            partitions_n = len(partitions_2) + 1
+            if partitions_n < 128:
+                put(PA_16sBnix[partitions_n](forgotten_topic.topic_id, partitions_n, *partitions_2))
             else:
                 put(P_16s(forgotten_topic.topic_id))
-                put(varint(n))
-            put(join_array("i", partitions_2))
-            put(b"\0")
+                put(varint(partitions_n))
+                put(join_array("i", partitions_2))
+                put(b"\0")
             if forgotten_topic.unknown_tags:
                 write_tags(out, forgotten_topic.unknown_tags)
         raw = message.rack_id.encode()
@@ -1772,7 +1795,8 @@ def decode_request_15(buf: bytes | bytearray, pos: int) -> FetchRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ForgottenTopic.partitions", n)
-            forgotten_topic.partitions, pos = read_array("i", n - 1, buf, pos)
+            forgotten_topic.partitions = [*UA_Bni[n](buf, pos)]
+            pos += 4 * (n - 1)
             k = buf[pos]
             pos += 1
             forgotten_topic.topic = ""
@@ -1855,14 +1879,14 @@ def encode_request_15(message: FetchRequest, out: list[Sized]) -> None:
             if len(forgotten_topic.topic_id) != 16:
                 bad_uuid("topic_id")
             partitions_2 = forgotten_topic.partitions
-            n = len(partitions_2) + 1
-            if n < 128:
-                put(P_16sB(forgotten_topic.topic_id, n))
+            partitions_n = len(partitions_2) + 1
+            if partitions_n < 128:
+                put(PA_16sBnix[partitions_n](forgotten_topic.topic_id, partitions_n, *partitions_2))
             else:
                 put(P_16s(forgotten_topic.topic_id))
-                put(varint(n))
-            put(join_array("i", partitions_2))
-            put(b"\0")
+                put(varint(partitions_n))
+                put(join_array("i", partitions_2))
+                put(b"\0")
             if forgotten_topic.unknown_tags:
                 write_tags(out, forgotten_topic.unknown_tags)
         raw = message.rack_id.encode()
@@ -1984,7 +2008,8 @@ def decode_request_17(buf: bytes | bytearray, pos: int) -> FetchRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ForgottenTopic.partitions", n)
-            forgotten_topic.partitions, pos = read_array("i", n - 1, buf, pos)
+            forgotten_topic.partitions = [*UA_Bni[n](buf, pos)]
+            pos += 4 * (n - 1)
             k = buf[pos]
             pos += 1
             forgotten_topic.topic = ""
@@ -2070,14 +2095,14 @@ def encode_request_17(message: FetchRequest, out: list[Sized]) -> None:
             if len(forgotten_topic.topic_id) != 16:
                 bad_uuid("topic_id")
             partitions_2 = forgotten_topic.partitions
-            n = len(partitions_2) + 1
-            if n < 128:
-                put(P_16sB(forgotten_topic.topic_id, n))
+            partitions_n = len(partitions_2) + 1
+            if partitions_n < 128:
+                put(PA_16sBnix[partitions_n](forgotten_topic.topic_id, partitions_n, *partitions_2))
             else:
                 put(P_16s(forgotten_topic.topic_id))
-                put(varint(n))
-            put(join_array("i", partitions_2))
-            put(b"\0")
+                put(varint(partitions_n))
+                put(join_array("i", partitions_2))
+                put(b"\0")
             if forgotten_topic.unknown_tags:
                 write_tags(out, forgotten_topic.unknown_tags)
         raw = message.rack_id.encode()
@@ -2209,7 +2234,8 @@ def decode_request_18(buf: bytes | bytearray, pos: int) -> FetchRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ForgottenTopic.partitions", n)
-            forgotten_topic.partitions, pos = read_array("i", n - 1, buf, pos)
+            forgotten_topic.partitions = [*UA_Bni[n](buf, pos)]
+            pos += 4 * (n - 1)
             k = buf[pos]
             pos += 1
             forgotten_topic.topic = ""
@@ -2296,14 +2322,14 @@ def encode_request_18(message: FetchRequest, out: list[Sized]) -> None:
             if len(forgotten_topic.topic_id) != 16:
                 bad_uuid("topic_id")
             partitions_2 = forgotten_topic.partitions
-            n = len(partitions_2) + 1
-            if n < 128:
-                put(P_16sB(forgotten_topic.topic_id, n))
+            partitions_n = len(partitions_2) + 1
+            if partitions_n < 128:
+                put(PA_16sBnix[partitions_n](forgotten_topic.topic_id, partitions_n, *partitions_2))
             else:
                 put(P_16s(forgotten_topic.topic_id))
-                put(varint(n))
-            put(join_array("i", partitions_2))
-            put(b"\0")
+                put(varint(partitions_n))
+                put(join_array("i", partitions_2))
+                put(b"\0")
             if forgotten_topic.unknown_tags:
                 write_tags(out, forgotten_topic.unknown_tags)
         raw = message.rack_id.encode()

@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     BYTES,
     Codecs,
     MALFORMED,
@@ -25,7 +27,6 @@ from trionet.protocol.wire import (
     join_array,
     malformed,
     new,
-    read_array,
     read_tags,
     read_varint,
     unencodable,
@@ -38,9 +39,9 @@ U_ih16siB = Struct(">ih16siB").unpack_from
 U_iioB = Struct(">ii?B").unpack_from
 P_16sx = Struct(">16sx").pack
 P_ih16si = Struct(">ih16si").pack
-P_ih16siB = Struct(">ih16siB").pack
 P_iio = Struct(">ii?").pack
-P_iioB = Struct(">ii?B").pack
+UA_Bnb = ArrayReaders('b', 1)
+PA_ih16siBnbiio = ArrayWriters('ih16siBnbii?', 1)
 
 
 class GetTelemetrySubscriptionsRequest(Message):
@@ -146,7 +147,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> GetTelemetrySubscript
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("GetTelemetrySubscriptionsResponse.accepted_compression_types", n)
-        message.accepted_compression_types, pos = read_array("b", n - 1, buf, pos)
+        message.accepted_compression_types = [*UA_Bnb[n](buf, pos)]
+        pos += n - 1
         (
             message.push_interval_ms, message.telemetry_max_bytes, message.delta_temporality, n,
         ) = U_iioB(buf, pos)
@@ -186,12 +188,16 @@ def encode_response_0(message: GetTelemetrySubscriptionsResponse, out: list[Size
         if len(message.client_instance_id) != 16:
             bad_uuid("client_instance_id")
         accepted_compression_types = message.accepted_compression_types
-        n = len(accepted_compression_types) + 1
-        if n < 128:
+        accepted_compression_types_n = len(accepted_compression_types) + 1
+        requested_metrics = message.requested_metrics
+        n = len(requested_metrics) + 1
+        if accepted_compression_types_n < 128:
             put(
-                P_ih16siB(
+                PA_ih16siBnbiio[accepted_compression_types_n](
                     message.throttle_time_ms, message.error_code, message.client_instance_id,
-                    message.subscription_id, n,
+                    message.subscription_id, accepted_compression_types_n,
+                    *accepted_compression_types, message.push_interval_ms,
+                    message.telemetry_max_bytes, message.delta_temporality,
                 ),
             )
         else:
@@ -201,25 +207,15 @@ def encode_response_0(message: GetTelemetrySubscriptionsResponse, out: list[Size
                     message.subscription_id,
                 ),
             )
-            put(varint(n))
-        put(join_array("b", accepted_compression_types))
-        requested_metrics = message.requested_metrics
-        n = len(requested_metrics) + 1
-        if n < 128:
-            put(
-                P_iioB(
-                    message.push_interval_ms, message.telemetry_max_bytes,
-                    message.delta_temporality, n,
-                ),
-            )
-        else:
+            put(varint(accepted_compression_types_n))
+            put(join_array("b", accepted_compression_types))
             put(
                 P_iio(
                     message.push_interval_ms, message.telemetry_max_bytes,
                     message.delta_temporality,
                 ),
             )
-            put(varint(n))
+        put(BYTES[n] if n < 128 else varint(n))
         for item in requested_metrics:
             raw = item.encode()
             n = len(raw) + 1

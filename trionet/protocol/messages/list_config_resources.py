@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     BYTES,
     Codecs,
     MALFORMED,
@@ -24,7 +26,6 @@ from trionet.protocol.wire import (
     malformed,
     missing_field,
     new,
-    read_array,
     read_tags,
     read_varint,
     unencodable,
@@ -37,6 +38,8 @@ U_ihB = Struct(">ihB").unpack_from
 P_bx = Struct(">bx").pack
 P_ih = Struct(">ih").pack
 P_ihB = Struct(">ihB").pack
+UA_Bnb = ArrayReaders('b', 1)
+PA_Bnbx = ArrayWriters('Bnbx', 1)
 
 
 class ListConfigResourcesRequest(Message):
@@ -130,7 +133,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ListConfigResourcesReq
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListConfigResourcesRequest.resource_types", n)
-        message.resource_types, pos = read_array("b", n - 1, buf, pos)
+        message.resource_types = [*UA_Bnb[n](buf, pos)]
+        pos += n - 1
         k = buf[pos]
         pos += 1
         if k:
@@ -148,10 +152,13 @@ def encode_request_1(message: ListConfigResourcesRequest, out: list[Sized]) -> N
     put = out.append
     try:
         resource_types = message.resource_types
-        n = len(resource_types) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        put(join_array("b", resource_types))
-        put(b"\0")
+        resource_types_n = len(resource_types) + 1
+        if resource_types_n < 128:
+            put(PA_Bnbx[resource_types_n](resource_types_n, *resource_types))
+        else:
+            put(varint(resource_types_n))
+            put(join_array("b", resource_types))
+            put(b"\0")
         if message.unknown_tags:
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:

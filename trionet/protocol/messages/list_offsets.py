@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     BYTES,
     Codecs,
     MALFORMED,
@@ -24,7 +26,6 @@ from trionet.protocol.wire import (
     malformed,
     missing_field,
     new,
-    read_array,
     read_tags,
     read_varint,
     unencodable,
@@ -62,6 +63,8 @@ P_iiqx = Struct(">iiqx").pack
 P_iq = Struct(">iq").pack
 P_iqi = Struct(">iqi").pack
 P_ix = Struct(">ix").pack
+UA_inq = ArrayReaders('q', 0)
+PA_ihinq = ArrayWriters('ihinq', 0)
 
 
 class ListOffsetsPartition(Message):
@@ -764,9 +767,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
                 pos += 10
                 if n < 0:
                     bad_length("ListOffsetsPartitionResponse.old_style_offsets", n)
-                list_offsets_partition_response.old_style_offsets, pos = (
-                    read_array("q", n, buf, pos)
-                )
+                list_offsets_partition_response.old_style_offsets = [*UA_inq[n](buf, pos)]
+                pos += 8 * (n)
                 list_offsets_partition_response.timestamp = -1
                 list_offsets_partition_response.offset = -1
                 list_offsets_partition_response.leader_epoch = -1
@@ -799,14 +801,23 @@ def encode_response_0(message: ListOffsetsResponse, out: list[Sized]) -> None:
             put(P_i(n))
             for list_offsets_partition_response in partitions:
                 old_style_offsets = list_offsets_partition_response.old_style_offsets
-                n = len(old_style_offsets)
-                put(
-                    P_ihi(
-                        list_offsets_partition_response.partition_index,
-                        list_offsets_partition_response.error_code, n,
-                    ),
-                )
-                put(join_array("q", old_style_offsets))
+                old_style_offsets_n = len(old_style_offsets)
+                if old_style_offsets_n < 128:
+                    put(
+                        PA_ihinq[old_style_offsets_n](
+                            list_offsets_partition_response.partition_index,
+                            list_offsets_partition_response.error_code, old_style_offsets_n,
+                            *old_style_offsets,
+                        ),
+                    )
+                else:
+                    put(
+                        P_ihi(
+                            list_offsets_partition_response.partition_index,
+                            list_offsets_partition_response.error_code, old_style_offsets_n,
+                        ),
+                    )
+                    put(join_array("q", old_style_offsets))
     except UNENCODABLE as error:
         raise unencodable("ListOffsetsResponse", error) from error
 

@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     BYTES,
     Codecs,
     MALFORMED,
@@ -23,7 +25,6 @@ from trionet.protocol.wire import (
     join_array,
     malformed,
     new,
-    read_array,
     read_tags,
     read_varint,
     unencodable,
@@ -37,6 +38,9 @@ P_i = Struct(">i").pack
 P_iB = Struct(">iB").pack
 P_ih = Struct(">ih").pack
 P_ihB = Struct(">ihB").pack
+UA_Bni = ArrayReaders('i', 1)
+PA_Bnix = ArrayWriters('Bnix', 1)
+PA_iBniBniBnix = ArrayWriters('iBniBniBnix', 1)
 
 
 class ListPartitionReassignmentsTopics(Message):
@@ -168,9 +172,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ListPartitionReassignm
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("ListPartitionReassignmentsTopics.partition_indexes", n)
-                list_partition_reassignments_topics.partition_indexes, pos = (
-                    read_array("i", n - 1, buf, pos)
-                )
+                list_partition_reassignments_topics.partition_indexes = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -207,10 +210,13 @@ def encode_request_0(message: ListPartitionReassignmentsRequest, out: list[Sized
             put(BYTES[n] if n < 128 else varint(n))
             put(raw)
             partition_indexes = list_partition_reassignments_topics.partition_indexes
-            n = len(partition_indexes) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            put(join_array("i", partition_indexes))
-            put(b"\0")
+            partition_indexes_n = len(partition_indexes) + 1
+            if partition_indexes_n < 128:
+                put(PA_Bnix[partition_indexes_n](partition_indexes_n, *partition_indexes))
+            else:
+                put(varint(partition_indexes_n))
+                put(join_array("i", partition_indexes))
+                put(b"\0")
             if list_partition_reassignments_topics.unknown_tags:
                 write_tags(out, list_partition_reassignments_topics.unknown_tags)
         put(b"\0")
@@ -266,25 +272,24 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListPartitionReassign
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("OngoingPartitionReassignment.replicas", n)
-                ongoing_partition_reassignment.replicas, pos = read_array("i", n - 1, buf, pos)
+                ongoing_partition_reassignment.replicas = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 n = buf[pos]
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("OngoingPartitionReassignment.adding_replicas", n)
-                ongoing_partition_reassignment.adding_replicas, pos = (
-                    read_array("i", n - 1, buf, pos)
-                )
+                ongoing_partition_reassignment.adding_replicas = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 n = buf[pos]
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("OngoingPartitionReassignment.removing_replicas", n)
-                ongoing_partition_reassignment.removing_replicas, pos = (
-                    read_array("i", n - 1, buf, pos)
-                )
+                ongoing_partition_reassignment.removing_replicas = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -337,22 +342,28 @@ def encode_response_0(message: ListPartitionReassignmentsResponse, out: list[Siz
             put(BYTES[n] if n < 128 else varint(n))
             for ongoing_partition_reassignment in partitions:
                 replicas = ongoing_partition_reassignment.replicas
-                n = len(replicas) + 1
-                if n < 128:
-                    put(P_iB(ongoing_partition_reassignment.partition_index, n))
+                replicas_n = len(replicas) + 1
+                adding_replicas = ongoing_partition_reassignment.adding_replicas
+                adding_replicas_n = len(adding_replicas) + 1
+                removing_replicas = ongoing_partition_reassignment.removing_replicas
+                removing_replicas_n = len(removing_replicas) + 1
+                if replicas_n < 128 and adding_replicas_n < 128 and removing_replicas_n < 128:
+                    put(
+                        PA_iBniBniBnix[replicas_n, adding_replicas_n, removing_replicas_n](
+                            ongoing_partition_reassignment.partition_index, replicas_n, *replicas,
+                            adding_replicas_n, *adding_replicas, removing_replicas_n,
+                            *removing_replicas,
+                        ),
+                    )
                 else:
                     put(P_i(ongoing_partition_reassignment.partition_index))
-                    put(varint(n))
-                put(join_array("i", replicas))
-                adding_replicas = ongoing_partition_reassignment.adding_replicas
-                n = len(adding_replicas) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", adding_replicas))
-                removing_replicas = ongoing_partition_reassignment.removing_replicas
-                n = len(removing_replicas) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", removing_replicas))
-                put(b"\0")
+                    put(varint(replicas_n))
+                    put(join_array("i", replicas))
+                    put(varint(adding_replicas_n))
+                    put(join_array("i", adding_replicas))
+                    put(varint(removing_replicas_n))
+                    put(join_array("i", removing_replicas))
+                    put(b"\0")
                 if ongoing_partition_reassignment.unknown_tags:
                     write_tags(out, ongoing_partition_reassignment.unknown_tags)
             put(b"\0")

@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     BYTES,
     Codecs,
     MALFORMED,
@@ -24,7 +26,6 @@ from trionet.protocol.wire import (
     malformed,
     missing_field,
     new,
-    read_array,
     read_tags,
     read_varint,
     unencodable,
@@ -39,6 +40,10 @@ P_ihB = Struct(">ihB").pack
 P_q = Struct(">q").pack
 P_qB = Struct(">qB").pack
 P_qx = Struct(">qx").pack
+UA_Bnq = ArrayReaders('q', 1)
+PA_Bnqq = ArrayWriters('Bnqq', 1)
+PA_Bnqqx = ArrayWriters('Bnqqx', 1)
+PA_Bnqx = ArrayWriters('Bnqx', 1)
 
 
 class ListTransactionsRequest(Message):
@@ -142,7 +147,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ListTransactionsReques
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListTransactionsRequest.producer_id_filters", n)
-        message.producer_id_filters, pos = read_array("q", n - 1, buf, pos)
+        message.producer_id_filters = [*UA_Bnq[n](buf, pos)]
+        pos += 8 * (n - 1)
         k = buf[pos]
         pos += 1
         message.duration_filter = -1
@@ -174,10 +180,13 @@ def encode_request_0(message: ListTransactionsRequest, out: list[Sized]) -> None
             put(BYTES[n] if n < 128 else varint(n))
             put(raw)
         producer_id_filters = message.producer_id_filters
-        n = len(producer_id_filters) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        put(join_array("q", producer_id_filters))
-        put(b"\0")
+        producer_id_filters_n = len(producer_id_filters) + 1
+        if producer_id_filters_n < 128:
+            put(PA_Bnqx[producer_id_filters_n](producer_id_filters_n, *producer_id_filters))
+        else:
+            put(varint(producer_id_filters_n))
+            put(join_array("q", producer_id_filters))
+            put(b"\0")
         if message.unknown_tags:
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
@@ -212,7 +221,8 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ListTransactionsReques
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListTransactionsRequest.producer_id_filters", n)
-        message.producer_id_filters, pos = read_array("q", n - 1, buf, pos)
+        message.producer_id_filters = [*UA_Bnq[n](buf, pos)]
+        pos += 8 * (n - 1)
         message.duration_filter, k = U_qB(buf, pos)
         pos += 9
         message.transactional_id_pattern = None
@@ -241,10 +251,17 @@ def encode_request_1(message: ListTransactionsRequest, out: list[Sized]) -> None
             put(BYTES[n] if n < 128 else varint(n))
             put(raw)
         producer_id_filters = message.producer_id_filters
-        n = len(producer_id_filters) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        put(join_array("q", producer_id_filters))
-        put(P_qx(message.duration_filter))
+        producer_id_filters_n = len(producer_id_filters) + 1
+        if producer_id_filters_n < 128:
+            put(
+                PA_Bnqqx[producer_id_filters_n](
+                    producer_id_filters_n, *producer_id_filters, message.duration_filter,
+                ),
+            )
+        else:
+            put(varint(producer_id_filters_n))
+            put(join_array("q", producer_id_filters))
+            put(P_qx(message.duration_filter))
         if message.unknown_tags:
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
@@ -279,7 +296,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ListTransactionsReques
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListTransactionsRequest.producer_id_filters", n)
-        message.producer_id_filters, pos = read_array("q", n - 1, buf, pos)
+        message.producer_id_filters = [*UA_Bnq[n](buf, pos)]
+        pos += 8 * (n - 1)
         message.duration_filter, n = U_qB(buf, pos)
         pos += 9
         if n > 127:
@@ -310,17 +328,21 @@ def encode_request_2(message: ListTransactionsRequest, out: list[Sized]) -> None
             put(BYTES[n] if n < 128 else varint(n))
             put(raw)
         producer_id_filters = message.producer_id_filters
-        n = len(producer_id_filters) + 1
-        put(BYTES[n] if n < 128 else varint(n))
-        put(join_array("q", producer_id_filters))
+        producer_id_filters_n = len(producer_id_filters) + 1
         text = message.transactional_id_pattern
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        if n < 128:
-            put(P_qB(message.duration_filter, n))
+        if producer_id_filters_n < 128:
+            put(
+                PA_Bnqq[producer_id_filters_n](
+                    producer_id_filters_n, *producer_id_filters, message.duration_filter,
+                ),
+            )
         else:
+            put(varint(producer_id_filters_n))
+            put(join_array("q", producer_id_filters))
             put(P_q(message.duration_filter))
-            put(varint(n))
+        put(BYTES[n] if n < 128 else varint(n))
         put(raw)
         put(b"\0")
         if message.unknown_tags:

@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     BYTES,
     Codecs,
     MALFORMED,
@@ -27,7 +29,6 @@ from trionet.protocol.wire import (
     missing_field,
     new,
     null_field,
-    read_array,
     read_tags,
     read_varint,
     unencodable,
@@ -67,7 +68,6 @@ P_h = Struct(">h").pack
 P_hB = Struct(">hB").pack
 P_hh = Struct(">hh").pack
 P_hiii = Struct(">hiii").pack
-P_hiiiB = Struct(">hiiiB").pack
 P_hiiii = Struct(">hiiii").pack
 P_hx = Struct(">hx").pack
 P_i = Struct(">i").pack
@@ -75,6 +75,12 @@ P_iB = Struct(">iB").pack
 P_ih = Struct(">ih").pack
 P_ii = Struct(">ii").pack
 P_ix = Struct(">ix").pack
+UA_ini = ArrayReaders('i', 0)
+UA_Bni = ArrayReaders('i', 1)
+PA_hiiiBniBniBnix = ArrayWriters('hiiiBniBniBnix', 1)
+PA_hiiiiniiniini = ArrayWriters('hiiiiniiniini', 0)
+PA_hiiiniini = ArrayWriters('hiiiniini', 0)
+PA_hiiiniiniini = ArrayWriters('hiiiniiniini', 0)
 
 
 class MetadataRequestTopic(Message):
@@ -797,12 +803,14 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                 pos += 14
                 if n < 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
-                metadata_response_partition.replica_nodes, pos = read_array("i", n, buf, pos)
+                metadata_response_partition.replica_nodes = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 n = U_i(buf, pos)[0]
                 pos += 4
                 if n < 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
-                metadata_response_partition.isr_nodes, pos = read_array("i", n, buf, pos)
+                metadata_response_partition.isr_nodes = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 metadata_response_partition.offline_replicas = []
                 metadata_response_partition.leader_epoch = -1
                 metadata_response_partition.unknown_tags = ()
@@ -852,19 +860,29 @@ def encode_response_0(message: MetadataResponse, out: list[Sized]) -> None:
             put(P_i(n))
             for metadata_response_partition in partitions:
                 replica_nodes = metadata_response_partition.replica_nodes
-                n = len(replica_nodes)
-                put(
-                    P_hiii(
-                        metadata_response_partition.error_code,
-                        metadata_response_partition.partition_index,
-                        metadata_response_partition.leader_id, n,
-                    ),
-                )
-                put(join_array("i", replica_nodes))
+                replica_nodes_n = len(replica_nodes)
                 isr_nodes = metadata_response_partition.isr_nodes
-                n = len(isr_nodes)
-                put(P_i(n))
-                put(join_array("i", isr_nodes))
+                isr_nodes_n = len(isr_nodes)
+                if replica_nodes_n < 128 and isr_nodes_n < 128:
+                    put(
+                        PA_hiiiniini[replica_nodes_n, isr_nodes_n](
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id, replica_nodes_n, *replica_nodes,
+                            isr_nodes_n, *isr_nodes,
+                        ),
+                    )
+                else:
+                    put(
+                        P_hiii(
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id, replica_nodes_n,
+                        ),
+                    )
+                    put(join_array("i", replica_nodes))
+                    put(P_i(isr_nodes_n))
+                    put(join_array("i", isr_nodes))
     except UNENCODABLE as error:
         raise unencodable("MetadataResponse", error) from error
 
@@ -928,12 +946,14 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                 pos += 14
                 if n < 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
-                metadata_response_partition.replica_nodes, pos = read_array("i", n, buf, pos)
+                metadata_response_partition.replica_nodes = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 n = U_i(buf, pos)[0]
                 pos += 4
                 if n < 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
-                metadata_response_partition.isr_nodes, pos = read_array("i", n, buf, pos)
+                metadata_response_partition.isr_nodes = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 metadata_response_partition.offline_replicas = []
                 metadata_response_partition.leader_epoch = -1
                 metadata_response_partition.unknown_tags = ()
@@ -985,19 +1005,29 @@ def encode_response_1(message: MetadataResponse, out: list[Sized]) -> None:
             put(P_oi(metadata_response_topic.is_internal, n))
             for metadata_response_partition in partitions:
                 replica_nodes = metadata_response_partition.replica_nodes
-                n = len(replica_nodes)
-                put(
-                    P_hiii(
-                        metadata_response_partition.error_code,
-                        metadata_response_partition.partition_index,
-                        metadata_response_partition.leader_id, n,
-                    ),
-                )
-                put(join_array("i", replica_nodes))
+                replica_nodes_n = len(replica_nodes)
                 isr_nodes = metadata_response_partition.isr_nodes
-                n = len(isr_nodes)
-                put(P_i(n))
-                put(join_array("i", isr_nodes))
+                isr_nodes_n = len(isr_nodes)
+                if replica_nodes_n < 128 and isr_nodes_n < 128:
+                    put(
+                        PA_hiiiniini[replica_nodes_n, isr_nodes_n](
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id, replica_nodes_n, *replica_nodes,
+                            isr_nodes_n, *isr_nodes,
+                        ),
+                    )
+                else:
+                    put(
+                        P_hiii(
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id, replica_nodes_n,
+                        ),
+                    )
+                    put(join_array("i", replica_nodes))
+                    put(P_i(isr_nodes_n))
+                    put(join_array("i", isr_nodes))
     except UNENCODABLE as error:
         raise unencodable("MetadataResponse", error) from error
 
@@ -1066,12 +1096,14 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                 pos += 14
                 if n < 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
-                metadata_response_partition.replica_nodes, pos = read_array("i", n, buf, pos)
+                metadata_response_partition.replica_nodes = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 n = U_i(buf, pos)[0]
                 pos += 4
                 if n < 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
-                metadata_response_partition.isr_nodes, pos = read_array("i", n, buf, pos)
+                metadata_response_partition.isr_nodes = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 metadata_response_partition.offline_replicas = []
                 metadata_response_partition.leader_epoch = -1
                 metadata_response_partition.unknown_tags = ()
@@ -1127,19 +1159,29 @@ def encode_response_2(message: MetadataResponse, out: list[Sized]) -> None:
             put(P_oi(metadata_response_topic.is_internal, n))
             for metadata_response_partition in partitions:
                 replica_nodes = metadata_response_partition.replica_nodes
-                n = len(replica_nodes)
-                put(
-                    P_hiii(
-                        metadata_response_partition.error_code,
-                        metadata_response_partition.partition_index,
-                        metadata_response_partition.leader_id, n,
-                    ),
-                )
-                put(join_array("i", replica_nodes))
+                replica_nodes_n = len(replica_nodes)
                 isr_nodes = metadata_response_partition.isr_nodes
-                n = len(isr_nodes)
-                put(P_i(n))
-                put(join_array("i", isr_nodes))
+                isr_nodes_n = len(isr_nodes)
+                if replica_nodes_n < 128 and isr_nodes_n < 128:
+                    put(
+                        PA_hiiiniini[replica_nodes_n, isr_nodes_n](
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id, replica_nodes_n, *replica_nodes,
+                            isr_nodes_n, *isr_nodes,
+                        ),
+                    )
+                else:
+                    put(
+                        P_hiii(
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id, replica_nodes_n,
+                        ),
+                    )
+                    put(join_array("i", replica_nodes))
+                    put(P_i(isr_nodes_n))
+                    put(join_array("i", isr_nodes))
     except UNENCODABLE as error:
         raise unencodable("MetadataResponse", error) from error
 
@@ -1208,12 +1250,14 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                 pos += 14
                 if n < 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
-                metadata_response_partition.replica_nodes, pos = read_array("i", n, buf, pos)
+                metadata_response_partition.replica_nodes = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 n = U_i(buf, pos)[0]
                 pos += 4
                 if n < 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
-                metadata_response_partition.isr_nodes, pos = read_array("i", n, buf, pos)
+                metadata_response_partition.isr_nodes = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 metadata_response_partition.offline_replicas = []
                 metadata_response_partition.leader_epoch = -1
                 metadata_response_partition.unknown_tags = ()
@@ -1269,19 +1313,29 @@ def encode_response_3(message: MetadataResponse, out: list[Sized]) -> None:
             put(P_oi(metadata_response_topic.is_internal, n))
             for metadata_response_partition in partitions:
                 replica_nodes = metadata_response_partition.replica_nodes
-                n = len(replica_nodes)
-                put(
-                    P_hiii(
-                        metadata_response_partition.error_code,
-                        metadata_response_partition.partition_index,
-                        metadata_response_partition.leader_id, n,
-                    ),
-                )
-                put(join_array("i", replica_nodes))
+                replica_nodes_n = len(replica_nodes)
                 isr_nodes = metadata_response_partition.isr_nodes
-                n = len(isr_nodes)
-                put(P_i(n))
-                put(join_array("i", isr_nodes))
+                isr_nodes_n = len(isr_nodes)
+                if replica_nodes_n < 128 and isr_nodes_n < 128:
+                    put(
+                        PA_hiiiniini[replica_nodes_n, isr_nodes_n](
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id, replica_nodes_n, *replica_nodes,
+                            isr_nodes_n, *isr_nodes,
+                        ),
+                    )
+                else:
+                    put(
+                        P_hiii(
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id, replica_nodes_n,
+                        ),
+                    )
+                    put(join_array("i", replica_nodes))
+                    put(P_i(isr_nodes_n))
+                    put(join_array("i", isr_nodes))
     except UNENCODABLE as error:
         raise unencodable("MetadataResponse", error) from error
 
@@ -1350,17 +1404,20 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                 pos += 14
                 if n < 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
-                metadata_response_partition.replica_nodes, pos = read_array("i", n, buf, pos)
+                metadata_response_partition.replica_nodes = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 n = U_i(buf, pos)[0]
                 pos += 4
                 if n < 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
-                metadata_response_partition.isr_nodes, pos = read_array("i", n, buf, pos)
+                metadata_response_partition.isr_nodes = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 n = U_i(buf, pos)[0]
                 pos += 4
                 if n < 0:
                     bad_length("MetadataResponsePartition.offline_replicas", n)
-                metadata_response_partition.offline_replicas, pos = read_array("i", n, buf, pos)
+                metadata_response_partition.offline_replicas = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 metadata_response_partition.leader_epoch = -1
                 metadata_response_partition.unknown_tags = ()
                 partitions.append(metadata_response_partition)
@@ -1415,23 +1472,33 @@ def encode_response_5(message: MetadataResponse, out: list[Sized]) -> None:
             put(P_oi(metadata_response_topic.is_internal, n))
             for metadata_response_partition in partitions:
                 replica_nodes = metadata_response_partition.replica_nodes
-                n = len(replica_nodes)
-                put(
-                    P_hiii(
-                        metadata_response_partition.error_code,
-                        metadata_response_partition.partition_index,
-                        metadata_response_partition.leader_id, n,
-                    ),
-                )
-                put(join_array("i", replica_nodes))
+                replica_nodes_n = len(replica_nodes)
                 isr_nodes = metadata_response_partition.isr_nodes
-                n = len(isr_nodes)
-                put(P_i(n))
-                put(join_array("i", isr_nodes))
+                isr_nodes_n = len(isr_nodes)
                 offline_replicas = metadata_response_partition.offline_replicas
-                n = len(offline_replicas)
-                put(P_i(n))
-                put(join_array("i", offline_replicas))
+                offline_replicas_n = len(offline_replicas)
+                if replica_nodes_n < 128 and isr_nodes_n < 128 and offline_replicas_n < 128:
+                    put(
+                        PA_hiiiniiniini[replica_nodes_n, isr_nodes_n, offline_replicas_n](
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id, replica_nodes_n, *replica_nodes,
+                            isr_nodes_n, *isr_nodes, offline_replicas_n, *offline_replicas,
+                        ),
+                    )
+                else:
+                    put(
+                        P_hiii(
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id, replica_nodes_n,
+                        ),
+                    )
+                    put(join_array("i", replica_nodes))
+                    put(P_i(isr_nodes_n))
+                    put(join_array("i", isr_nodes))
+                    put(P_i(offline_replicas_n))
+                    put(join_array("i", offline_replicas))
     except UNENCODABLE as error:
         raise unencodable("MetadataResponse", error) from error
 
@@ -1501,17 +1568,20 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                 pos += 18
                 if n < 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
-                metadata_response_partition.replica_nodes, pos = read_array("i", n, buf, pos)
+                metadata_response_partition.replica_nodes = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 n = U_i(buf, pos)[0]
                 pos += 4
                 if n < 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
-                metadata_response_partition.isr_nodes, pos = read_array("i", n, buf, pos)
+                metadata_response_partition.isr_nodes = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 n = U_i(buf, pos)[0]
                 pos += 4
                 if n < 0:
                     bad_length("MetadataResponsePartition.offline_replicas", n)
-                metadata_response_partition.offline_replicas, pos = read_array("i", n, buf, pos)
+                metadata_response_partition.offline_replicas = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 metadata_response_partition.unknown_tags = ()
                 partitions.append(metadata_response_partition)
             metadata_response_topic.topic_id = NO_UUID
@@ -1565,24 +1635,36 @@ def encode_response_7(message: MetadataResponse, out: list[Sized]) -> None:
             put(P_oi(metadata_response_topic.is_internal, n))
             for metadata_response_partition in partitions:
                 replica_nodes = metadata_response_partition.replica_nodes
-                n = len(replica_nodes)
-                put(
-                    P_hiiii(
-                        metadata_response_partition.error_code,
-                        metadata_response_partition.partition_index,
-                        metadata_response_partition.leader_id,
-                        metadata_response_partition.leader_epoch, n,
-                    ),
-                )
-                put(join_array("i", replica_nodes))
+                replica_nodes_n = len(replica_nodes)
                 isr_nodes = metadata_response_partition.isr_nodes
-                n = len(isr_nodes)
-                put(P_i(n))
-                put(join_array("i", isr_nodes))
+                isr_nodes_n = len(isr_nodes)
                 offline_replicas = metadata_response_partition.offline_replicas
-                n = len(offline_replicas)
-                put(P_i(n))
-                put(join_array("i", offline_replicas))
+                offline_replicas_n = len(offline_replicas)
+                if replica_nodes_n < 128 and isr_nodes_n < 128 and offline_replicas_n < 128:
+                    put(
+                        PA_hiiiiniiniini[replica_nodes_n, isr_nodes_n, offline_replicas_n](
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id,
+                            metadata_response_partition.leader_epoch, replica_nodes_n,
+                            *replica_nodes, isr_nodes_n, *isr_nodes, offline_replicas_n,
+                            *offline_replicas,
+                        ),
+                    )
+                else:
+                    put(
+                        P_hiiii(
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id,
+                            metadata_response_partition.leader_epoch, replica_nodes_n,
+                        ),
+                    )
+                    put(join_array("i", replica_nodes))
+                    put(P_i(isr_nodes_n))
+                    put(join_array("i", isr_nodes))
+                    put(P_i(offline_replicas_n))
+                    put(join_array("i", offline_replicas))
     except UNENCODABLE as error:
         raise unencodable("MetadataResponse", error) from error
 
@@ -1652,17 +1734,20 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                 pos += 18
                 if n < 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
-                metadata_response_partition.replica_nodes, pos = read_array("i", n, buf, pos)
+                metadata_response_partition.replica_nodes = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 n = U_i(buf, pos)[0]
                 pos += 4
                 if n < 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
-                metadata_response_partition.isr_nodes, pos = read_array("i", n, buf, pos)
+                metadata_response_partition.isr_nodes = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 n = U_i(buf, pos)[0]
                 pos += 4
                 if n < 0:
                     bad_length("MetadataResponsePartition.offline_replicas", n)
-                metadata_response_partition.offline_replicas, pos = read_array("i", n, buf, pos)
+                metadata_response_partition.offline_replicas = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 metadata_response_partition.unknown_tags = ()
                 partitions.append(metadata_response_partition)
             metadata_response_topic.topic_authorized_operations = U_i(buf, pos)[0]
@@ -1718,24 +1803,36 @@ def encode_response_8(message: MetadataResponse, out: list[Sized]) -> None:
             put(P_oi(metadata_response_topic.is_internal, n))
             for metadata_response_partition in partitions:
                 replica_nodes = metadata_response_partition.replica_nodes
-                n = len(replica_nodes)
-                put(
-                    P_hiiii(
-                        metadata_response_partition.error_code,
-                        metadata_response_partition.partition_index,
-                        metadata_response_partition.leader_id,
-                        metadata_response_partition.leader_epoch, n,
-                    ),
-                )
-                put(join_array("i", replica_nodes))
+                replica_nodes_n = len(replica_nodes)
                 isr_nodes = metadata_response_partition.isr_nodes
-                n = len(isr_nodes)
-                put(P_i(n))
-                put(join_array("i", isr_nodes))
+                isr_nodes_n = len(isr_nodes)
                 offline_replicas = metadata_response_partition.offline_replicas
-                n = len(offline_replicas)
-                put(P_i(n))
-                put(join_array("i", offline_replicas))
+                offline_replicas_n = len(offline_replicas)
+                if replica_nodes_n < 128 and isr_nodes_n < 128 and offline_replicas_n < 128:
+                    put(
+                        PA_hiiiiniiniini[replica_nodes_n, isr_nodes_n, offline_replicas_n](
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id,
+                            metadata_response_partition.leader_epoch, replica_nodes_n,
+                            *replica_nodes, isr_nodes_n, *isr_nodes, offline_replicas_n,
+                            *offline_replicas,
+                        ),
+                    )
+                else:
+                    put(
+                        P_hiiii(
+                            metadata_response_partition.error_code,
+                            metadata_response_partition.partition_index,
+                            metadata_response_partition.leader_id,
+                            metadata_response_partition.leader_epoch, replica_nodes_n,
+                        ),
+                    )
+                    put(join_array("i", replica_nodes))
+                    put(P_i(isr_nodes_n))
+                    put(join_array("i", isr_nodes))
+                    put(P_i(offline_replicas_n))
+                    put(join_array("i", offline_replicas))
             put(P_i(metadata_response_topic.topic_authorized_operations))
         put(P_i(message.cluster_authorized_operations))
     except UNENCODABLE as error:
@@ -1824,21 +1921,24 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
-                metadata_response_partition.replica_nodes, pos = read_array("i", n - 1, buf, pos)
+                metadata_response_partition.replica_nodes = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 n = buf[pos]
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
-                metadata_response_partition.isr_nodes, pos = read_array("i", n - 1, buf, pos)
+                metadata_response_partition.isr_nodes = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 n = buf[pos]
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.offline_replicas", n)
-                metadata_response_partition.offline_replicas, pos = read_array("i", n - 1, buf, pos)
+                metadata_response_partition.offline_replicas = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -1932,14 +2032,20 @@ def encode_response_9(message: MetadataResponse, out: list[Sized]) -> None:
                 put(varint(n))
             for metadata_response_partition in partitions:
                 replica_nodes = metadata_response_partition.replica_nodes
-                n = len(replica_nodes) + 1
-                if n < 128:
+                replica_nodes_n = len(replica_nodes) + 1
+                isr_nodes = metadata_response_partition.isr_nodes
+                isr_nodes_n = len(isr_nodes) + 1
+                offline_replicas = metadata_response_partition.offline_replicas
+                offline_replicas_n = len(offline_replicas) + 1
+                if replica_nodes_n < 128 and isr_nodes_n < 128 and offline_replicas_n < 128:
                     put(
-                        P_hiiiB(
+                        PA_hiiiBniBniBnix[replica_nodes_n, isr_nodes_n, offline_replicas_n](
                             metadata_response_partition.error_code,
                             metadata_response_partition.partition_index,
                             metadata_response_partition.leader_id,
-                            metadata_response_partition.leader_epoch, n,
+                            metadata_response_partition.leader_epoch, replica_nodes_n,
+                            *replica_nodes, isr_nodes_n, *isr_nodes, offline_replicas_n,
+                            *offline_replicas,
                         ),
                     )
                 else:
@@ -1951,17 +2057,13 @@ def encode_response_9(message: MetadataResponse, out: list[Sized]) -> None:
                             metadata_response_partition.leader_epoch,
                         ),
                     )
-                    put(varint(n))
-                put(join_array("i", replica_nodes))
-                isr_nodes = metadata_response_partition.isr_nodes
-                n = len(isr_nodes) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", isr_nodes))
-                offline_replicas = metadata_response_partition.offline_replicas
-                n = len(offline_replicas) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", offline_replicas))
-                put(b"\0")
+                    put(varint(replica_nodes_n))
+                    put(join_array("i", replica_nodes))
+                    put(varint(isr_nodes_n))
+                    put(join_array("i", isr_nodes))
+                    put(varint(offline_replicas_n))
+                    put(join_array("i", offline_replicas))
+                    put(b"\0")
                 if metadata_response_partition.unknown_tags:
                     write_tags(out, metadata_response_partition.unknown_tags)
             put(P_ix(metadata_response_topic.topic_authorized_operations))
@@ -2058,21 +2160,24 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
-                metadata_response_partition.replica_nodes, pos = read_array("i", n - 1, buf, pos)
+                metadata_response_partition.replica_nodes = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 n = buf[pos]
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
-                metadata_response_partition.isr_nodes, pos = read_array("i", n - 1, buf, pos)
+                metadata_response_partition.isr_nodes = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 n = buf[pos]
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.offline_replicas", n)
-                metadata_response_partition.offline_replicas, pos = read_array("i", n - 1, buf, pos)
+                metadata_response_partition.offline_replicas = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -2171,14 +2276,20 @@ def encode_response_10(message: MetadataResponse, out: list[Sized]) -> None:
                 put(varint(n))
             for metadata_response_partition in partitions:
                 replica_nodes = metadata_response_partition.replica_nodes
-                n = len(replica_nodes) + 1
-                if n < 128:
+                replica_nodes_n = len(replica_nodes) + 1
+                isr_nodes = metadata_response_partition.isr_nodes
+                isr_nodes_n = len(isr_nodes) + 1
+                offline_replicas = metadata_response_partition.offline_replicas
+                offline_replicas_n = len(offline_replicas) + 1
+                if replica_nodes_n < 128 and isr_nodes_n < 128 and offline_replicas_n < 128:
                     put(
-                        P_hiiiB(
+                        PA_hiiiBniBniBnix[replica_nodes_n, isr_nodes_n, offline_replicas_n](
                             metadata_response_partition.error_code,
                             metadata_response_partition.partition_index,
                             metadata_response_partition.leader_id,
-                            metadata_response_partition.leader_epoch, n,
+                            metadata_response_partition.leader_epoch, replica_nodes_n,
+                            *replica_nodes, isr_nodes_n, *isr_nodes, offline_replicas_n,
+                            *offline_replicas,
                         ),
                     )
                 else:
@@ -2190,17 +2301,13 @@ def encode_response_10(message: MetadataResponse, out: list[Sized]) -> None:
                             metadata_response_partition.leader_epoch,
                         ),
                     )
-                    put(varint(n))
-                put(join_array("i", replica_nodes))
-                isr_nodes = metadata_response_partition.isr_nodes
-                n = len(isr_nodes) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", isr_nodes))
-                offline_replicas = metadata_response_partition.offline_replicas
-                n = len(offline_replicas) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", offline_replicas))
-                put(b"\0")
+                    put(varint(replica_nodes_n))
+                    put(join_array("i", replica_nodes))
+                    put(varint(isr_nodes_n))
+                    put(join_array("i", isr_nodes))
+                    put(varint(offline_replicas_n))
+                    put(join_array("i", offline_replicas))
+                    put(b"\0")
                 if metadata_response_partition.unknown_tags:
                     write_tags(out, metadata_response_partition.unknown_tags)
             put(P_ix(metadata_response_topic.topic_authorized_operations))
@@ -2297,21 +2404,24 @@ def decode_response_11(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
-                metadata_response_partition.replica_nodes, pos = read_array("i", n - 1, buf, pos)
+                metadata_response_partition.replica_nodes = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 n = buf[pos]
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
-                metadata_response_partition.isr_nodes, pos = read_array("i", n - 1, buf, pos)
+                metadata_response_partition.isr_nodes = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 n = buf[pos]
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.offline_replicas", n)
-                metadata_response_partition.offline_replicas, pos = read_array("i", n - 1, buf, pos)
+                metadata_response_partition.offline_replicas = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -2411,14 +2521,20 @@ def encode_response_11(message: MetadataResponse, out: list[Sized]) -> None:
                 put(varint(n))
             for metadata_response_partition in partitions:
                 replica_nodes = metadata_response_partition.replica_nodes
-                n = len(replica_nodes) + 1
-                if n < 128:
+                replica_nodes_n = len(replica_nodes) + 1
+                isr_nodes = metadata_response_partition.isr_nodes
+                isr_nodes_n = len(isr_nodes) + 1
+                offline_replicas = metadata_response_partition.offline_replicas
+                offline_replicas_n = len(offline_replicas) + 1
+                if replica_nodes_n < 128 and isr_nodes_n < 128 and offline_replicas_n < 128:
                     put(
-                        P_hiiiB(
+                        PA_hiiiBniBniBnix[replica_nodes_n, isr_nodes_n, offline_replicas_n](
                             metadata_response_partition.error_code,
                             metadata_response_partition.partition_index,
                             metadata_response_partition.leader_id,
-                            metadata_response_partition.leader_epoch, n,
+                            metadata_response_partition.leader_epoch, replica_nodes_n,
+                            *replica_nodes, isr_nodes_n, *isr_nodes, offline_replicas_n,
+                            *offline_replicas,
                         ),
                     )
                 else:
@@ -2430,17 +2546,13 @@ def encode_response_11(message: MetadataResponse, out: list[Sized]) -> None:
                             metadata_response_partition.leader_epoch,
                         ),
                     )
-                    put(varint(n))
-                put(join_array("i", replica_nodes))
-                isr_nodes = metadata_response_partition.isr_nodes
-                n = len(isr_nodes) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", isr_nodes))
-                offline_replicas = metadata_response_partition.offline_replicas
-                n = len(offline_replicas) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", offline_replicas))
-                put(b"\0")
+                    put(varint(replica_nodes_n))
+                    put(join_array("i", replica_nodes))
+                    put(varint(isr_nodes_n))
+                    put(join_array("i", isr_nodes))
+                    put(varint(offline_replicas_n))
+                    put(join_array("i", offline_replicas))
+                    put(b"\0")
                 if metadata_response_partition.unknown_tags:
                     write_tags(out, metadata_response_partition.unknown_tags)
             put(P_ix(metadata_response_topic.topic_authorized_operations))
@@ -2535,21 +2647,24 @@ def decode_response_12(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
-                metadata_response_partition.replica_nodes, pos = read_array("i", n - 1, buf, pos)
+                metadata_response_partition.replica_nodes = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 n = buf[pos]
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
-                metadata_response_partition.isr_nodes, pos = read_array("i", n - 1, buf, pos)
+                metadata_response_partition.isr_nodes = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 n = buf[pos]
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.offline_replicas", n)
-                metadata_response_partition.offline_replicas, pos = read_array("i", n - 1, buf, pos)
+                metadata_response_partition.offline_replicas = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -2647,14 +2762,20 @@ def encode_response_12(message: MetadataResponse, out: list[Sized]) -> None:
                 put(varint(n))
             for metadata_response_partition in partitions:
                 replica_nodes = metadata_response_partition.replica_nodes
-                n = len(replica_nodes) + 1
-                if n < 128:
+                replica_nodes_n = len(replica_nodes) + 1
+                isr_nodes = metadata_response_partition.isr_nodes
+                isr_nodes_n = len(isr_nodes) + 1
+                offline_replicas = metadata_response_partition.offline_replicas
+                offline_replicas_n = len(offline_replicas) + 1
+                if replica_nodes_n < 128 and isr_nodes_n < 128 and offline_replicas_n < 128:
                     put(
-                        P_hiiiB(
+                        PA_hiiiBniBniBnix[replica_nodes_n, isr_nodes_n, offline_replicas_n](
                             metadata_response_partition.error_code,
                             metadata_response_partition.partition_index,
                             metadata_response_partition.leader_id,
-                            metadata_response_partition.leader_epoch, n,
+                            metadata_response_partition.leader_epoch, replica_nodes_n,
+                            *replica_nodes, isr_nodes_n, *isr_nodes, offline_replicas_n,
+                            *offline_replicas,
                         ),
                     )
                 else:
@@ -2666,17 +2787,13 @@ def encode_response_12(message: MetadataResponse, out: list[Sized]) -> None:
                             metadata_response_partition.leader_epoch,
                         ),
                     )
-                    put(varint(n))
-                put(join_array("i", replica_nodes))
-                isr_nodes = metadata_response_partition.isr_nodes
-                n = len(isr_nodes) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", isr_nodes))
-                offline_replicas = metadata_response_partition.offline_replicas
-                n = len(offline_replicas) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", offline_replicas))
-                put(b"\0")
+                    put(varint(replica_nodes_n))
+                    put(join_array("i", replica_nodes))
+                    put(varint(isr_nodes_n))
+                    put(join_array("i", isr_nodes))
+                    put(varint(offline_replicas_n))
+                    put(join_array("i", offline_replicas))
+                    put(b"\0")
                 if metadata_response_partition.unknown_tags:
                     write_tags(out, metadata_response_partition.unknown_tags)
             put(P_ix(metadata_response_topic.topic_authorized_operations))
@@ -2771,21 +2888,24 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
-                metadata_response_partition.replica_nodes, pos = read_array("i", n - 1, buf, pos)
+                metadata_response_partition.replica_nodes = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 n = buf[pos]
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
-                metadata_response_partition.isr_nodes, pos = read_array("i", n - 1, buf, pos)
+                metadata_response_partition.isr_nodes = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 n = buf[pos]
                 pos += 1
                 if n > 127:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.offline_replicas", n)
-                metadata_response_partition.offline_replicas, pos = read_array("i", n - 1, buf, pos)
+                metadata_response_partition.offline_replicas = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -2882,14 +3002,20 @@ def encode_response_13(message: MetadataResponse, out: list[Sized]) -> None:
                 put(varint(n))
             for metadata_response_partition in partitions:
                 replica_nodes = metadata_response_partition.replica_nodes
-                n = len(replica_nodes) + 1
-                if n < 128:
+                replica_nodes_n = len(replica_nodes) + 1
+                isr_nodes = metadata_response_partition.isr_nodes
+                isr_nodes_n = len(isr_nodes) + 1
+                offline_replicas = metadata_response_partition.offline_replicas
+                offline_replicas_n = len(offline_replicas) + 1
+                if replica_nodes_n < 128 and isr_nodes_n < 128 and offline_replicas_n < 128:
                     put(
-                        P_hiiiB(
+                        PA_hiiiBniBniBnix[replica_nodes_n, isr_nodes_n, offline_replicas_n](
                             metadata_response_partition.error_code,
                             metadata_response_partition.partition_index,
                             metadata_response_partition.leader_id,
-                            metadata_response_partition.leader_epoch, n,
+                            metadata_response_partition.leader_epoch, replica_nodes_n,
+                            *replica_nodes, isr_nodes_n, *isr_nodes, offline_replicas_n,
+                            *offline_replicas,
                         ),
                     )
                 else:
@@ -2901,17 +3027,13 @@ def encode_response_13(message: MetadataResponse, out: list[Sized]) -> None:
                             metadata_response_partition.leader_epoch,
                         ),
                     )
-                    put(varint(n))
-                put(join_array("i", replica_nodes))
-                isr_nodes = metadata_response_partition.isr_nodes
-                n = len(isr_nodes) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", isr_nodes))
-                offline_replicas = metadata_response_partition.offline_replicas
-                n = len(offline_replicas) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", offline_replicas))
-                put(b"\0")
+                    put(varint(replica_nodes_n))
+                    put(join_array("i", replica_nodes))
+                    put(varint(isr_nodes_n))
+                    put(join_array("i", isr_nodes))
+                    put(varint(offline_replicas_n))
+                    put(join_array("i", offline_replicas))
+                    put(b"\0")
                 if metadata_response_partition.unknown_tags:
                     write_tags(out, metadata_response_partition.unknown_tags)
             put(P_ix(metadata_response_topic.topic_authorized_operations))

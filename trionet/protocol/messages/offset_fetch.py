@@ -11,6 +11,8 @@ from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
+    ArrayReaders,
+    ArrayWriters,
     BYTES,
     Codecs,
     MALFORMED,
@@ -27,7 +29,6 @@ from trionet.protocol.wire import (
     missing_field,
     new,
     null_field,
-    read_array,
     read_tags,
     read_varint,
     unencodable,
@@ -57,6 +58,11 @@ P_iqh = Struct(">iqh").pack
 P_iqi = Struct(">iqi").pack
 P_iqiB = Struct(">iqiB").pack
 P_iqih = Struct(">iqih").pack
+UA_ini = ArrayReaders('i', 0)
+UA_Bni = ArrayReaders('i', 1)
+PA_16sBnix = ArrayWriters('16sBnix', 1)
+PA_Bnix = ArrayWriters('Bnix', 1)
+PA_ini = ArrayWriters('ini', 0)
 
 
 class OffsetFetchRequestTopics(Message):
@@ -303,7 +309,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
             pos += 4
             if n < 0:
                 bad_length("OffsetFetchRequestTopic.partition_indexes", n)
-            offset_fetch_request_topic.partition_indexes, pos = read_array("i", n, buf, pos)
+            offset_fetch_request_topic.partition_indexes = [*UA_ini[n](buf, pos)]
+            pos += 4 * (n)
             offset_fetch_request_topic.unknown_tags = ()
             topics.append(offset_fetch_request_topic)
         message.groups = []
@@ -338,9 +345,12 @@ def encode_request_0(message: OffsetFetchRequest, out: list[Sized]) -> None:
             put(P_h(n))
             put(raw)
             partition_indexes = offset_fetch_request_topic.partition_indexes
-            n = len(partition_indexes)
-            put(P_i(n))
-            put(join_array("i", partition_indexes))
+            partition_indexes_n = len(partition_indexes)
+            if partition_indexes_n < 128:
+                put(PA_ini[partition_indexes_n](partition_indexes_n, *partition_indexes))
+            else:
+                put(P_i(partition_indexes_n))
+                put(join_array("i", partition_indexes))
             if offset_fetch_request_topic.unknown_tags:
                 missing_field("OffsetFetchRequestTopic.unknown_tags")
         if message.unknown_tags:
@@ -380,7 +390,8 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
                 pos += 4
                 if n < 0:
                     bad_length("OffsetFetchRequestTopic.partition_indexes", n)
-                offset_fetch_request_topic.partition_indexes, pos = read_array("i", n, buf, pos)
+                offset_fetch_request_topic.partition_indexes = [*UA_ini[n](buf, pos)]
+                pos += 4 * (n)
                 offset_fetch_request_topic.unknown_tags = ()
                 topics.append(offset_fetch_request_topic)
         message.groups = []
@@ -413,9 +424,12 @@ def encode_request_2(message: OffsetFetchRequest, out: list[Sized]) -> None:
             put(P_h(n))
             put(raw)
             partition_indexes = offset_fetch_request_topic.partition_indexes
-            n = len(partition_indexes)
-            put(P_i(n))
-            put(join_array("i", partition_indexes))
+            partition_indexes_n = len(partition_indexes)
+            if partition_indexes_n < 128:
+                put(PA_ini[partition_indexes_n](partition_indexes_n, *partition_indexes))
+            else:
+                put(P_i(partition_indexes_n))
+                put(join_array("i", partition_indexes))
             if offset_fetch_request_topic.unknown_tags:
                 missing_field("OffsetFetchRequestTopic.unknown_tags")
         if message.unknown_tags:
@@ -461,7 +475,8 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("OffsetFetchRequestTopic.partition_indexes", n)
-                offset_fetch_request_topic.partition_indexes, pos = read_array("i", n - 1, buf, pos)
+                offset_fetch_request_topic.partition_indexes = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -504,10 +519,13 @@ def encode_request_6(message: OffsetFetchRequest, out: list[Sized]) -> None:
             put(BYTES[n] if n < 128 else varint(n))
             put(raw)
             partition_indexes = offset_fetch_request_topic.partition_indexes
-            n = len(partition_indexes) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            put(join_array("i", partition_indexes))
-            put(b"\0")
+            partition_indexes_n = len(partition_indexes) + 1
+            if partition_indexes_n < 128:
+                put(PA_Bnix[partition_indexes_n](partition_indexes_n, *partition_indexes))
+            else:
+                put(varint(partition_indexes_n))
+                put(join_array("i", partition_indexes))
+                put(b"\0")
             if offset_fetch_request_topic.unknown_tags:
                 write_tags(out, offset_fetch_request_topic.unknown_tags)
         put(b"\0")
@@ -554,7 +572,8 @@ def decode_request_7(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("OffsetFetchRequestTopic.partition_indexes", n)
-                offset_fetch_request_topic.partition_indexes, pos = read_array("i", n - 1, buf, pos)
+                offset_fetch_request_topic.partition_indexes = [*UA_Bni[n](buf, pos)]
+                pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
@@ -594,10 +613,13 @@ def encode_request_7(message: OffsetFetchRequest, out: list[Sized]) -> None:
             put(BYTES[n] if n < 128 else varint(n))
             put(raw)
             partition_indexes = offset_fetch_request_topic.partition_indexes
-            n = len(partition_indexes) + 1
-            put(BYTES[n] if n < 128 else varint(n))
-            put(join_array("i", partition_indexes))
-            put(b"\0")
+            partition_indexes_n = len(partition_indexes) + 1
+            if partition_indexes_n < 128:
+                put(PA_Bnix[partition_indexes_n](partition_indexes_n, *partition_indexes))
+            else:
+                put(varint(partition_indexes_n))
+                put(join_array("i", partition_indexes))
+                put(b"\0")
             if offset_fetch_request_topic.unknown_tags:
                 write_tags(out, offset_fetch_request_topic.unknown_tags)
         put(P_ox(message.require_stable))
@@ -656,9 +678,8 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("OffsetFetchRequestTopics.partition_indexes", n)
-                    offset_fetch_request_topics.partition_indexes, pos = (
-                        read_array("i", n - 1, buf, pos)
-                    )
+                    offset_fetch_request_topics.partition_indexes = [*UA_Bni[n](buf, pos)]
+                    pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     offset_fetch_request_topics.topic_id = NO_UUID
@@ -715,10 +736,13 @@ def encode_request_8(message: OffsetFetchRequest, out: list[Sized]) -> None:
                 put(BYTES[n] if n < 128 else varint(n))
                 put(raw)
                 partition_indexes = offset_fetch_request_topics.partition_indexes
-                n = len(partition_indexes) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", partition_indexes))
-                put(b"\0")
+                partition_indexes_n = len(partition_indexes) + 1
+                if partition_indexes_n < 128:
+                    put(PA_Bnix[partition_indexes_n](partition_indexes_n, *partition_indexes))
+                else:
+                    put(varint(partition_indexes_n))
+                    put(join_array("i", partition_indexes))
+                    put(b"\0")
                 if offset_fetch_request_topics.unknown_tags:
                     write_tags(out, offset_fetch_request_topics.unknown_tags)
             put(b"\0")
@@ -787,9 +811,8 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("OffsetFetchRequestTopics.partition_indexes", n)
-                    offset_fetch_request_topics.partition_indexes, pos = (
-                        read_array("i", n - 1, buf, pos)
-                    )
+                    offset_fetch_request_topics.partition_indexes = [*UA_Bni[n](buf, pos)]
+                    pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     offset_fetch_request_topics.topic_id = NO_UUID
@@ -853,10 +876,13 @@ def encode_request_9(message: OffsetFetchRequest, out: list[Sized]) -> None:
                 put(BYTES[n] if n < 128 else varint(n))
                 put(raw)
                 partition_indexes = offset_fetch_request_topics.partition_indexes
-                n = len(partition_indexes) + 1
-                put(BYTES[n] if n < 128 else varint(n))
-                put(join_array("i", partition_indexes))
-                put(b"\0")
+                partition_indexes_n = len(partition_indexes) + 1
+                if partition_indexes_n < 128:
+                    put(PA_Bnix[partition_indexes_n](partition_indexes_n, *partition_indexes))
+                else:
+                    put(varint(partition_indexes_n))
+                    put(join_array("i", partition_indexes))
+                    put(b"\0")
                 if offset_fetch_request_topics.unknown_tags:
                     write_tags(out, offset_fetch_request_topics.unknown_tags)
             put(b"\0")
@@ -918,9 +944,8 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("OffsetFetchRequestTopics.partition_indexes", n)
-                    offset_fetch_request_topics.partition_indexes, pos = (
-                        read_array("i", n - 1, buf, pos)
-                    )
+                    offset_fetch_request_topics.partition_indexes = [*UA_Bni[n](buf, pos)]
+                    pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     offset_fetch_request_topics.name = ""
@@ -982,14 +1007,19 @@ def encode_request_10(message: OffsetFetchRequest, out: list[Sized]) -> None:
                 if len(offset_fetch_request_topics.topic_id) != 16:
                     bad_uuid("topic_id")
                 partition_indexes = offset_fetch_request_topics.partition_indexes
-                n = len(partition_indexes) + 1
-                if n < 128:
-                    put(P_16sB(offset_fetch_request_topics.topic_id, n))
+                partition_indexes_n = len(partition_indexes) + 1
+                if partition_indexes_n < 128:
+                    put(
+                        PA_16sBnix[partition_indexes_n](
+                            offset_fetch_request_topics.topic_id, partition_indexes_n,
+                            *partition_indexes,
+                        ),
+                    )
                 else:
                     put(P_16s(offset_fetch_request_topics.topic_id))
-                    put(varint(n))
-                put(join_array("i", partition_indexes))
-                put(b"\0")
+                    put(varint(partition_indexes_n))
+                    put(join_array("i", partition_indexes))
+                    put(b"\0")
                 if offset_fetch_request_topics.unknown_tags:
                     write_tags(out, offset_fetch_request_topics.unknown_tags)
             put(b"\0")
