@@ -100,7 +100,7 @@ def wrap(line: str) -> list[str]:
     if call:
         return [f"{indent}(", *_fill(targets.split(", "), inner), f"{indent}) = U_{call}"]
     target, _, value = line.partition(" = ")
-    if value and " = " not in value:
+    if value and " = " not in value and not line.startswith("def "):
         return [f"{target} = (", *wrap(inner + value), f"{indent})"]
     head, _, rest = line.partition("(")
     body, closed, tail = rest.rpartition(")")

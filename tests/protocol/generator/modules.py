@@ -132,6 +132,7 @@ def _version(
     absent = {name: missing_fields(merged, struct, None) for name, struct in structs.items()}
     forbidden = {name: missing_fields(merged, struct, False) for name, struct in structs.items()}
     strict = message.side == "request"
+    limit = "RESPONSE_ELEMENTS_MAX" if message.side == "response" else "REQUEST_ELEMENTS_MAX"
     nulls = {
         (name, each.field.name)
         for name, fields in merged.items()
@@ -146,7 +147,8 @@ def _version(
         readers[struct.name] = functions.name_of(
             f"read_tags_{struct.name}",
             version,
-            f"(target: {struct.name}, buf: bytes | bytearray, pos: int, count: int) -> int",
+            f"(target: {struct.name}, buf: bytes | bytearray, pos: int, count: int, left: int)"
+            " -> tuple[int, int]",
             Decoder(formats, absent, readers).tag_section(struct),
         )
         writers[struct.name] = functions.name_of(
@@ -158,7 +160,7 @@ def _version(
     decode = functions.name_of(
         f"decode_{message.side}",
         version,
-        f"(buf: bytes | bytearray, pos: int) -> {top.name}",
+        f"(buf: bytes | bytearray, pos: int, left: int = {limit}) -> {top.name}",
         Decoder(formats, absent, readers).message(top),
     )
     encode = functions.name_of(

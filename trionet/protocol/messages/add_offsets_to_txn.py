@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     bad_end,
     bad_length,
@@ -22,7 +24,7 @@ from trionet.protocol.wire import (
     missing_field,
     new,
     read_tags,
-    read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -79,7 +81,9 @@ class AddOffsetsToTxnResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> AddOffsetsToTxnRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> AddOffsetsToTxnRequest:
     size = len(buf)
     try:
         message = new(AddOffsetsToTxnRequest)
@@ -118,28 +122,30 @@ def encode_request_0(message: AddOffsetsToTxnRequest, out: list[Sized]) -> None:
         raise unencodable("AddOffsetsToTxnRequest", error) from error
 
 
-def decode_request_3(buf: bytes | bytearray, pos: int) -> AddOffsetsToTxnRequest:
+def decode_request_3(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> AddOffsetsToTxnRequest:
     size = len(buf)
     try:
         message = new(AddOffsetsToTxnRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "AddOffsetsToTxnRequest.transactional_id")
         if n == 0:
             bad_length("AddOffsetsToTxnRequest.transactional_id", n)
         message.transactional_id = buf[pos : (pos := pos + n - 1)].decode()
         message.producer_id, message.producer_epoch, n = U_qhB(buf, pos)
         pos += 11
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "AddOffsetsToTxnRequest.group_id")
         if n == 0:
             bad_length("AddOffsetsToTxnRequest.group_id", n)
         message.group_id = buf[pos : (pos := pos + n - 1)].decode()
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -171,7 +177,9 @@ def encode_request_3(message: AddOffsetsToTxnRequest, out: list[Sized]) -> None:
         raise unencodable("AddOffsetsToTxnRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> AddOffsetsToTxnResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> AddOffsetsToTxnResponse:
     size = len(buf)
     try:
         message = new(AddOffsetsToTxnResponse)
@@ -193,14 +201,16 @@ def encode_response_0(message: AddOffsetsToTxnResponse, out: list[Sized]) -> Non
         raise unencodable("AddOffsetsToTxnResponse", error) from error
 
 
-def decode_response_3(buf: bytes | bytearray, pos: int) -> AddOffsetsToTxnResponse:
+def decode_response_3(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> AddOffsetsToTxnResponse:
     size = len(buf)
     try:
         message = new(AddOffsetsToTxnResponse)
         message.throttle_time_ms, message.error_code, k = U_ihB(buf, pos)
         pos += 7
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -17,6 +17,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -28,6 +30,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -219,8 +222,12 @@ class AddPartitionsToTxnResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> AddPartitionsToTxnRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AddPartitionsToTxnRequest)
         n = U_h(buf, pos)[0]
@@ -232,8 +239,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequ
         pos += 14
         if n < 0:
             bad_length("AddPartitionsToTxnRequest.v3_and_below_topics", n)
-        if n > size - pos:
-            bad_count("AddPartitionsToTxnRequest.v3_and_below_topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("AddPartitionsToTxnRequest.v3_and_below_topics", n, size - pos)
         v3_and_below_topics: list[AddPartitionsToTxnTopic] = []
         message.v3_and_below_topics = v3_and_below_topics
         for _ in range(n):
@@ -247,6 +255,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequ
             pos += 4
             if n < 0:
                 bad_length("AddPartitionsToTxnTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("AddPartitionsToTxnTopic.partitions", n, size - pos)
             add_partitions_to_txn_topic.partitions = [*UA_ini[n](buf, pos)]
             pos += 4 * (n)
             add_partitions_to_txn_topic.unknown_tags = ()
@@ -292,14 +303,20 @@ def encode_request_0(message: AddPartitionsToTxnRequest, out: list[Sized]) -> No
         raise unencodable("AddPartitionsToTxnRequest", error) from error
 
 
-def decode_request_3(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequest:
+def decode_request_3(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> AddPartitionsToTxnRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AddPartitionsToTxnRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = (
+                text_length(buf, pos, n, "AddPartitionsToTxnRequest.v3_and_below_transactional_id")
+            )
         if n == 0:
             bad_length("AddPartitionsToTxnRequest.v3_and_below_transactional_id", n)
         message.v3_and_below_transactional_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -309,8 +326,9 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequ
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("AddPartitionsToTxnRequest.v3_and_below_topics", n)
-        if n > size - pos + 1:
-            bad_count("AddPartitionsToTxnRequest.v3_and_below_topics", n)
+        left -= n
+        if left < 0:
+            bad_count("AddPartitionsToTxnRequest.v3_and_below_topics", n - 1, size - pos)
         v3_and_below_topics: list[AddPartitionsToTxnTopic] = []
         message.v3_and_below_topics = v3_and_below_topics
         for _ in range(1, n):
@@ -318,7 +336,7 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequ
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "AddPartitionsToTxnTopic.name")
             if n == 0:
                 bad_length("AddPartitionsToTxnTopic.name", n)
             add_partitions_to_txn_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -328,12 +346,15 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequ
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("AddPartitionsToTxnTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("AddPartitionsToTxnTopic.partitions", n - 1, size - pos)
             add_partitions_to_txn_topic.partitions = [*UA_Bni[n](buf, pos)]
             pos += 4 * (n - 1)
             k = buf[pos]
             pos += 1
             if k:
-                add_partitions_to_txn_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                add_partitions_to_txn_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 add_partitions_to_txn_topic.unknown_tags = ()
             v3_and_below_topics.append(add_partitions_to_txn_topic)
@@ -341,7 +362,7 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequ
         pos += 1
         message.transactions = []
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -389,8 +410,12 @@ def encode_request_3(message: AddPartitionsToTxnRequest, out: list[Sized]) -> No
         raise unencodable("AddPartitionsToTxnRequest", error) from error
 
 
-def decode_request_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequest:
+def decode_request_4(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> AddPartitionsToTxnRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AddPartitionsToTxnRequest)
         n = buf[pos]
@@ -399,8 +424,9 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequ
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("AddPartitionsToTxnRequest.transactions", n)
-        if n > size - pos + 1:
-            bad_count("AddPartitionsToTxnRequest.transactions", n)
+        left -= n
+        if left < 0:
+            bad_count("AddPartitionsToTxnRequest.transactions", n - 1, size - pos)
         transactions: list[AddPartitionsToTxnTransaction] = []
         message.transactions = transactions
         for _ in range(1, n):
@@ -408,7 +434,7 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequ
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "AddPartitionsToTxnTransaction.transactional_id")
             if n == 0:
                 bad_length("AddPartitionsToTxnTransaction.transactional_id", n)
             add_partitions_to_txn_transaction.transactional_id = (
@@ -424,8 +450,9 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequ
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("AddPartitionsToTxnTransaction.topics", n)
-            if n > size - pos + 1:
-                bad_count("AddPartitionsToTxnTransaction.topics", n)
+            left -= n
+            if left < 0:
+                bad_count("AddPartitionsToTxnTransaction.topics", n - 1, size - pos)
             topics: list[AddPartitionsToTxnTopic] = []
             add_partitions_to_txn_transaction.topics = topics
             for _ in range(1, n):
@@ -433,7 +460,7 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequ
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "AddPartitionsToTxnTopic.name")
                 if n == 0:
                     bad_length("AddPartitionsToTxnTopic.name", n)
                 add_partitions_to_txn_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -443,19 +470,26 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequ
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("AddPartitionsToTxnTopic.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("AddPartitionsToTxnTopic.partitions", n - 1, size - pos)
                 add_partitions_to_txn_topic.partitions = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    add_partitions_to_txn_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                    add_partitions_to_txn_topic.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     add_partitions_to_txn_topic.unknown_tags = ()
                 topics.append(add_partitions_to_txn_topic)
             k = buf[pos]
             pos += 1
             if k:
-                add_partitions_to_txn_transaction.unknown_tags, pos = read_tags(buf, pos, k)
+                add_partitions_to_txn_transaction.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
+                )
             else:
                 add_partitions_to_txn_transaction.unknown_tags = ()
             transactions.append(add_partitions_to_txn_transaction)
@@ -466,7 +500,7 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRequ
         message.v3_and_below_producer_id = 0
         message.v3_and_below_producer_epoch = 0
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -539,16 +573,21 @@ def encode_request_4(message: AddPartitionsToTxnRequest, out: list[Sized]) -> No
         raise unencodable("AddPartitionsToTxnRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> AddPartitionsToTxnResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AddPartitionsToTxnResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("AddPartitionsToTxnResponse.results_by_topic_v3_and_below", n)
-        if n > size - pos:
-            bad_count("AddPartitionsToTxnResponse.results_by_topic_v3_and_below", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("AddPartitionsToTxnResponse.results_by_topic_v3_and_below", n, size - pos)
         results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = []
         message.results_by_topic_v3_and_below = results_by_topic_v3_and_below
         for _ in range(n):
@@ -562,8 +601,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRes
             pos += 4
             if n < 0:
                 bad_length("AddPartitionsToTxnTopicResult.results_by_partition", n)
-            if n > size - pos:
-                bad_count("AddPartitionsToTxnTopicResult.results_by_partition", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("AddPartitionsToTxnTopicResult.results_by_partition", n, size - pos)
             results_by_partition: list[AddPartitionsToTxnPartitionResult] = []
             add_partitions_to_txn_topic_result.results_by_partition = results_by_partition
             for _ in range(n):
@@ -612,8 +652,12 @@ def encode_response_0(message: AddPartitionsToTxnResponse, out: list[Sized]) -> 
         raise unencodable("AddPartitionsToTxnResponse", error) from error
 
 
-def decode_response_3(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnResponse:
+def decode_response_3(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> AddPartitionsToTxnResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AddPartitionsToTxnResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -622,8 +666,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRes
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("AddPartitionsToTxnResponse.results_by_topic_v3_and_below", n)
-        if n > size - pos + 1:
-            bad_count("AddPartitionsToTxnResponse.results_by_topic_v3_and_below", n)
+        left -= n
+        if left < 0:
+            bad_count("AddPartitionsToTxnResponse.results_by_topic_v3_and_below", n - 1, size - pos)
         results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = []
         message.results_by_topic_v3_and_below = results_by_topic_v3_and_below
         for _ in range(1, n):
@@ -631,7 +676,7 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRes
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "AddPartitionsToTxnTopicResult.name")
             if n == 0:
                 bad_length("AddPartitionsToTxnTopicResult.name", n)
             add_partitions_to_txn_topic_result.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -641,8 +686,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRes
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("AddPartitionsToTxnTopicResult.results_by_partition", n)
-            if n > size - pos + 1:
-                bad_count("AddPartitionsToTxnTopicResult.results_by_partition", n)
+            left -= n
+            if left < 0:
+                bad_count("AddPartitionsToTxnTopicResult.results_by_partition", n - 1, size - pos)
             results_by_partition: list[AddPartitionsToTxnPartitionResult] = []
             add_partitions_to_txn_topic_result.results_by_partition = results_by_partition
             for _ in range(1, n):
@@ -653,8 +699,8 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRes
                 ) = U_ihB(buf, pos)
                 pos += 7
                 if k:
-                    add_partitions_to_txn_partition_result.unknown_tags, pos = (
-                        read_tags(buf, pos, k)
+                    add_partitions_to_txn_partition_result.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
                     )
                 else:
                     add_partitions_to_txn_partition_result.unknown_tags = ()
@@ -662,7 +708,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRes
             k = buf[pos]
             pos += 1
             if k:
-                add_partitions_to_txn_topic_result.unknown_tags, pos = read_tags(buf, pos, k)
+                add_partitions_to_txn_topic_result.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
+                )
             else:
                 add_partitions_to_txn_topic_result.unknown_tags = ()
             results_by_topic_v3_and_below.append(add_partitions_to_txn_topic_result)
@@ -671,7 +719,7 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRes
         message.results_by_transaction = []
         message.error_code = 0
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -718,8 +766,12 @@ def encode_response_3(message: AddPartitionsToTxnResponse, out: list[Sized]) -> 
         raise unencodable("AddPartitionsToTxnResponse", error) from error
 
 
-def decode_response_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnResponse:
+def decode_response_4(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> AddPartitionsToTxnResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AddPartitionsToTxnResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
@@ -728,8 +780,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRes
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("AddPartitionsToTxnResponse.results_by_transaction", n)
-        if n > size - pos + 1:
-            bad_count("AddPartitionsToTxnResponse.results_by_transaction", n)
+        left -= n
+        if left < 0:
+            bad_count("AddPartitionsToTxnResponse.results_by_transaction", n - 1, size - pos)
         results_by_transaction: list[AddPartitionsToTxnResult] = []
         message.results_by_transaction = results_by_transaction
         for _ in range(1, n):
@@ -737,7 +790,7 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRes
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "AddPartitionsToTxnResult.transactional_id")
             if n == 0:
                 bad_length("AddPartitionsToTxnResult.transactional_id", n)
             add_partitions_to_txn_result.transactional_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -747,8 +800,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRes
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("AddPartitionsToTxnResult.topic_results", n)
-            if n > size - pos + 1:
-                bad_count("AddPartitionsToTxnResult.topic_results", n)
+            left -= n
+            if left < 0:
+                bad_count("AddPartitionsToTxnResult.topic_results", n - 1, size - pos)
             topic_results: list[AddPartitionsToTxnTopicResult] = []
             add_partitions_to_txn_result.topic_results = topic_results
             for _ in range(1, n):
@@ -756,7 +810,7 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRes
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "AddPartitionsToTxnTopicResult.name")
                 if n == 0:
                     bad_length("AddPartitionsToTxnTopicResult.name", n)
                 add_partitions_to_txn_topic_result.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -766,8 +820,11 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRes
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("AddPartitionsToTxnTopicResult.results_by_partition", n)
-                if n > size - pos + 1:
-                    bad_count("AddPartitionsToTxnTopicResult.results_by_partition", n)
+                left -= n
+                if left < 0:
+                    bad_count(
+                        "AddPartitionsToTxnTopicResult.results_by_partition", n - 1, size - pos,
+                    )
                 results_by_partition: list[AddPartitionsToTxnPartitionResult] = []
                 add_partitions_to_txn_topic_result.results_by_partition = results_by_partition
                 for _ in range(1, n):
@@ -778,8 +835,8 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRes
                     ) = U_ihB(buf, pos)
                     pos += 7
                     if k:
-                        add_partitions_to_txn_partition_result.unknown_tags, pos = (
-                            read_tags(buf, pos, k)
+                        add_partitions_to_txn_partition_result.unknown_tags, pos, left = (
+                            read_tags(buf, pos, k, left)
                         )
                     else:
                         add_partitions_to_txn_partition_result.unknown_tags = ()
@@ -787,14 +844,16 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRes
                 k = buf[pos]
                 pos += 1
                 if k:
-                    add_partitions_to_txn_topic_result.unknown_tags, pos = read_tags(buf, pos, k)
+                    add_partitions_to_txn_topic_result.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     add_partitions_to_txn_topic_result.unknown_tags = ()
                 topic_results.append(add_partitions_to_txn_topic_result)
             k = buf[pos]
             pos += 1
             if k:
-                add_partitions_to_txn_result.unknown_tags, pos = read_tags(buf, pos, k)
+                add_partitions_to_txn_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 add_partitions_to_txn_result.unknown_tags = ()
             results_by_transaction.append(add_partitions_to_txn_result)
@@ -802,7 +861,7 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> AddPartitionsToTxnRes
         pos += 1
         message.results_by_topic_v3_and_below = []
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -25,6 +27,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -175,16 +178,21 @@ class AlterClientQuotasResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterClientQuotasRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> AlterClientQuotasRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AlterClientQuotasRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("AlterClientQuotasRequest.entries", n)
-        if n > size - pos:
-            bad_count("AlterClientQuotasRequest.entries", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("AlterClientQuotasRequest.entries", n, size - pos)
         entries: list[RequestEntryData] = []
         message.entries = entries
         for _ in range(n):
@@ -193,8 +201,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterClientQuotasReque
             pos += 4
             if n < 0:
                 bad_length("RequestEntryData.entity", n)
-            if n > size - pos:
-                bad_count("RequestEntryData.entity", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("RequestEntryData.entity", n, size - pos)
             entity: list[RequestEntityData] = []
             request_entry_data.entity = entity
             for _ in range(n):
@@ -217,8 +226,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterClientQuotasReque
             pos += 4
             if n < 0:
                 bad_length("RequestEntryData.ops", n)
-            if n > size - pos:
-                bad_count("RequestEntryData.ops", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("RequestEntryData.ops", n, size - pos)
             ops: list[OpData] = []
             request_entry_data.ops = ops
             for _ in range(n):
@@ -286,8 +296,12 @@ def encode_request_0(message: AlterClientQuotasRequest, out: list[Sized]) -> Non
         raise unencodable("AlterClientQuotasRequest", error) from error
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> AlterClientQuotasRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> AlterClientQuotasRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AlterClientQuotasRequest)
         n = buf[pos]
@@ -296,8 +310,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> AlterClientQuotasReque
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("AlterClientQuotasRequest.entries", n)
-        if n > size - pos + 1:
-            bad_count("AlterClientQuotasRequest.entries", n)
+        left -= n
+        if left < 0:
+            bad_count("AlterClientQuotasRequest.entries", n - 1, size - pos)
         entries: list[RequestEntryData] = []
         message.entries = entries
         for _ in range(1, n):
@@ -308,8 +323,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> AlterClientQuotasReque
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("RequestEntryData.entity", n)
-            if n > size - pos + 1:
-                bad_count("RequestEntryData.entity", n)
+            left -= n
+            if left < 0:
+                bad_count("RequestEntryData.entity", n - 1, size - pos)
             entity: list[RequestEntityData] = []
             request_entry_data.entity = entity
             for _ in range(1, n):
@@ -317,21 +333,21 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> AlterClientQuotasReque
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "RequestEntityData.entity_type")
                 if n == 0:
                     bad_length("RequestEntityData.entity_type", n)
                 request_entity_data.entity_type = buf[pos : (pos := pos + n - 1)].decode()
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "RequestEntityData.entity_name")
                 request_entity_data.entity_name = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
                 k = buf[pos]
                 pos += 1
                 if k:
-                    request_entity_data.unknown_tags, pos = read_tags(buf, pos, k)
+                    request_entity_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     request_entity_data.unknown_tags = ()
                 entity.append(request_entity_data)
@@ -341,8 +357,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> AlterClientQuotasReque
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("RequestEntryData.ops", n)
-            if n > size - pos + 1:
-                bad_count("RequestEntryData.ops", n)
+            left -= n
+            if left < 0:
+                bad_count("RequestEntryData.ops", n - 1, size - pos)
             ops: list[OpData] = []
             request_entry_data.ops = ops
             for _ in range(1, n):
@@ -350,28 +367,28 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> AlterClientQuotasReque
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "OpData.key")
                 if n == 0:
                     bad_length("OpData.key", n)
                 op_data.key = buf[pos : (pos := pos + n - 1)].decode()
                 op_data.value, op_data.remove, k = U_doB(buf, pos)
                 pos += 10
                 if k:
-                    op_data.unknown_tags, pos = read_tags(buf, pos, k)
+                    op_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     op_data.unknown_tags = ()
                 ops.append(op_data)
             k = buf[pos]
             pos += 1
             if k:
-                request_entry_data.unknown_tags, pos = read_tags(buf, pos, k)
+                request_entry_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 request_entry_data.unknown_tags = ()
             entries.append(request_entry_data)
         message.validate_only, k = U_oB(buf, pos)
         pos += 2
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -425,16 +442,21 @@ def encode_request_1(message: AlterClientQuotasRequest, out: list[Sized]) -> Non
         raise unencodable("AlterClientQuotasRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterClientQuotasResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> AlterClientQuotasResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AlterClientQuotasResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("AlterClientQuotasResponse.entries", n)
-        if n > size - pos:
-            bad_count("AlterClientQuotasResponse.entries", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("AlterClientQuotasResponse.entries", n, size - pos)
         entries: list[ResponseEntryData] = []
         message.entries = entries
         for _ in range(n):
@@ -450,8 +472,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterClientQuotasResp
             pos += 4
             if n < 0:
                 bad_length("ResponseEntryData.entity", n)
-            if n > size - pos:
-                bad_count("ResponseEntryData.entity", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("ResponseEntryData.entity", n, size - pos)
             entity: list[ResponseEntityData] = []
             response_entry_data.entity = entity
             for _ in range(n):
@@ -509,8 +532,12 @@ def encode_response_0(message: AlterClientQuotasResponse, out: list[Sized]) -> N
         raise unencodable("AlterClientQuotasResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> AlterClientQuotasResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> AlterClientQuotasResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AlterClientQuotasResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -519,8 +546,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> AlterClientQuotasResp
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("AlterClientQuotasResponse.entries", n)
-        if n > size - pos + 1:
-            bad_count("AlterClientQuotasResponse.entries", n)
+        left -= n
+        if left < 0:
+            bad_count("AlterClientQuotasResponse.entries", n - 1, size - pos)
         entries: list[ResponseEntryData] = []
         message.entries = entries
         for _ in range(1, n):
@@ -528,7 +556,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> AlterClientQuotasResp
             response_entry_data.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ResponseEntryData.error_message")
             response_entry_data.error_message = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
@@ -538,8 +566,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> AlterClientQuotasResp
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ResponseEntryData.entity", n)
-            if n > size - pos + 1:
-                bad_count("ResponseEntryData.entity", n)
+            left -= n
+            if left < 0:
+                bad_count("ResponseEntryData.entity", n - 1, size - pos)
             entity: list[ResponseEntityData] = []
             response_entry_data.entity = entity
             for _ in range(1, n):
@@ -547,35 +576,35 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> AlterClientQuotasResp
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "ResponseEntityData.entity_type")
                 if n == 0:
                     bad_length("ResponseEntityData.entity_type", n)
                 response_entity_data.entity_type = buf[pos : (pos := pos + n - 1)].decode()
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "ResponseEntityData.entity_name")
                 response_entity_data.entity_name = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
                 k = buf[pos]
                 pos += 1
                 if k:
-                    response_entity_data.unknown_tags, pos = read_tags(buf, pos, k)
+                    response_entity_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     response_entity_data.unknown_tags = ()
                 entity.append(response_entity_data)
             k = buf[pos]
             pos += 1
             if k:
-                response_entry_data.unknown_tags, pos = read_tags(buf, pos, k)
+                response_entry_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 response_entry_data.unknown_tags = ()
             entries.append(response_entry_data)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -25,6 +27,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -144,16 +147,21 @@ class AlterConfigsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterConfigsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> AlterConfigsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AlterConfigsRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("AlterConfigsRequest.resources", n)
-        if n > size - pos:
-            bad_count("AlterConfigsRequest.resources", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("AlterConfigsRequest.resources", n, size - pos)
         resources: list[AlterConfigsResource] = []
         message.resources = resources
         for _ in range(n):
@@ -167,8 +175,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterConfigsRequest:
             pos += 4
             if n < 0:
                 bad_length("AlterConfigsResource.configs", n)
-            if n > size - pos:
-                bad_count("AlterConfigsResource.configs", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("AlterConfigsResource.configs", n, size - pos)
             configs: list[AlterableConfig] = []
             alter_configs_resource.configs = configs
             for _ in range(n):
@@ -232,8 +241,12 @@ def encode_request_0(message: AlterConfigsRequest, out: list[Sized]) -> None:
         raise unencodable("AlterConfigsRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> AlterConfigsRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> AlterConfigsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AlterConfigsRequest)
         n = buf[pos]
@@ -242,8 +255,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> AlterConfigsRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("AlterConfigsRequest.resources", n)
-        if n > size - pos + 1:
-            bad_count("AlterConfigsRequest.resources", n)
+        left -= n
+        if left < 0:
+            bad_count("AlterConfigsRequest.resources", n - 1, size - pos)
         resources: list[AlterConfigsResource] = []
         message.resources = resources
         for _ in range(1, n):
@@ -251,7 +265,7 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> AlterConfigsRequest:
             alter_configs_resource.resource_type, n = U_bB(buf, pos)
             pos += 2
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "AlterConfigsResource.resource_name")
             if n == 0:
                 bad_length("AlterConfigsResource.resource_name", n)
             alter_configs_resource.resource_name = buf[pos : (pos := pos + n - 1)].decode()
@@ -261,8 +275,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> AlterConfigsRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("AlterConfigsResource.configs", n)
-            if n > size - pos + 1:
-                bad_count("AlterConfigsResource.configs", n)
+            left -= n
+            if left < 0:
+                bad_count("AlterConfigsResource.configs", n - 1, size - pos)
             configs: list[AlterableConfig] = []
             alter_configs_resource.configs = configs
             for _ in range(1, n):
@@ -270,33 +285,33 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> AlterConfigsRequest:
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "AlterableConfig.name")
                 if n == 0:
                     bad_length("AlterableConfig.name", n)
                 alterable_config.name = buf[pos : (pos := pos + n - 1)].decode()
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "AlterableConfig.value")
                 alterable_config.value = buf[pos : (pos := pos + n - 1)].decode() if n else None
                 k = buf[pos]
                 pos += 1
                 if k:
-                    alterable_config.unknown_tags, pos = read_tags(buf, pos, k)
+                    alterable_config.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     alterable_config.unknown_tags = ()
                 configs.append(alterable_config)
             k = buf[pos]
             pos += 1
             if k:
-                alter_configs_resource.unknown_tags, pos = read_tags(buf, pos, k)
+                alter_configs_resource.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 alter_configs_resource.unknown_tags = ()
             resources.append(alter_configs_resource)
         message.validate_only, k = U_oB(buf, pos)
         pos += 2
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -347,16 +362,21 @@ def encode_request_2(message: AlterConfigsRequest, out: list[Sized]) -> None:
         raise unencodable("AlterConfigsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterConfigsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> AlterConfigsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AlterConfigsResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("AlterConfigsResponse.responses", n)
-        if n > size - pos:
-            bad_count("AlterConfigsResponse.responses", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("AlterConfigsResponse.responses", n, size - pos)
         responses: list[AlterConfigsResourceResponse] = []
         message.responses = responses
         for _ in range(n):
@@ -403,8 +423,12 @@ def encode_response_0(message: AlterConfigsResponse, out: list[Sized]) -> None:
         raise unencodable("AlterConfigsResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> AlterConfigsResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> AlterConfigsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AlterConfigsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -413,8 +437,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> AlterConfigsResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("AlterConfigsResponse.responses", n)
-        if n > size - pos + 1:
-            bad_count("AlterConfigsResponse.responses", n)
+        left -= n
+        if left < 0:
+            bad_count("AlterConfigsResponse.responses", n - 1, size - pos)
         responses: list[AlterConfigsResourceResponse] = []
         message.responses = responses
         for _ in range(1, n):
@@ -422,28 +447,30 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> AlterConfigsResponse:
             alter_configs_resource_response.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "AlterConfigsResourceResponse.error_message")
             alter_configs_resource_response.error_message = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
             alter_configs_resource_response.resource_type, n = U_bB(buf, pos)
             pos += 2
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "AlterConfigsResourceResponse.resource_name")
             if n == 0:
                 bad_length("AlterConfigsResourceResponse.resource_name", n)
             alter_configs_resource_response.resource_name = buf[pos : (pos := pos + n - 1)].decode()
             k = buf[pos]
             pos += 1
             if k:
-                alter_configs_resource_response.unknown_tags, pos = read_tags(buf, pos, k)
+                alter_configs_resource_response.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
+                )
             else:
                 alter_configs_resource_response.unknown_tags = ()
             responses.append(alter_configs_resource_response)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

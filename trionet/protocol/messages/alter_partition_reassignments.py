@@ -17,6 +17,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -28,6 +30,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -168,8 +171,12 @@ class AlterPartitionReassignmentsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterPartitionReassignmentsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> AlterPartitionReassignmentsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AlterPartitionReassignmentsRequest)
         message.timeout_ms, n = U_iB(buf, pos)
@@ -178,8 +185,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterPartitionReassign
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("AlterPartitionReassignmentsRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("AlterPartitionReassignmentsRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("AlterPartitionReassignmentsRequest.topics", n - 1, size - pos)
         topics: list[ReassignableTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -187,7 +195,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterPartitionReassign
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ReassignableTopic.name")
             if n == 0:
                 bad_length("ReassignableTopic.name", n)
             reassignable_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -197,8 +205,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterPartitionReassign
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ReassignableTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("ReassignableTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ReassignableTopic.partitions", n - 1, size - pos)
             partitions: list[ReassignablePartition] = []
             reassignable_topic.partitions = partitions
             for _ in range(1, n):
@@ -210,19 +219,22 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterPartitionReassign
                 if n == 0:
                     reassignable_partition.replicas = None
                 else:
+                    left -= n
+                    if left < 0:
+                        bad_count("ReassignablePartition.replicas", n - 1, size - pos)
                     reassignable_partition.replicas = [*UA_Bni[n](buf, pos)]
                     pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    reassignable_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    reassignable_partition.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     reassignable_partition.unknown_tags = ()
                 partitions.append(reassignable_partition)
             k = buf[pos]
             pos += 1
             if k:
-                reassignable_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                reassignable_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 reassignable_topic.unknown_tags = ()
             topics.append(reassignable_topic)
@@ -230,7 +242,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterPartitionReassign
         pos += 1
         message.allow_replication_factor_change = True
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -286,8 +298,12 @@ def encode_request_0(message: AlterPartitionReassignmentsRequest, out: list[Size
         raise unencodable("AlterPartitionReassignmentsRequest", error) from error
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> AlterPartitionReassignmentsRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> AlterPartitionReassignmentsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AlterPartitionReassignmentsRequest)
         message.timeout_ms, message.allow_replication_factor_change, n = U_ioB(buf, pos)
@@ -296,8 +312,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> AlterPartitionReassign
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("AlterPartitionReassignmentsRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("AlterPartitionReassignmentsRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("AlterPartitionReassignmentsRequest.topics", n - 1, size - pos)
         topics: list[ReassignableTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -305,7 +322,7 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> AlterPartitionReassign
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ReassignableTopic.name")
             if n == 0:
                 bad_length("ReassignableTopic.name", n)
             reassignable_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -315,8 +332,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> AlterPartitionReassign
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ReassignableTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("ReassignableTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ReassignableTopic.partitions", n - 1, size - pos)
             partitions: list[ReassignablePartition] = []
             reassignable_topic.partitions = partitions
             for _ in range(1, n):
@@ -328,26 +346,29 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> AlterPartitionReassign
                 if n == 0:
                     reassignable_partition.replicas = None
                 else:
+                    left -= n
+                    if left < 0:
+                        bad_count("ReassignablePartition.replicas", n - 1, size - pos)
                     reassignable_partition.replicas = [*UA_Bni[n](buf, pos)]
                     pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    reassignable_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    reassignable_partition.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     reassignable_partition.unknown_tags = ()
                 partitions.append(reassignable_partition)
             k = buf[pos]
             pos += 1
             if k:
-                reassignable_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                reassignable_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 reassignable_topic.unknown_tags = ()
             topics.append(reassignable_topic)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -401,14 +422,18 @@ def encode_request_1(message: AlterPartitionReassignmentsRequest, out: list[Size
         raise unencodable("AlterPartitionReassignmentsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterPartitionReassignmentsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> AlterPartitionReassignmentsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AlterPartitionReassignmentsResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "AlterPartitionReassignmentsResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -416,8 +441,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterPartitionReassig
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("AlterPartitionReassignmentsResponse.responses", n)
-        if n > size - pos + 1:
-            bad_count("AlterPartitionReassignmentsResponse.responses", n)
+        left -= n
+        if left < 0:
+            bad_count("AlterPartitionReassignmentsResponse.responses", n - 1, size - pos)
         responses: list[ReassignableTopicResponse] = []
         message.responses = responses
         for _ in range(1, n):
@@ -425,7 +451,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterPartitionReassig
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ReassignableTopicResponse.name")
             if n == 0:
                 bad_length("ReassignableTopicResponse.name", n)
             reassignable_topic_response.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -435,8 +461,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterPartitionReassig
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ReassignableTopicResponse.partitions", n)
-            if n > size - pos + 1:
-                bad_count("ReassignableTopicResponse.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ReassignableTopicResponse.partitions", n - 1, size - pos)
             partitions: list[ReassignablePartitionResponse] = []
             reassignable_topic_response.partitions = partitions
             for _ in range(1, n):
@@ -447,21 +474,23 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterPartitionReassig
                 ) = U_ihB(buf, pos)
                 pos += 7
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "ReassignablePartitionResponse.error_message")
                 reassignable_partition_response.error_message = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
                 k = buf[pos]
                 pos += 1
                 if k:
-                    reassignable_partition_response.unknown_tags, pos = read_tags(buf, pos, k)
+                    reassignable_partition_response.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     reassignable_partition_response.unknown_tags = ()
                 partitions.append(reassignable_partition_response)
             k = buf[pos]
             pos += 1
             if k:
-                reassignable_topic_response.unknown_tags, pos = read_tags(buf, pos, k)
+                reassignable_topic_response.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 reassignable_topic_response.unknown_tags = ()
             responses.append(reassignable_topic_response)
@@ -469,7 +498,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterPartitionReassig
         pos += 1
         message.allow_replication_factor_change = True
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -535,8 +564,12 @@ def encode_response_0(message: AlterPartitionReassignmentsResponse, out: list[Si
         raise unencodable("AlterPartitionReassignmentsResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> AlterPartitionReassignmentsResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> AlterPartitionReassignmentsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AlterPartitionReassignmentsResponse)
         (
@@ -545,7 +578,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> AlterPartitionReassig
         ) = U_iohB(buf, pos)
         pos += 8
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "AlterPartitionReassignmentsResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -553,8 +586,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> AlterPartitionReassig
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("AlterPartitionReassignmentsResponse.responses", n)
-        if n > size - pos + 1:
-            bad_count("AlterPartitionReassignmentsResponse.responses", n)
+        left -= n
+        if left < 0:
+            bad_count("AlterPartitionReassignmentsResponse.responses", n - 1, size - pos)
         responses: list[ReassignableTopicResponse] = []
         message.responses = responses
         for _ in range(1, n):
@@ -562,7 +596,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> AlterPartitionReassig
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ReassignableTopicResponse.name")
             if n == 0:
                 bad_length("ReassignableTopicResponse.name", n)
             reassignable_topic_response.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -572,8 +606,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> AlterPartitionReassig
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ReassignableTopicResponse.partitions", n)
-            if n > size - pos + 1:
-                bad_count("ReassignableTopicResponse.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ReassignableTopicResponse.partitions", n - 1, size - pos)
             partitions: list[ReassignablePartitionResponse] = []
             reassignable_topic_response.partitions = partitions
             for _ in range(1, n):
@@ -584,28 +619,30 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> AlterPartitionReassig
                 ) = U_ihB(buf, pos)
                 pos += 7
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "ReassignablePartitionResponse.error_message")
                 reassignable_partition_response.error_message = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
                 k = buf[pos]
                 pos += 1
                 if k:
-                    reassignable_partition_response.unknown_tags, pos = read_tags(buf, pos, k)
+                    reassignable_partition_response.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     reassignable_partition_response.unknown_tags = ()
                 partitions.append(reassignable_partition_response)
             k = buf[pos]
             pos += 1
             if k:
-                reassignable_topic_response.unknown_tags, pos = read_tags(buf, pos, k)
+                reassignable_topic_response.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 reassignable_topic_response.unknown_tags = ()
             responses.append(reassignable_topic_response)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -17,6 +17,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -28,6 +30,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -151,16 +154,21 @@ class AlterReplicaLogDirsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> AlterReplicaLogDirsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AlterReplicaLogDirsRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("AlterReplicaLogDirsRequest.dirs", n)
-        if n > size - pos:
-            bad_count("AlterReplicaLogDirsRequest.dirs", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("AlterReplicaLogDirsRequest.dirs", n, size - pos)
         dirs: list[AlterReplicaLogDir] = []
         message.dirs = dirs
         for _ in range(n):
@@ -174,8 +182,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsReq
             pos += 4
             if n < 0:
                 bad_length("AlterReplicaLogDir.topics", n)
-            if n > size - pos:
-                bad_count("AlterReplicaLogDir.topics", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("AlterReplicaLogDir.topics", n, size - pos)
             topics: list[AlterReplicaLogDirTopic] = []
             alter_replica_log_dir.topics = topics
             for _ in range(n):
@@ -189,6 +198,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsReq
                 pos += 4
                 if n < 0:
                     bad_length("AlterReplicaLogDirTopic.partitions", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("AlterReplicaLogDirTopic.partitions", n, size - pos)
                 alter_replica_log_dir_topic.partitions = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 alter_replica_log_dir_topic.unknown_tags = ()
@@ -239,8 +251,12 @@ def encode_request_0(message: AlterReplicaLogDirsRequest, out: list[Sized]) -> N
         raise unencodable("AlterReplicaLogDirsRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> AlterReplicaLogDirsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AlterReplicaLogDirsRequest)
         n = buf[pos]
@@ -249,8 +265,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsReq
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("AlterReplicaLogDirsRequest.dirs", n)
-        if n > size - pos + 1:
-            bad_count("AlterReplicaLogDirsRequest.dirs", n)
+        left -= n
+        if left < 0:
+            bad_count("AlterReplicaLogDirsRequest.dirs", n - 1, size - pos)
         dirs: list[AlterReplicaLogDir] = []
         message.dirs = dirs
         for _ in range(1, n):
@@ -258,7 +275,7 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsReq
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "AlterReplicaLogDir.path")
             if n == 0:
                 bad_length("AlterReplicaLogDir.path", n)
             alter_replica_log_dir.path = buf[pos : (pos := pos + n - 1)].decode()
@@ -268,8 +285,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsReq
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("AlterReplicaLogDir.topics", n)
-            if n > size - pos + 1:
-                bad_count("AlterReplicaLogDir.topics", n)
+            left -= n
+            if left < 0:
+                bad_count("AlterReplicaLogDir.topics", n - 1, size - pos)
             topics: list[AlterReplicaLogDirTopic] = []
             alter_replica_log_dir.topics = topics
             for _ in range(1, n):
@@ -277,7 +295,7 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsReq
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "AlterReplicaLogDirTopic.name")
                 if n == 0:
                     bad_length("AlterReplicaLogDirTopic.name", n)
                 alter_replica_log_dir_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -287,26 +305,31 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsReq
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("AlterReplicaLogDirTopic.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("AlterReplicaLogDirTopic.partitions", n - 1, size - pos)
                 alter_replica_log_dir_topic.partitions = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    alter_replica_log_dir_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                    alter_replica_log_dir_topic.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     alter_replica_log_dir_topic.unknown_tags = ()
                 topics.append(alter_replica_log_dir_topic)
             k = buf[pos]
             pos += 1
             if k:
-                alter_replica_log_dir.unknown_tags, pos = read_tags(buf, pos, k)
+                alter_replica_log_dir.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 alter_replica_log_dir.unknown_tags = ()
             dirs.append(alter_replica_log_dir)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -355,16 +378,21 @@ def encode_request_2(message: AlterReplicaLogDirsRequest, out: list[Sized]) -> N
         raise unencodable("AlterReplicaLogDirsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> AlterReplicaLogDirsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AlterReplicaLogDirsResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("AlterReplicaLogDirsResponse.results", n)
-        if n > size - pos:
-            bad_count("AlterReplicaLogDirsResponse.results", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("AlterReplicaLogDirsResponse.results", n, size - pos)
         results: list[AlterReplicaLogDirTopicResult] = []
         message.results = results
         for _ in range(n):
@@ -378,8 +406,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsRe
             pos += 4
             if n < 0:
                 bad_length("AlterReplicaLogDirTopicResult.partitions", n)
-            if n > size - pos:
-                bad_count("AlterReplicaLogDirTopicResult.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("AlterReplicaLogDirTopicResult.partitions", n, size - pos)
             partitions: list[AlterReplicaLogDirPartitionResult] = []
             alter_replica_log_dir_topic_result.partitions = partitions
             for _ in range(n):
@@ -426,8 +455,12 @@ def encode_response_0(message: AlterReplicaLogDirsResponse, out: list[Sized]) ->
         raise unencodable("AlterReplicaLogDirsResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> AlterReplicaLogDirsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AlterReplicaLogDirsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -436,8 +469,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsRe
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("AlterReplicaLogDirsResponse.results", n)
-        if n > size - pos + 1:
-            bad_count("AlterReplicaLogDirsResponse.results", n)
+        left -= n
+        if left < 0:
+            bad_count("AlterReplicaLogDirsResponse.results", n - 1, size - pos)
         results: list[AlterReplicaLogDirTopicResult] = []
         message.results = results
         for _ in range(1, n):
@@ -445,7 +479,7 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsRe
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "AlterReplicaLogDirTopicResult.topic_name")
             if n == 0:
                 bad_length("AlterReplicaLogDirTopicResult.topic_name", n)
             alter_replica_log_dir_topic_result.topic_name = buf[pos : (pos := pos + n - 1)].decode()
@@ -455,8 +489,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsRe
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("AlterReplicaLogDirTopicResult.partitions", n)
-            if n > size - pos + 1:
-                bad_count("AlterReplicaLogDirTopicResult.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("AlterReplicaLogDirTopicResult.partitions", n - 1, size - pos)
             partitions: list[AlterReplicaLogDirPartitionResult] = []
             alter_replica_log_dir_topic_result.partitions = partitions
             for _ in range(1, n):
@@ -467,8 +502,8 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsRe
                 ) = U_ihB(buf, pos)
                 pos += 7
                 if k:
-                    alter_replica_log_dir_partition_result.unknown_tags, pos = (
-                        read_tags(buf, pos, k)
+                    alter_replica_log_dir_partition_result.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
                     )
                 else:
                     alter_replica_log_dir_partition_result.unknown_tags = ()
@@ -476,14 +511,16 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> AlterReplicaLogDirsRe
             k = buf[pos]
             pos += 1
             if k:
-                alter_replica_log_dir_topic_result.unknown_tags, pos = read_tags(buf, pos, k)
+                alter_replica_log_dir_topic_result.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
+                )
             else:
                 alter_replica_log_dir_topic_result.unknown_tags = ()
             results.append(alter_replica_log_dir_topic_result)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

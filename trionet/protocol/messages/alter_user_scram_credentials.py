@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -24,6 +26,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -135,8 +138,12 @@ class AlterUserScramCredentialsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterUserScramCredentialsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> AlterUserScramCredentialsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AlterUserScramCredentialsRequest)
         n = buf[pos]
@@ -145,8 +152,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterUserScramCredenti
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("AlterUserScramCredentialsRequest.deletions", n)
-        if n > size - pos + 1:
-            bad_count("AlterUserScramCredentialsRequest.deletions", n)
+        left -= n
+        if left < 0:
+            bad_count("AlterUserScramCredentialsRequest.deletions", n - 1, size - pos)
         deletions: list[ScramCredentialDeletion] = []
         message.deletions = deletions
         for _ in range(1, n):
@@ -154,14 +162,14 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterUserScramCredenti
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ScramCredentialDeletion.name")
             if n == 0:
                 bad_length("ScramCredentialDeletion.name", n)
             scram_credential_deletion.name = buf[pos : (pos := pos + n - 1)].decode()
             scram_credential_deletion.mechanism, k = U_bB(buf, pos)
             pos += 2
             if k:
-                scram_credential_deletion.unknown_tags, pos = read_tags(buf, pos, k)
+                scram_credential_deletion.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 scram_credential_deletion.unknown_tags = ()
             deletions.append(scram_credential_deletion)
@@ -171,8 +179,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterUserScramCredenti
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("AlterUserScramCredentialsRequest.upsertions", n)
-        if n > size - pos + 1:
-            bad_count("AlterUserScramCredentialsRequest.upsertions", n)
+        left -= n
+        if left < 0:
+            bad_count("AlterUserScramCredentialsRequest.upsertions", n - 1, size - pos)
         upsertions: list[ScramCredentialUpsertion] = []
         message.upsertions = upsertions
         for _ in range(1, n):
@@ -180,7 +189,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterUserScramCredenti
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ScramCredentialUpsertion.name")
             if n == 0:
                 bad_length("ScramCredentialUpsertion.name", n)
             scram_credential_upsertion.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -203,14 +212,14 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterUserScramCredenti
             k = buf[pos]
             pos += 1
             if k:
-                scram_credential_upsertion.unknown_tags, pos = read_tags(buf, pos, k)
+                scram_credential_upsertion.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 scram_credential_upsertion.unknown_tags = ()
             upsertions.append(scram_credential_upsertion)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -274,8 +283,12 @@ def encode_request_0(message: AlterUserScramCredentialsRequest, out: list[Sized]
         raise unencodable("AlterUserScramCredentialsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterUserScramCredentialsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> AlterUserScramCredentialsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AlterUserScramCredentialsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -284,8 +297,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterUserScramCredent
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("AlterUserScramCredentialsResponse.results", n)
-        if n > size - pos + 1:
-            bad_count("AlterUserScramCredentialsResponse.results", n)
+        left -= n
+        if left < 0:
+            bad_count("AlterUserScramCredentialsResponse.results", n - 1, size - pos)
         results: list[AlterUserScramCredentialsResult] = []
         message.results = results
         for _ in range(1, n):
@@ -293,28 +307,30 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterUserScramCredent
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "AlterUserScramCredentialsResult.user")
             if n == 0:
                 bad_length("AlterUserScramCredentialsResult.user", n)
             alter_user_scram_credentials_result.user = buf[pos : (pos := pos + n - 1)].decode()
             alter_user_scram_credentials_result.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "AlterUserScramCredentialsResult.error_message")
             alter_user_scram_credentials_result.error_message = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
             k = buf[pos]
             pos += 1
             if k:
-                alter_user_scram_credentials_result.unknown_tags, pos = read_tags(buf, pos, k)
+                alter_user_scram_credentials_result.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
+                )
             else:
                 alter_user_scram_credentials_result.unknown_tags = ()
             results.append(alter_user_scram_credentials_result)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -29,6 +31,7 @@ from trionet.protocol.wire import (
     read_varint,
     tag_count,
     tag_head,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -165,7 +168,9 @@ class ApiVersionsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> ApiVersionsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ApiVersionsRequest:
     size = len(buf)
     try:
         message = new(ApiVersionsRequest)
@@ -187,28 +192,30 @@ def encode_request_0(message: ApiVersionsRequest, out: list[Sized]) -> None:
         raise unencodable("ApiVersionsRequest", error) from error
 
 
-def decode_request_3(buf: bytes | bytearray, pos: int) -> ApiVersionsRequest:
+def decode_request_3(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ApiVersionsRequest:
     size = len(buf)
     try:
         message = new(ApiVersionsRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ApiVersionsRequest.client_software_name")
         if n == 0:
             bad_length("ApiVersionsRequest.client_software_name", n)
         message.client_software_name = buf[pos : (pos := pos + n - 1)].decode()
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ApiVersionsRequest.client_software_version")
         if n == 0:
             bad_length("ApiVersionsRequest.client_software_version", n)
         message.client_software_version = buf[pos : (pos := pos + n - 1)].decode()
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -236,16 +243,21 @@ def encode_request_3(message: ApiVersionsRequest, out: list[Sized]) -> None:
         raise unencodable("ApiVersionsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> ApiVersionsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ApiVersionsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ApiVersionsResponse)
         message.error_code, n = U_hi(buf, pos)
         pos += 6
         if n < 0:
             bad_length("ApiVersionsResponse.api_keys", n)
-        if n > size - pos:
-            bad_count("ApiVersionsResponse.api_keys", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ApiVersionsResponse.api_keys", n, size - pos)
         api_keys: list[ApiVersion] = []
         message.api_keys = api_keys
         for _ in range(n):
@@ -279,16 +291,21 @@ def encode_response_0(message: ApiVersionsResponse, out: list[Sized]) -> None:
         raise unencodable("ApiVersionsResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> ApiVersionsResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ApiVersionsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ApiVersionsResponse)
         message.error_code, n = U_hi(buf, pos)
         pos += 6
         if n < 0:
             bad_length("ApiVersionsResponse.api_keys", n)
-        if n > size - pos:
-            bad_count("ApiVersionsResponse.api_keys", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ApiVersionsResponse.api_keys", n, size - pos)
         api_keys: list[ApiVersion] = []
         message.api_keys = api_keys
         for _ in range(n):
@@ -325,10 +342,10 @@ def encode_response_1(message: ApiVersionsResponse, out: list[Sized]) -> None:
 
 
 def read_tags_ApiVersionsResponse_3(
-    target: ApiVersionsResponse, buf: bytes | bytearray, pos: int, count: int,
-) -> int:
+    target: ApiVersionsResponse, buf: bytes | bytearray, pos: int, count: int, left: int,
+) -> tuple[int, int]:
     size = len(buf)
-    count, pos = tag_count(buf, pos, count)
+    count, pos, left = tag_count(buf, pos, count, left)
     tag = -1
     unknown: list[tuple[int, bytes]] = []
     for _ in range(count):
@@ -340,8 +357,9 @@ def read_tags_ApiVersionsResponse_3(
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ApiVersionsResponse.supported_features", n)
-            if n > size - pos + 1:
-                bad_count("ApiVersionsResponse.supported_features", n)
+            left -= n
+            if left < 0:
+                bad_count("ApiVersionsResponse.supported_features", n - 1, size - pos)
             supported_features: list[SupportedFeatureKey] = []
             target.supported_features = supported_features
             for _ in range(1, n):
@@ -349,7 +367,7 @@ def read_tags_ApiVersionsResponse_3(
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "SupportedFeatureKey.name")
                 if n == 0:
                     bad_length("SupportedFeatureKey.name", n)
                 supported_feature_key.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -358,7 +376,7 @@ def read_tags_ApiVersionsResponse_3(
                 ) = U_hhB(buf, pos)
                 pos += 5
                 if k:
-                    supported_feature_key.unknown_tags, pos = read_tags(buf, pos, k)
+                    supported_feature_key.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     supported_feature_key.unknown_tags = ()
                 supported_features.append(supported_feature_key)
@@ -376,8 +394,9 @@ def read_tags_ApiVersionsResponse_3(
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ApiVersionsResponse.finalized_features", n)
-            if n > size - pos + 1:
-                bad_count("ApiVersionsResponse.finalized_features", n)
+            left -= n
+            if left < 0:
+                bad_count("ApiVersionsResponse.finalized_features", n - 1, size - pos)
             finalized_features: list[FinalizedFeatureKey] = []
             target.finalized_features = finalized_features
             for _ in range(1, n):
@@ -385,7 +404,7 @@ def read_tags_ApiVersionsResponse_3(
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "FinalizedFeatureKey.name")
                 if n == 0:
                     bad_length("FinalizedFeatureKey.name", n)
                 finalized_feature_key.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -395,7 +414,7 @@ def read_tags_ApiVersionsResponse_3(
                 ) = U_hhB(buf, pos)
                 pos += 5
                 if k:
-                    finalized_feature_key.unknown_tags, pos = read_tags(buf, pos, k)
+                    finalized_feature_key.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     finalized_feature_key.unknown_tags = ()
                 finalized_features.append(finalized_feature_key)
@@ -410,7 +429,7 @@ def read_tags_ApiVersionsResponse_3(
             unknown.append((tag, bytes(buf[pos:end])))
             pos = end
     target.unknown_tags = tuple(unknown)
-    return pos
+    return pos, left
 
 
 def write_tags_ApiVersionsResponse_3(target: ApiVersionsResponse, out: list[Sized]) -> None:
@@ -464,8 +483,12 @@ def write_tags_ApiVersionsResponse_3(target: ApiVersionsResponse, out: list[Size
     write_tags(out, tags)
 
 
-def decode_response_3(buf: bytes | bytearray, pos: int) -> ApiVersionsResponse:
+def decode_response_3(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ApiVersionsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ApiVersionsResponse)
         message.error_code, n = U_hB(buf, pos)
@@ -474,8 +497,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> ApiVersionsResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ApiVersionsResponse.api_keys", n)
-        if n > size - pos + 1:
-            bad_count("ApiVersionsResponse.api_keys", n)
+        left -= n
+        if left < 0:
+            bad_count("ApiVersionsResponse.api_keys", n - 1, size - pos)
         api_keys: list[ApiVersion] = []
         message.api_keys = api_keys
         for _ in range(1, n):
@@ -485,7 +509,7 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> ApiVersionsResponse:
             ) = U_hhhB(buf, pos)
             pos += 7
             if k:
-                api_version.unknown_tags, pos = read_tags(buf, pos, k)
+                api_version.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 api_version.unknown_tags = ()
             api_keys.append(api_version)
@@ -496,7 +520,7 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> ApiVersionsResponse:
         message.finalized_features_epoch = -1
         message.zk_migration_ready = False
         if k:
-            pos = read_tags_ApiVersionsResponse_3(message, buf, pos, k)
+            pos, left = read_tags_ApiVersionsResponse_3(message, buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

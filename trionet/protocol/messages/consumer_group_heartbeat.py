@@ -18,6 +18,8 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -30,6 +32,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -181,33 +184,37 @@ class ConsumerGroupHeartbeatResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> ConsumerGroupHeartbeatRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ConsumerGroupHeartbeatRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ConsumerGroupHeartbeatRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ConsumerGroupHeartbeatRequest.group_id")
         if n == 0:
             bad_length("ConsumerGroupHeartbeatRequest.group_id", n)
         message.group_id = buf[pos : (pos := pos + n - 1)].decode()
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ConsumerGroupHeartbeatRequest.member_id")
         if n == 0:
             bad_length("ConsumerGroupHeartbeatRequest.member_id", n)
         message.member_id = buf[pos : (pos := pos + n - 1)].decode()
         message.member_epoch, n = U_iB(buf, pos)
         pos += 5
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ConsumerGroupHeartbeatRequest.instance_id")
         message.instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ConsumerGroupHeartbeatRequest.rack_id")
         message.rack_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.rebalance_timeout_ms, n = U_iB(buf, pos)
         pos += 5
@@ -216,22 +223,27 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ConsumerGroupHeartbeat
         if n == 0:
             message.subscribed_topic_names = None
         else:
-            if n > size - pos + 1:
-                bad_count("ConsumerGroupHeartbeatRequest.subscribed_topic_names", n)
+            left -= n
+            if left < 0:
+                bad_count("ConsumerGroupHeartbeatRequest.subscribed_topic_names", n - 1, size - pos)
             subscribed_topic_names: list[str] = []
             message.subscribed_topic_names = subscribed_topic_names
             for _ in range(1, n):
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = (
+                        text_length(
+                            buf, pos, n, "ConsumerGroupHeartbeatRequest.subscribed_topic_names",
+                        )
+                    )
                 if n == 0:
                     bad_length("ConsumerGroupHeartbeatRequest.subscribed_topic_names", n)
                 subscribed_topic_names.append(buf[pos : (pos := pos + n - 1)].decode())
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ConsumerGroupHeartbeatRequest.server_assignor")
         message.server_assignor = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -240,8 +252,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ConsumerGroupHeartbeat
         if n == 0:
             message.topic_partitions = None
         else:
-            if n > size - pos + 1:
-                bad_count("ConsumerGroupHeartbeatRequest.topic_partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ConsumerGroupHeartbeatRequest.topic_partitions", n - 1, size - pos)
             topic_partitions: list[RequestTopicPartitions] = []
             message.topic_partitions = topic_partitions
             for _ in range(1, n):
@@ -252,12 +265,15 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ConsumerGroupHeartbeat
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("RequestTopicPartitions.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("RequestTopicPartitions.partitions", n - 1, size - pos)
                 request_topic_partitions.partitions = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    request_topic_partitions.unknown_tags, pos = read_tags(buf, pos, k)
+                    request_topic_partitions.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     request_topic_partitions.unknown_tags = ()
                 topic_partitions.append(request_topic_partitions)
@@ -265,7 +281,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ConsumerGroupHeartbeat
         pos += 1
         message.subscribed_topic_regex = None
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -347,33 +363,37 @@ def encode_request_0(message: ConsumerGroupHeartbeatRequest, out: list[Sized]) -
         raise unencodable("ConsumerGroupHeartbeatRequest", error) from error
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> ConsumerGroupHeartbeatRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ConsumerGroupHeartbeatRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ConsumerGroupHeartbeatRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ConsumerGroupHeartbeatRequest.group_id")
         if n == 0:
             bad_length("ConsumerGroupHeartbeatRequest.group_id", n)
         message.group_id = buf[pos : (pos := pos + n - 1)].decode()
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ConsumerGroupHeartbeatRequest.member_id")
         if n == 0:
             bad_length("ConsumerGroupHeartbeatRequest.member_id", n)
         message.member_id = buf[pos : (pos := pos + n - 1)].decode()
         message.member_epoch, n = U_iB(buf, pos)
         pos += 5
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ConsumerGroupHeartbeatRequest.instance_id")
         message.instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ConsumerGroupHeartbeatRequest.rack_id")
         message.rack_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.rebalance_timeout_ms, n = U_iB(buf, pos)
         pos += 5
@@ -382,27 +402,34 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ConsumerGroupHeartbeat
         if n == 0:
             message.subscribed_topic_names = None
         else:
-            if n > size - pos + 1:
-                bad_count("ConsumerGroupHeartbeatRequest.subscribed_topic_names", n)
+            left -= n
+            if left < 0:
+                bad_count("ConsumerGroupHeartbeatRequest.subscribed_topic_names", n - 1, size - pos)
             subscribed_topic_names: list[str] = []
             message.subscribed_topic_names = subscribed_topic_names
             for _ in range(1, n):
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = (
+                        text_length(
+                            buf, pos, n, "ConsumerGroupHeartbeatRequest.subscribed_topic_names",
+                        )
+                    )
                 if n == 0:
                     bad_length("ConsumerGroupHeartbeatRequest.subscribed_topic_names", n)
                 subscribed_topic_names.append(buf[pos : (pos := pos + n - 1)].decode())
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = (
+                text_length(buf, pos, n, "ConsumerGroupHeartbeatRequest.subscribed_topic_regex")
+            )
         message.subscribed_topic_regex = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ConsumerGroupHeartbeatRequest.server_assignor")
         message.server_assignor = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -411,8 +438,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ConsumerGroupHeartbeat
         if n == 0:
             message.topic_partitions = None
         else:
-            if n > size - pos + 1:
-                bad_count("ConsumerGroupHeartbeatRequest.topic_partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ConsumerGroupHeartbeatRequest.topic_partitions", n - 1, size - pos)
             topic_partitions: list[RequestTopicPartitions] = []
             message.topic_partitions = topic_partitions
             for _ in range(1, n):
@@ -423,19 +451,22 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ConsumerGroupHeartbeat
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("RequestTopicPartitions.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("RequestTopicPartitions.partitions", n - 1, size - pos)
                 request_topic_partitions.partitions = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    request_topic_partitions.unknown_tags, pos = read_tags(buf, pos, k)
+                    request_topic_partitions.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     request_topic_partitions.unknown_tags = ()
                 topic_partitions.append(request_topic_partitions)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -520,19 +551,23 @@ def encode_request_1(message: ConsumerGroupHeartbeatRequest, out: list[Sized]) -
         raise unencodable("ConsumerGroupHeartbeatRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> ConsumerGroupHeartbeatResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ConsumerGroupHeartbeatResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ConsumerGroupHeartbeatResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ConsumerGroupHeartbeatResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ConsumerGroupHeartbeatResponse.member_id")
         message.member_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.member_epoch, message.heartbeat_interval_ms, n = U_iib(buf, pos)
         pos += 9
@@ -544,8 +579,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ConsumerGroupHeartbea
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("Assignment.topic_partitions", n)
-            if n > size - pos + 1:
-                bad_count("Assignment.topic_partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("Assignment.topic_partitions", n - 1, size - pos)
             topic_partitions: list[ResponseTopicPartitions] = []
             assignment.topic_partitions = topic_partitions
             for _ in range(1, n):
@@ -556,19 +592,22 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ConsumerGroupHeartbea
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("ResponseTopicPartitions.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("ResponseTopicPartitions.partitions", n - 1, size - pos)
                 response_topic_partitions.partitions = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    response_topic_partitions.unknown_tags, pos = read_tags(buf, pos, k)
+                    response_topic_partitions.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     response_topic_partitions.unknown_tags = ()
                 topic_partitions.append(response_topic_partitions)
             k = buf[pos]
             pos += 1
             if k:
-                assignment.unknown_tags, pos = read_tags(buf, pos, k)
+                assignment.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 assignment.unknown_tags = ()
             message.assignment = assignment
@@ -579,7 +618,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ConsumerGroupHeartbea
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

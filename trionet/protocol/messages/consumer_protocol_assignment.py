@@ -16,6 +16,7 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -69,16 +70,21 @@ class ConsumerProtocolAssignment(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_data_0(buf: bytes | bytearray, pos: int) -> ConsumerProtocolAssignment:
+def decode_data_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ConsumerProtocolAssignment:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ConsumerProtocolAssignment)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("ConsumerProtocolAssignment.assigned_partitions", n)
-        if n > size - pos:
-            bad_count("ConsumerProtocolAssignment.assigned_partitions", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ConsumerProtocolAssignment.assigned_partitions", n, size - pos)
         assigned_partitions: list[TopicPartition] = []
         message.assigned_partitions = assigned_partitions
         for _ in range(n):
@@ -92,6 +98,9 @@ def decode_data_0(buf: bytes | bytearray, pos: int) -> ConsumerProtocolAssignmen
             pos += 4
             if n < 0:
                 bad_length("TopicPartition.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("TopicPartition.partitions", n, size - pos)
             topic_partition.partitions = [*UA_ini[n](buf, pos)]
             pos += 4 * (n)
             topic_partition.unknown_tags = ()

@@ -16,6 +16,7 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -84,16 +85,21 @@ class ConsumerProtocolSubscription(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_data_0(buf: bytes | bytearray, pos: int) -> ConsumerProtocolSubscription:
+def decode_data_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ConsumerProtocolSubscription:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ConsumerProtocolSubscription)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("ConsumerProtocolSubscription.topics", n)
-        if n > size - pos:
-            bad_count("ConsumerProtocolSubscription.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ConsumerProtocolSubscription.topics", n, size - pos)
         topics: list[str] = []
         message.topics = topics
         for _ in range(n):
@@ -138,16 +144,21 @@ def encode_data_0(message: ConsumerProtocolSubscription, out: list[Sized]) -> No
         raise unencodable("ConsumerProtocolSubscription", error) from error
 
 
-def decode_data_1(buf: bytes | bytearray, pos: int) -> ConsumerProtocolSubscription:
+def decode_data_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ConsumerProtocolSubscription:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ConsumerProtocolSubscription)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("ConsumerProtocolSubscription.topics", n)
-        if n > size - pos:
-            bad_count("ConsumerProtocolSubscription.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ConsumerProtocolSubscription.topics", n, size - pos)
         topics: list[str] = []
         message.topics = topics
         for _ in range(n):
@@ -165,8 +176,9 @@ def decode_data_1(buf: bytes | bytearray, pos: int) -> ConsumerProtocolSubscript
         pos += 4
         if n < 0:
             bad_length("ConsumerProtocolSubscription.owned_partitions", n)
-        if n > size - pos:
-            bad_count("ConsumerProtocolSubscription.owned_partitions", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ConsumerProtocolSubscription.owned_partitions", n, size - pos)
         owned_partitions: list[TopicPartition] = []
         message.owned_partitions = owned_partitions
         for _ in range(n):
@@ -180,6 +192,9 @@ def decode_data_1(buf: bytes | bytearray, pos: int) -> ConsumerProtocolSubscript
             pos += 4
             if n < 0:
                 bad_length("TopicPartition.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("TopicPartition.partitions", n, size - pos)
             topic_partition.partitions = [*UA_ini[n](buf, pos)]
             pos += 4 * (n)
             topic_partition.unknown_tags = ()
@@ -229,16 +244,21 @@ def encode_data_1(message: ConsumerProtocolSubscription, out: list[Sized]) -> No
         raise unencodable("ConsumerProtocolSubscription", error) from error
 
 
-def decode_data_2(buf: bytes | bytearray, pos: int) -> ConsumerProtocolSubscription:
+def decode_data_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ConsumerProtocolSubscription:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ConsumerProtocolSubscription)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("ConsumerProtocolSubscription.topics", n)
-        if n > size - pos:
-            bad_count("ConsumerProtocolSubscription.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ConsumerProtocolSubscription.topics", n, size - pos)
         topics: list[str] = []
         message.topics = topics
         for _ in range(n):
@@ -256,8 +276,9 @@ def decode_data_2(buf: bytes | bytearray, pos: int) -> ConsumerProtocolSubscript
         pos += 4
         if n < 0:
             bad_length("ConsumerProtocolSubscription.owned_partitions", n)
-        if n > size - pos:
-            bad_count("ConsumerProtocolSubscription.owned_partitions", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ConsumerProtocolSubscription.owned_partitions", n, size - pos)
         owned_partitions: list[TopicPartition] = []
         message.owned_partitions = owned_partitions
         for _ in range(n):
@@ -271,6 +292,9 @@ def decode_data_2(buf: bytes | bytearray, pos: int) -> ConsumerProtocolSubscript
             pos += 4
             if n < 0:
                 bad_length("TopicPartition.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("TopicPartition.partitions", n, size - pos)
             topic_partition.partitions = [*UA_ini[n](buf, pos)]
             pos += 4 * (n)
             topic_partition.unknown_tags = ()
@@ -322,16 +346,21 @@ def encode_data_2(message: ConsumerProtocolSubscription, out: list[Sized]) -> No
         raise unencodable("ConsumerProtocolSubscription", error) from error
 
 
-def decode_data_3(buf: bytes | bytearray, pos: int) -> ConsumerProtocolSubscription:
+def decode_data_3(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ConsumerProtocolSubscription:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ConsumerProtocolSubscription)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("ConsumerProtocolSubscription.topics", n)
-        if n > size - pos:
-            bad_count("ConsumerProtocolSubscription.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ConsumerProtocolSubscription.topics", n, size - pos)
         topics: list[str] = []
         message.topics = topics
         for _ in range(n):
@@ -349,8 +378,9 @@ def decode_data_3(buf: bytes | bytearray, pos: int) -> ConsumerProtocolSubscript
         pos += 4
         if n < 0:
             bad_length("ConsumerProtocolSubscription.owned_partitions", n)
-        if n > size - pos:
-            bad_count("ConsumerProtocolSubscription.owned_partitions", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ConsumerProtocolSubscription.owned_partitions", n, size - pos)
         owned_partitions: list[TopicPartition] = []
         message.owned_partitions = owned_partitions
         for _ in range(n):
@@ -364,6 +394,9 @@ def decode_data_3(buf: bytes | bytearray, pos: int) -> ConsumerProtocolSubscript
             pos += 4
             if n < 0:
                 bad_length("TopicPartition.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("TopicPartition.partitions", n, size - pos)
             topic_partition.partitions = [*UA_ini[n](buf, pos)]
             pos += 4 * (n)
             topic_partition.unknown_tags = ()

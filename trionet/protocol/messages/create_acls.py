@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -25,6 +27,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -138,16 +141,21 @@ class CreateAclsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> CreateAclsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> CreateAclsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(CreateAclsRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("CreateAclsRequest.creations", n)
-        if n > size - pos:
-            bad_count("CreateAclsRequest.creations", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("CreateAclsRequest.creations", n, size - pos)
         creations: list[AclCreation] = []
         message.creations = creations
         for _ in range(n):
@@ -210,16 +218,21 @@ def encode_request_0(message: CreateAclsRequest, out: list[Sized]) -> None:
         raise unencodable("CreateAclsRequest", error) from error
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> CreateAclsRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> CreateAclsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(CreateAclsRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("CreateAclsRequest.creations", n)
-        if n > size - pos:
-            bad_count("CreateAclsRequest.creations", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("CreateAclsRequest.creations", n, size - pos)
         creations: list[AclCreation] = []
         message.creations = creations
         for _ in range(n):
@@ -279,8 +292,12 @@ def encode_request_1(message: CreateAclsRequest, out: list[Sized]) -> None:
         raise unencodable("CreateAclsRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> CreateAclsRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> CreateAclsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(CreateAclsRequest)
         n = buf[pos]
@@ -289,8 +306,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> CreateAclsRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("CreateAclsRequest.creations", n)
-        if n > size - pos + 1:
-            bad_count("CreateAclsRequest.creations", n)
+        left -= n
+        if left < 0:
+            bad_count("CreateAclsRequest.creations", n - 1, size - pos)
         creations: list[AclCreation] = []
         message.creations = creations
         for _ in range(1, n):
@@ -298,35 +316,35 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> CreateAclsRequest:
             acl_creation.resource_type, n = U_bB(buf, pos)
             pos += 2
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "AclCreation.resource_name")
             if n == 0:
                 bad_length("AclCreation.resource_name", n)
             acl_creation.resource_name = buf[pos : (pos := pos + n - 1)].decode()
             acl_creation.resource_pattern_type, n = U_bB(buf, pos)
             pos += 2
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "AclCreation.principal")
             if n == 0:
                 bad_length("AclCreation.principal", n)
             acl_creation.principal = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "AclCreation.host")
             if n == 0:
                 bad_length("AclCreation.host", n)
             acl_creation.host = buf[pos : (pos := pos + n - 1)].decode()
             acl_creation.operation, acl_creation.permission_type, k = U_bbB(buf, pos)
             pos += 3
             if k:
-                acl_creation.unknown_tags, pos = read_tags(buf, pos, k)
+                acl_creation.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 acl_creation.unknown_tags = ()
             creations.append(acl_creation)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -373,16 +391,21 @@ def encode_request_2(message: CreateAclsRequest, out: list[Sized]) -> None:
         raise unencodable("CreateAclsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> CreateAclsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> CreateAclsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(CreateAclsResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("CreateAclsResponse.results", n)
-        if n > size - pos:
-            bad_count("CreateAclsResponse.results", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("CreateAclsResponse.results", n, size - pos)
         results: list[AclCreationResult] = []
         message.results = results
         for _ in range(n):
@@ -420,8 +443,12 @@ def encode_response_0(message: CreateAclsResponse, out: list[Sized]) -> None:
         raise unencodable("CreateAclsResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> CreateAclsResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> CreateAclsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(CreateAclsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -430,8 +457,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> CreateAclsResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("CreateAclsResponse.results", n)
-        if n > size - pos + 1:
-            bad_count("CreateAclsResponse.results", n)
+        left -= n
+        if left < 0:
+            bad_count("CreateAclsResponse.results", n - 1, size - pos)
         results: list[AclCreationResult] = []
         message.results = results
         for _ in range(1, n):
@@ -439,21 +467,21 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> CreateAclsResponse:
             acl_creation_result.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "AclCreationResult.error_message")
             acl_creation_result.error_message = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
             k = buf[pos]
             pos += 1
             if k:
-                acl_creation_result.unknown_tags, pos = read_tags(buf, pos, k)
+                acl_creation_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 acl_creation_result.unknown_tags = ()
             results.append(acl_creation_result)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

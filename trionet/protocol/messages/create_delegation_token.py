@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -25,6 +27,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -143,16 +146,21 @@ class CreateDelegationTokenResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> CreateDelegationTokenRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> CreateDelegationTokenRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(CreateDelegationTokenRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("CreateDelegationTokenRequest.renewers", n)
-        if n > size - pos:
-            bad_count("CreateDelegationTokenRequest.renewers", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("CreateDelegationTokenRequest.renewers", n, size - pos)
         renewers: list[CreatableRenewers] = []
         message.renewers = renewers
         for _ in range(n):
@@ -208,8 +216,12 @@ def encode_request_0(message: CreateDelegationTokenRequest, out: list[Sized]) ->
         raise unencodable("CreateDelegationTokenRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> CreateDelegationTokenRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> CreateDelegationTokenRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(CreateDelegationTokenRequest)
         n = buf[pos]
@@ -218,8 +230,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> CreateDelegationTokenR
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("CreateDelegationTokenRequest.renewers", n)
-        if n > size - pos + 1:
-            bad_count("CreateDelegationTokenRequest.renewers", n)
+        left -= n
+        if left < 0:
+            bad_count("CreateDelegationTokenRequest.renewers", n - 1, size - pos)
         renewers: list[CreatableRenewers] = []
         message.renewers = renewers
         for _ in range(1, n):
@@ -227,21 +240,21 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> CreateDelegationTokenR
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "CreatableRenewers.principal_type")
             if n == 0:
                 bad_length("CreatableRenewers.principal_type", n)
             creatable_renewers.principal_type = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "CreatableRenewers.principal_name")
             if n == 0:
                 bad_length("CreatableRenewers.principal_name", n)
             creatable_renewers.principal_name = buf[pos : (pos := pos + n - 1)].decode()
             k = buf[pos]
             pos += 1
             if k:
-                creatable_renewers.unknown_tags, pos = read_tags(buf, pos, k)
+                creatable_renewers.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 creatable_renewers.unknown_tags = ()
             renewers.append(creatable_renewers)
@@ -249,7 +262,7 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> CreateDelegationTokenR
         pos += 9
         message.owner_principal_type = message.owner_principal_name = ""
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -288,19 +301,23 @@ def encode_request_2(message: CreateDelegationTokenRequest, out: list[Sized]) ->
         raise unencodable("CreateDelegationTokenRequest", error) from error
 
 
-def decode_request_3(buf: bytes | bytearray, pos: int) -> CreateDelegationTokenRequest:
+def decode_request_3(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> CreateDelegationTokenRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(CreateDelegationTokenRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "CreateDelegationTokenRequest.owner_principal_type")
         message.owner_principal_type = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "CreateDelegationTokenRequest.owner_principal_name")
         message.owner_principal_name = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -308,8 +325,9 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> CreateDelegationTokenR
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("CreateDelegationTokenRequest.renewers", n)
-        if n > size - pos + 1:
-            bad_count("CreateDelegationTokenRequest.renewers", n)
+        left -= n
+        if left < 0:
+            bad_count("CreateDelegationTokenRequest.renewers", n - 1, size - pos)
         renewers: list[CreatableRenewers] = []
         message.renewers = renewers
         for _ in range(1, n):
@@ -317,28 +335,28 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> CreateDelegationTokenR
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "CreatableRenewers.principal_type")
             if n == 0:
                 bad_length("CreatableRenewers.principal_type", n)
             creatable_renewers.principal_type = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "CreatableRenewers.principal_name")
             if n == 0:
                 bad_length("CreatableRenewers.principal_name", n)
             creatable_renewers.principal_name = buf[pos : (pos := pos + n - 1)].decode()
             k = buf[pos]
             pos += 1
             if k:
-                creatable_renewers.unknown_tags, pos = read_tags(buf, pos, k)
+                creatable_renewers.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 creatable_renewers.unknown_tags = ()
             renewers.append(creatable_renewers)
         message.max_lifetime_ms, k = U_qB(buf, pos)
         pos += 9
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -383,7 +401,9 @@ def encode_request_3(message: CreateDelegationTokenRequest, out: list[Sized]) ->
         raise unencodable("CreateDelegationTokenRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> CreateDelegationTokenResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> CreateDelegationTokenResponse:
     size = len(buf)
     try:
         message = new(CreateDelegationTokenResponse)
@@ -450,21 +470,23 @@ def encode_response_0(message: CreateDelegationTokenResponse, out: list[Sized]) 
         raise unencodable("CreateDelegationTokenResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> CreateDelegationTokenResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> CreateDelegationTokenResponse:
     size = len(buf)
     try:
         message = new(CreateDelegationTokenResponse)
         message.error_code, n = U_hB(buf, pos)
         pos += 3
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "CreateDelegationTokenResponse.principal_type")
         if n == 0:
             bad_length("CreateDelegationTokenResponse.principal_type", n)
         message.principal_type = buf[pos : (pos := pos + n - 1)].decode()
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "CreateDelegationTokenResponse.principal_name")
         if n == 0:
             bad_length("CreateDelegationTokenResponse.principal_name", n)
         message.principal_name = buf[pos : (pos := pos + n - 1)].decode()
@@ -473,7 +495,7 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> CreateDelegationToken
         ) = U_qqqB(buf, pos)
         pos += 25
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "CreateDelegationTokenResponse.token_id")
         if n == 0:
             bad_length("CreateDelegationTokenResponse.token_id", n)
         message.token_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -489,7 +511,7 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> CreateDelegationToken
         message.token_requester_principal_type = ""
         message.token_requester_principal_name = ""
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -543,35 +565,45 @@ def encode_response_2(message: CreateDelegationTokenResponse, out: list[Sized]) 
         raise unencodable("CreateDelegationTokenResponse", error) from error
 
 
-def decode_response_3(buf: bytes | bytearray, pos: int) -> CreateDelegationTokenResponse:
+def decode_response_3(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> CreateDelegationTokenResponse:
     size = len(buf)
     try:
         message = new(CreateDelegationTokenResponse)
         message.error_code, n = U_hB(buf, pos)
         pos += 3
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "CreateDelegationTokenResponse.principal_type")
         if n == 0:
             bad_length("CreateDelegationTokenResponse.principal_type", n)
         message.principal_type = buf[pos : (pos := pos + n - 1)].decode()
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "CreateDelegationTokenResponse.principal_name")
         if n == 0:
             bad_length("CreateDelegationTokenResponse.principal_name", n)
         message.principal_name = buf[pos : (pos := pos + n - 1)].decode()
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = (
+                text_length(
+                    buf, pos, n, "CreateDelegationTokenResponse.token_requester_principal_type",
+                )
+            )
         if n == 0:
             bad_length("CreateDelegationTokenResponse.token_requester_principal_type", n)
         message.token_requester_principal_type = buf[pos : (pos := pos + n - 1)].decode()
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = (
+                text_length(
+                    buf, pos, n, "CreateDelegationTokenResponse.token_requester_principal_name",
+                )
+            )
         if n == 0:
             bad_length("CreateDelegationTokenResponse.token_requester_principal_name", n)
         message.token_requester_principal_name = buf[pos : (pos := pos + n - 1)].decode()
@@ -580,7 +612,7 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> CreateDelegationToken
         ) = U_qqqB(buf, pos)
         pos += 25
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "CreateDelegationTokenResponse.token_id")
         if n == 0:
             bad_length("CreateDelegationTokenResponse.token_id", n)
         message.token_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -594,7 +626,7 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> CreateDelegationToken
         message.throttle_time_ms, k = U_iB(buf, pos)
         pos += 5
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

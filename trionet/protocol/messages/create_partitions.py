@@ -17,6 +17,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -28,6 +30,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -144,16 +147,21 @@ class CreatePartitionsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> CreatePartitionsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> CreatePartitionsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(CreatePartitionsRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("CreatePartitionsRequest.topics", n)
-        if n > size - pos:
-            bad_count("CreatePartitionsRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("CreatePartitionsRequest.topics", n, size - pos)
         topics: list[CreatePartitionsTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -170,8 +178,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> CreatePartitionsReques
             if n < 0:
                 create_partitions_topic.assignments = None
             else:
-                if n > size - pos:
-                    bad_count("CreatePartitionsTopic.assignments", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("CreatePartitionsTopic.assignments", n, size - pos)
                 assignments: list[CreatePartitionsAssignment] = []
                 create_partitions_topic.assignments = assignments
                 for _ in range(n):
@@ -180,6 +189,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> CreatePartitionsReques
                     pos += 4
                     if n < 0:
                         bad_length("CreatePartitionsAssignment.broker_ids", n)
+                    left -= n + 1
+                    if left < 0:
+                        bad_count("CreatePartitionsAssignment.broker_ids", n, size - pos)
                     create_partitions_assignment.broker_ids = [*UA_ini[n](buf, pos)]
                     pos += 4 * (n)
                     create_partitions_assignment.unknown_tags = ()
@@ -229,8 +241,12 @@ def encode_request_0(message: CreatePartitionsRequest, out: list[Sized]) -> None
         raise unencodable("CreatePartitionsRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> CreatePartitionsRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> CreatePartitionsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(CreatePartitionsRequest)
         n = buf[pos]
@@ -239,8 +255,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> CreatePartitionsReques
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("CreatePartitionsRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("CreatePartitionsRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("CreatePartitionsRequest.topics", n - 1, size - pos)
         topics: list[CreatePartitionsTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -248,7 +265,7 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> CreatePartitionsReques
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "CreatePartitionsTopic.name")
             if n == 0:
                 bad_length("CreatePartitionsTopic.name", n)
             create_partitions_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -259,8 +276,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> CreatePartitionsReques
             if n == 0:
                 create_partitions_topic.assignments = None
             else:
-                if n > size - pos + 1:
-                    bad_count("CreatePartitionsTopic.assignments", n)
+                left -= n
+                if left < 0:
+                    bad_count("CreatePartitionsTopic.assignments", n - 1, size - pos)
                 assignments: list[CreatePartitionsAssignment] = []
                 create_partitions_topic.assignments = assignments
                 for _ in range(1, n):
@@ -271,26 +289,31 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> CreatePartitionsReques
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("CreatePartitionsAssignment.broker_ids", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("CreatePartitionsAssignment.broker_ids", n - 1, size - pos)
                     create_partitions_assignment.broker_ids = [*UA_Bni[n](buf, pos)]
                     pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     if k:
-                        create_partitions_assignment.unknown_tags, pos = read_tags(buf, pos, k)
+                        create_partitions_assignment.unknown_tags, pos, left = (
+                            read_tags(buf, pos, k, left)
+                        )
                     else:
                         create_partitions_assignment.unknown_tags = ()
                     assignments.append(create_partitions_assignment)
             k = buf[pos]
             pos += 1
             if k:
-                create_partitions_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                create_partitions_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 create_partitions_topic.unknown_tags = ()
             topics.append(create_partitions_topic)
         message.timeout_ms, message.validate_only, k = U_ioB(buf, pos)
         pos += 6
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -339,16 +362,21 @@ def encode_request_2(message: CreatePartitionsRequest, out: list[Sized]) -> None
         raise unencodable("CreatePartitionsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> CreatePartitionsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> CreatePartitionsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(CreatePartitionsResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("CreatePartitionsResponse.results", n)
-        if n > size - pos:
-            bad_count("CreatePartitionsResponse.results", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("CreatePartitionsResponse.results", n, size - pos)
         results: list[CreatePartitionsTopicResult] = []
         message.results = results
         for _ in range(n):
@@ -395,8 +423,12 @@ def encode_response_0(message: CreatePartitionsResponse, out: list[Sized]) -> No
         raise unencodable("CreatePartitionsResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> CreatePartitionsResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> CreatePartitionsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(CreatePartitionsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -405,8 +437,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> CreatePartitionsRespo
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("CreatePartitionsResponse.results", n)
-        if n > size - pos + 1:
-            bad_count("CreatePartitionsResponse.results", n)
+        left -= n
+        if left < 0:
+            bad_count("CreatePartitionsResponse.results", n - 1, size - pos)
         results: list[CreatePartitionsTopicResult] = []
         message.results = results
         for _ in range(1, n):
@@ -414,28 +447,30 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> CreatePartitionsRespo
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "CreatePartitionsTopicResult.name")
             if n == 0:
                 bad_length("CreatePartitionsTopicResult.name", n)
             create_partitions_topic_result.name = buf[pos : (pos := pos + n - 1)].decode()
             create_partitions_topic_result.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "CreatePartitionsTopicResult.error_message")
             create_partitions_topic_result.error_message = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
             k = buf[pos]
             pos += 1
             if k:
-                create_partitions_topic_result.unknown_tags, pos = read_tags(buf, pos, k)
+                create_partitions_topic_result.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
+                )
             else:
                 create_partitions_topic_result.unknown_tags = ()
             results.append(create_partitions_topic_result)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -18,6 +18,8 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -34,6 +36,7 @@ from trionet.protocol.wire import (
     read_varint,
     tag_count,
     tag_head,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -234,16 +237,21 @@ class CreateTopicsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> CreateTopicsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(CreateTopicsRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("CreateTopicsRequest.topics", n)
-        if n > size - pos:
-            bad_count("CreateTopicsRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("CreateTopicsRequest.topics", n, size - pos)
         topics: list[CreatableTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -257,8 +265,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
             pos += 10
             if n < 0:
                 bad_length("CreatableTopic.assignments", n)
-            if n > size - pos:
-                bad_count("CreatableTopic.assignments", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("CreatableTopic.assignments", n, size - pos)
             assignments: list[CreatableReplicaAssignment] = []
             creatable_topic.assignments = assignments
             for _ in range(n):
@@ -267,6 +276,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
                 pos += 8
                 if n < 0:
                     bad_length("CreatableReplicaAssignment.broker_ids", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("CreatableReplicaAssignment.broker_ids", n, size - pos)
                 creatable_replica_assignment.broker_ids = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 creatable_replica_assignment.unknown_tags = ()
@@ -275,8 +287,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
             pos += 4
             if n < 0:
                 bad_length("CreatableTopic.configs", n)
-            if n > size - pos:
-                bad_count("CreatableTopic.configs", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("CreatableTopic.configs", n, size - pos)
             configs: list[CreatableTopicConfig] = []
             creatable_topic.configs = configs
             for _ in range(n):
@@ -363,16 +376,21 @@ def encode_request_0(message: CreateTopicsRequest, out: list[Sized]) -> None:
         raise unencodable("CreateTopicsRequest", error) from error
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> CreateTopicsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(CreateTopicsRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("CreateTopicsRequest.topics", n)
-        if n > size - pos:
-            bad_count("CreateTopicsRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("CreateTopicsRequest.topics", n, size - pos)
         topics: list[CreatableTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -386,8 +404,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
             pos += 10
             if n < 0:
                 bad_length("CreatableTopic.assignments", n)
-            if n > size - pos:
-                bad_count("CreatableTopic.assignments", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("CreatableTopic.assignments", n, size - pos)
             assignments: list[CreatableReplicaAssignment] = []
             creatable_topic.assignments = assignments
             for _ in range(n):
@@ -396,6 +415,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
                 pos += 8
                 if n < 0:
                     bad_length("CreatableReplicaAssignment.broker_ids", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("CreatableReplicaAssignment.broker_ids", n, size - pos)
                 creatable_replica_assignment.broker_ids = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 creatable_replica_assignment.unknown_tags = ()
@@ -404,8 +426,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
             pos += 4
             if n < 0:
                 bad_length("CreatableTopic.configs", n)
-            if n > size - pos:
-                bad_count("CreatableTopic.configs", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("CreatableTopic.configs", n, size - pos)
             configs: list[CreatableTopicConfig] = []
             creatable_topic.configs = configs
             for _ in range(n):
@@ -489,8 +512,12 @@ def encode_request_1(message: CreateTopicsRequest, out: list[Sized]) -> None:
         raise unencodable("CreateTopicsRequest", error) from error
 
 
-def decode_request_5(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
+def decode_request_5(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> CreateTopicsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(CreateTopicsRequest)
         n = buf[pos]
@@ -499,8 +526,9 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("CreateTopicsRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("CreateTopicsRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("CreateTopicsRequest.topics", n - 1, size - pos)
         topics: list[CreatableTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -508,7 +536,7 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "CreatableTopic.name")
             if n == 0:
                 bad_length("CreatableTopic.name", n)
             creatable_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -518,8 +546,9 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("CreatableTopic.assignments", n)
-            if n > size - pos + 1:
-                bad_count("CreatableTopic.assignments", n)
+            left -= n
+            if left < 0:
+                bad_count("CreatableTopic.assignments", n - 1, size - pos)
             assignments: list[CreatableReplicaAssignment] = []
             creatable_topic.assignments = assignments
             for _ in range(1, n):
@@ -530,12 +559,17 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("CreatableReplicaAssignment.broker_ids", n)
+                left -= n
+                if left < 0:
+                    bad_count("CreatableReplicaAssignment.broker_ids", n - 1, size - pos)
                 creatable_replica_assignment.broker_ids = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    creatable_replica_assignment.unknown_tags, pos = read_tags(buf, pos, k)
+                    creatable_replica_assignment.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     creatable_replica_assignment.unknown_tags = ()
                 assignments.append(creatable_replica_assignment)
@@ -545,8 +579,9 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("CreatableTopic.configs", n)
-            if n > size - pos + 1:
-                bad_count("CreatableTopic.configs", n)
+            left -= n
+            if left < 0:
+                bad_count("CreatableTopic.configs", n - 1, size - pos)
             configs: list[CreatableTopicConfig] = []
             creatable_topic.configs = configs
             for _ in range(1, n):
@@ -554,35 +589,35 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> CreateTopicsRequest:
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "CreatableTopicConfig.name")
                 if n == 0:
                     bad_length("CreatableTopicConfig.name", n)
                 creatable_topic_config.name = buf[pos : (pos := pos + n - 1)].decode()
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "CreatableTopicConfig.value")
                 creatable_topic_config.value = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
                 k = buf[pos]
                 pos += 1
                 if k:
-                    creatable_topic_config.unknown_tags, pos = read_tags(buf, pos, k)
+                    creatable_topic_config.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     creatable_topic_config.unknown_tags = ()
                 configs.append(creatable_topic_config)
             k = buf[pos]
             pos += 1
             if k:
-                creatable_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                creatable_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 creatable_topic.unknown_tags = ()
             topics.append(creatable_topic)
         message.timeout_ms, message.validate_only, k = U_ioB(buf, pos)
         pos += 6
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -653,16 +688,21 @@ def encode_request_5(message: CreateTopicsRequest, out: list[Sized]) -> None:
         raise unencodable("CreateTopicsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> CreateTopicsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(CreateTopicsResponse)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("CreateTopicsResponse.topics", n)
-        if n > size - pos:
-            bad_count("CreateTopicsResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("CreateTopicsResponse.topics", n, size - pos)
         topics: list[CreatableTopicResult] = []
         message.topics = topics
         for _ in range(n):
@@ -707,16 +747,21 @@ def encode_response_0(message: CreateTopicsResponse, out: list[Sized]) -> None:
         raise unencodable("CreateTopicsResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> CreateTopicsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(CreateTopicsResponse)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("CreateTopicsResponse.topics", n)
-        if n > size - pos:
-            bad_count("CreateTopicsResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("CreateTopicsResponse.topics", n, size - pos)
         topics: list[CreatableTopicResult] = []
         message.topics = topics
         for _ in range(n):
@@ -769,16 +814,21 @@ def encode_response_1(message: CreateTopicsResponse, out: list[Sized]) -> None:
         raise unencodable("CreateTopicsResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> CreateTopicsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(CreateTopicsResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("CreateTopicsResponse.topics", n)
-        if n > size - pos:
-            bad_count("CreateTopicsResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("CreateTopicsResponse.topics", n, size - pos)
         topics: list[CreatableTopicResult] = []
         message.topics = topics
         for _ in range(n):
@@ -831,10 +881,10 @@ def encode_response_2(message: CreateTopicsResponse, out: list[Sized]) -> None:
 
 
 def read_tags_CreatableTopicResult_5(
-    target: CreatableTopicResult, buf: bytes | bytearray, pos: int, count: int,
-) -> int:
+    target: CreatableTopicResult, buf: bytes | bytearray, pos: int, count: int, left: int,
+) -> tuple[int, int]:
     size = len(buf)
-    count, pos = tag_count(buf, pos, count)
+    count, pos, left = tag_count(buf, pos, count, left)
     tag = -1
     unknown: list[tuple[int, bytes]] = []
     for _ in range(count):
@@ -848,7 +898,7 @@ def read_tags_CreatableTopicResult_5(
             unknown.append((tag, bytes(buf[pos:end])))
             pos = end
     target.unknown_tags = tuple(unknown)
-    return pos
+    return pos, left
 
 
 def write_tags_CreatableTopicResult_5(target: CreatableTopicResult, out: list[Sized]) -> None:
@@ -862,8 +912,12 @@ def write_tags_CreatableTopicResult_5(target: CreatableTopicResult, out: list[Si
     write_tags(out, tags)
 
 
-def decode_response_5(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
+def decode_response_5(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> CreateTopicsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(CreateTopicsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -872,8 +926,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("CreateTopicsResponse.topics", n)
-        if n > size - pos + 1:
-            bad_count("CreateTopicsResponse.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("CreateTopicsResponse.topics", n - 1, size - pos)
         topics: list[CreatableTopicResult] = []
         message.topics = topics
         for _ in range(1, n):
@@ -881,14 +936,14 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "CreatableTopicResult.name")
             if n == 0:
                 bad_length("CreatableTopicResult.name", n)
             creatable_topic_result.name = buf[pos : (pos := pos + n - 1)].decode()
             creatable_topic_result.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "CreatableTopicResult.error_message")
             creatable_topic_result.error_message = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
@@ -902,8 +957,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
             if n == 0:
                 creatable_topic_result.configs = None
             else:
-                if n > size - pos + 1:
-                    bad_count("CreatableTopicResult.configs", n)
+                left -= n
+                if left < 0:
+                    bad_count("CreatableTopicResult.configs", n - 1, size - pos)
                 configs: list[CreatableTopicConfigs] = []
                 creatable_topic_result.configs = configs
                 for _ in range(1, n):
@@ -911,14 +967,14 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "CreatableTopicConfigs.name")
                     if n == 0:
                         bad_length("CreatableTopicConfigs.name", n)
                     creatable_topic_configs.name = buf[pos : (pos := pos + n - 1)].decode()
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "CreatableTopicConfigs.value")
                     creatable_topic_configs.value = (
                         buf[pos : (pos := pos + n - 1)].decode() if n else None
                     )
@@ -928,7 +984,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
                     ) = U_oboB(buf, pos)
                     pos += 4
                     if k:
-                        creatable_topic_configs.unknown_tags, pos = read_tags(buf, pos, k)
+                        creatable_topic_configs.unknown_tags, pos, left = (
+                            read_tags(buf, pos, k, left)
+                        )
                     else:
                         creatable_topic_configs.unknown_tags = ()
                     configs.append(creatable_topic_configs)
@@ -937,14 +995,16 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
             creatable_topic_result.topic_id = NO_UUID
             creatable_topic_result.topic_config_error_code = 0
             if k:
-                pos = read_tags_CreatableTopicResult_5(creatable_topic_result, buf, pos, k)
+                pos, left = (
+                    read_tags_CreatableTopicResult_5(creatable_topic_result, buf, pos, k, left)
+                )
             else:
                 creatable_topic_result.unknown_tags = ()
             topics.append(creatable_topic_result)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -1026,8 +1086,12 @@ def encode_response_5(message: CreateTopicsResponse, out: list[Sized]) -> None:
         raise unencodable("CreateTopicsResponse", error) from error
 
 
-def decode_response_7(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
+def decode_response_7(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> CreateTopicsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(CreateTopicsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -1036,8 +1100,9 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("CreateTopicsResponse.topics", n)
-        if n > size - pos + 1:
-            bad_count("CreateTopicsResponse.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("CreateTopicsResponse.topics", n - 1, size - pos)
         topics: list[CreatableTopicResult] = []
         message.topics = topics
         for _ in range(1, n):
@@ -1045,7 +1110,7 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "CreatableTopicResult.name")
             if n == 0:
                 bad_length("CreatableTopicResult.name", n)
             creatable_topic_result.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -1054,7 +1119,7 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
             ) = U_16shB(buf, pos)
             pos += 19
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "CreatableTopicResult.error_message")
             creatable_topic_result.error_message = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
@@ -1068,8 +1133,9 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
             if n == 0:
                 creatable_topic_result.configs = None
             else:
-                if n > size - pos + 1:
-                    bad_count("CreatableTopicResult.configs", n)
+                left -= n
+                if left < 0:
+                    bad_count("CreatableTopicResult.configs", n - 1, size - pos)
                 configs: list[CreatableTopicConfigs] = []
                 creatable_topic_result.configs = configs
                 for _ in range(1, n):
@@ -1077,14 +1143,14 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "CreatableTopicConfigs.name")
                     if n == 0:
                         bad_length("CreatableTopicConfigs.name", n)
                     creatable_topic_configs.name = buf[pos : (pos := pos + n - 1)].decode()
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "CreatableTopicConfigs.value")
                     creatable_topic_configs.value = (
                         buf[pos : (pos := pos + n - 1)].decode() if n else None
                     )
@@ -1094,7 +1160,9 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
                     ) = U_oboB(buf, pos)
                     pos += 4
                     if k:
-                        creatable_topic_configs.unknown_tags, pos = read_tags(buf, pos, k)
+                        creatable_topic_configs.unknown_tags, pos, left = (
+                            read_tags(buf, pos, k, left)
+                        )
                     else:
                         creatable_topic_configs.unknown_tags = ()
                     configs.append(creatable_topic_configs)
@@ -1102,14 +1170,16 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> CreateTopicsResponse:
             pos += 1
             creatable_topic_result.topic_config_error_code = 0
             if k:
-                pos = read_tags_CreatableTopicResult_5(creatable_topic_result, buf, pos, k)
+                pos, left = (
+                    read_tags_CreatableTopicResult_5(creatable_topic_result, buf, pos, k, left)
+                )
             else:
                 creatable_topic_result.unknown_tags = ()
             topics.append(creatable_topic_result)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

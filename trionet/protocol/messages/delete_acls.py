@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -25,6 +27,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -182,16 +185,21 @@ class DeleteAclsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> DeleteAclsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DeleteAclsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteAclsRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("DeleteAclsRequest.filters", n)
-        if n > size - pos:
-            bad_count("DeleteAclsRequest.filters", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DeleteAclsRequest.filters", n, size - pos)
         filters: list[DeleteAclsFilter] = []
         message.filters = filters
         for _ in range(n):
@@ -263,16 +271,21 @@ def encode_request_0(message: DeleteAclsRequest, out: list[Sized]) -> None:
         raise unencodable("DeleteAclsRequest", error) from error
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> DeleteAclsRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DeleteAclsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteAclsRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("DeleteAclsRequest.filters", n)
-        if n > size - pos:
-            bad_count("DeleteAclsRequest.filters", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DeleteAclsRequest.filters", n, size - pos)
         filters: list[DeleteAclsFilter] = []
         message.filters = filters
         for _ in range(n):
@@ -341,8 +354,12 @@ def encode_request_1(message: DeleteAclsRequest, out: list[Sized]) -> None:
         raise unencodable("DeleteAclsRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> DeleteAclsRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DeleteAclsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteAclsRequest)
         n = buf[pos]
@@ -351,8 +368,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DeleteAclsRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DeleteAclsRequest.filters", n)
-        if n > size - pos + 1:
-            bad_count("DeleteAclsRequest.filters", n)
+        left -= n
+        if left < 0:
+            bad_count("DeleteAclsRequest.filters", n - 1, size - pos)
         filters: list[DeleteAclsFilter] = []
         message.filters = filters
         for _ in range(1, n):
@@ -360,33 +378,33 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DeleteAclsRequest:
             delete_acls_filter.resource_type_filter, n = U_bB(buf, pos)
             pos += 2
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DeleteAclsFilter.resource_name_filter")
             delete_acls_filter.resource_name_filter = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
             delete_acls_filter.pattern_type_filter, n = U_bB(buf, pos)
             pos += 2
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DeleteAclsFilter.principal_filter")
             delete_acls_filter.principal_filter = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DeleteAclsFilter.host_filter")
             delete_acls_filter.host_filter = buf[pos : (pos := pos + n - 1)].decode() if n else None
             delete_acls_filter.operation, delete_acls_filter.permission_type, k = U_bbB(buf, pos)
             pos += 3
             if k:
-                delete_acls_filter.unknown_tags, pos = read_tags(buf, pos, k)
+                delete_acls_filter.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 delete_acls_filter.unknown_tags = ()
             filters.append(delete_acls_filter)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -436,16 +454,21 @@ def encode_request_2(message: DeleteAclsRequest, out: list[Sized]) -> None:
         raise unencodable("DeleteAclsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> DeleteAclsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DeleteAclsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteAclsResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("DeleteAclsResponse.filter_results", n)
-        if n > size - pos:
-            bad_count("DeleteAclsResponse.filter_results", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DeleteAclsResponse.filter_results", n, size - pos)
         filter_results: list[DeleteAclsFilterResult] = []
         message.filter_results = filter_results
         for _ in range(n):
@@ -461,8 +484,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DeleteAclsResponse:
             pos += 4
             if n < 0:
                 bad_length("DeleteAclsFilterResult.matching_acls", n)
-            if n > size - pos:
-                bad_count("DeleteAclsFilterResult.matching_acls", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("DeleteAclsFilterResult.matching_acls", n, size - pos)
             matching_acls: list[DeleteAclsMatchingAcl] = []
             delete_acls_filter_result.matching_acls = matching_acls
             for _ in range(n):
@@ -549,16 +573,21 @@ def encode_response_0(message: DeleteAclsResponse, out: list[Sized]) -> None:
         raise unencodable("DeleteAclsResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> DeleteAclsResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DeleteAclsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteAclsResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("DeleteAclsResponse.filter_results", n)
-        if n > size - pos:
-            bad_count("DeleteAclsResponse.filter_results", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DeleteAclsResponse.filter_results", n, size - pos)
         filter_results: list[DeleteAclsFilterResult] = []
         message.filter_results = filter_results
         for _ in range(n):
@@ -574,8 +603,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DeleteAclsResponse:
             pos += 4
             if n < 0:
                 bad_length("DeleteAclsFilterResult.matching_acls", n)
-            if n > size - pos:
-                bad_count("DeleteAclsFilterResult.matching_acls", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("DeleteAclsFilterResult.matching_acls", n, size - pos)
             matching_acls: list[DeleteAclsMatchingAcl] = []
             delete_acls_filter_result.matching_acls = matching_acls
             for _ in range(n):
@@ -661,8 +691,12 @@ def encode_response_1(message: DeleteAclsResponse, out: list[Sized]) -> None:
         raise unencodable("DeleteAclsResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> DeleteAclsResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DeleteAclsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteAclsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -671,8 +705,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DeleteAclsResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DeleteAclsResponse.filter_results", n)
-        if n > size - pos + 1:
-            bad_count("DeleteAclsResponse.filter_results", n)
+        left -= n
+        if left < 0:
+            bad_count("DeleteAclsResponse.filter_results", n - 1, size - pos)
         filter_results: list[DeleteAclsFilterResult] = []
         message.filter_results = filter_results
         for _ in range(1, n):
@@ -680,7 +715,7 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DeleteAclsResponse:
             delete_acls_filter_result.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DeleteAclsFilterResult.error_message")
             delete_acls_filter_result.error_message = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
@@ -690,8 +725,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DeleteAclsResponse:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("DeleteAclsFilterResult.matching_acls", n)
-            if n > size - pos + 1:
-                bad_count("DeleteAclsFilterResult.matching_acls", n)
+            left -= n
+            if left < 0:
+                bad_count("DeleteAclsFilterResult.matching_acls", n - 1, size - pos)
             matching_acls: list[DeleteAclsMatchingAcl] = []
             delete_acls_filter_result.matching_acls = matching_acls
             for _ in range(1, n):
@@ -699,28 +735,28 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DeleteAclsResponse:
                 delete_acls_matching_acl.error_code, n = U_hB(buf, pos)
                 pos += 3
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DeleteAclsMatchingAcl.error_message")
                 delete_acls_matching_acl.error_message = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
                 delete_acls_matching_acl.resource_type, n = U_bB(buf, pos)
                 pos += 2
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DeleteAclsMatchingAcl.resource_name")
                 if n == 0:
                     bad_length("DeleteAclsMatchingAcl.resource_name", n)
                 delete_acls_matching_acl.resource_name = buf[pos : (pos := pos + n - 1)].decode()
                 delete_acls_matching_acl.pattern_type, n = U_bB(buf, pos)
                 pos += 2
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DeleteAclsMatchingAcl.principal")
                 if n == 0:
                     bad_length("DeleteAclsMatchingAcl.principal", n)
                 delete_acls_matching_acl.principal = buf[pos : (pos := pos + n - 1)].decode()
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DeleteAclsMatchingAcl.host")
                 if n == 0:
                     bad_length("DeleteAclsMatchingAcl.host", n)
                 delete_acls_matching_acl.host = buf[pos : (pos := pos + n - 1)].decode()
@@ -730,21 +766,21 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DeleteAclsResponse:
                 ) = U_bbB(buf, pos)
                 pos += 3
                 if k:
-                    delete_acls_matching_acl.unknown_tags, pos = read_tags(buf, pos, k)
+                    delete_acls_matching_acl.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     delete_acls_matching_acl.unknown_tags = ()
                 matching_acls.append(delete_acls_matching_acl)
             k = buf[pos]
             pos += 1
             if k:
-                delete_acls_filter_result.unknown_tags, pos = read_tags(buf, pos, k)
+                delete_acls_filter_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 delete_acls_filter_result.unknown_tags = ()
             filter_results.append(delete_acls_filter_result)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -25,6 +27,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -91,16 +94,21 @@ class DeleteGroupsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> DeleteGroupsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DeleteGroupsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteGroupsRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("DeleteGroupsRequest.groups_names", n)
-        if n > size - pos:
-            bad_count("DeleteGroupsRequest.groups_names", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DeleteGroupsRequest.groups_names", n, size - pos)
         groups_names: list[str] = []
         message.groups_names = groups_names
         for _ in range(n):
@@ -134,8 +142,12 @@ def encode_request_0(message: DeleteGroupsRequest, out: list[Sized]) -> None:
         raise unencodable("DeleteGroupsRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> DeleteGroupsRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DeleteGroupsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteGroupsRequest)
         n = buf[pos]
@@ -144,22 +156,23 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DeleteGroupsRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DeleteGroupsRequest.groups_names", n)
-        if n > size - pos + 1:
-            bad_count("DeleteGroupsRequest.groups_names", n)
+        left -= n
+        if left < 0:
+            bad_count("DeleteGroupsRequest.groups_names", n - 1, size - pos)
         groups_names: list[str] = []
         message.groups_names = groups_names
         for _ in range(1, n):
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DeleteGroupsRequest.groups_names")
             if n == 0:
                 bad_length("DeleteGroupsRequest.groups_names", n)
             groups_names.append(buf[pos : (pos := pos + n - 1)].decode())
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -187,16 +200,21 @@ def encode_request_2(message: DeleteGroupsRequest, out: list[Sized]) -> None:
         raise unencodable("DeleteGroupsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> DeleteGroupsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DeleteGroupsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteGroupsResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("DeleteGroupsResponse.results", n)
-        if n > size - pos:
-            bad_count("DeleteGroupsResponse.results", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DeleteGroupsResponse.results", n, size - pos)
         results: list[DeletableGroupResult] = []
         message.results = results
         for _ in range(n):
@@ -234,8 +252,12 @@ def encode_response_0(message: DeleteGroupsResponse, out: list[Sized]) -> None:
         raise unencodable("DeleteGroupsResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> DeleteGroupsResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DeleteGroupsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteGroupsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -244,8 +266,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DeleteGroupsResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DeleteGroupsResponse.results", n)
-        if n > size - pos + 1:
-            bad_count("DeleteGroupsResponse.results", n)
+        left -= n
+        if left < 0:
+            bad_count("DeleteGroupsResponse.results", n - 1, size - pos)
         results: list[DeletableGroupResult] = []
         message.results = results
         for _ in range(1, n):
@@ -253,21 +276,21 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DeleteGroupsResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DeletableGroupResult.group_id")
             if n == 0:
                 bad_length("DeletableGroupResult.group_id", n)
             deletable_group_result.group_id = buf[pos : (pos := pos + n - 1)].decode()
             deletable_group_result.error_code, k = U_hB(buf, pos)
             pos += 3
             if k:
-                deletable_group_result.unknown_tags, pos = read_tags(buf, pos, k)
+                deletable_group_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 deletable_group_result.unknown_tags = ()
             results.append(deletable_group_result)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -25,6 +27,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -153,16 +156,21 @@ class DeleteRecordsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> DeleteRecordsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DeleteRecordsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteRecordsRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("DeleteRecordsRequest.topics", n)
-        if n > size - pos:
-            bad_count("DeleteRecordsRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DeleteRecordsRequest.topics", n, size - pos)
         topics: list[DeleteRecordsTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -176,8 +184,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DeleteRecordsRequest:
             pos += 4
             if n < 0:
                 bad_length("DeleteRecordsTopic.partitions", n)
-            if n > size - pos:
-                bad_count("DeleteRecordsTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("DeleteRecordsTopic.partitions", n, size - pos)
             partitions: list[DeleteRecordsPartition] = []
             delete_records_topic.partitions = partitions
             for _ in range(n):
@@ -227,8 +236,12 @@ def encode_request_0(message: DeleteRecordsRequest, out: list[Sized]) -> None:
         raise unencodable("DeleteRecordsRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> DeleteRecordsRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DeleteRecordsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteRecordsRequest)
         n = buf[pos]
@@ -237,8 +250,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DeleteRecordsRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DeleteRecordsRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("DeleteRecordsRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("DeleteRecordsRequest.topics", n - 1, size - pos)
         topics: list[DeleteRecordsTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -246,7 +260,7 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DeleteRecordsRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DeleteRecordsTopic.name")
             if n == 0:
                 bad_length("DeleteRecordsTopic.name", n)
             delete_records_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -256,8 +270,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DeleteRecordsRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("DeleteRecordsTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("DeleteRecordsTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("DeleteRecordsTopic.partitions", n - 1, size - pos)
             partitions: list[DeleteRecordsPartition] = []
             delete_records_topic.partitions = partitions
             for _ in range(1, n):
@@ -267,21 +282,21 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DeleteRecordsRequest:
                 ) = U_iqB(buf, pos)
                 pos += 13
                 if k:
-                    delete_records_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    delete_records_partition.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     delete_records_partition.unknown_tags = ()
                 partitions.append(delete_records_partition)
             k = buf[pos]
             pos += 1
             if k:
-                delete_records_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                delete_records_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 delete_records_topic.unknown_tags = ()
             topics.append(delete_records_topic)
         message.timeout_ms, k = U_iB(buf, pos)
         pos += 5
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -323,16 +338,21 @@ def encode_request_2(message: DeleteRecordsRequest, out: list[Sized]) -> None:
         raise unencodable("DeleteRecordsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> DeleteRecordsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DeleteRecordsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteRecordsResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("DeleteRecordsResponse.topics", n)
-        if n > size - pos:
-            bad_count("DeleteRecordsResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DeleteRecordsResponse.topics", n, size - pos)
         topics: list[DeleteRecordsTopicResult] = []
         message.topics = topics
         for _ in range(n):
@@ -346,8 +366,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DeleteRecordsResponse
             pos += 4
             if n < 0:
                 bad_length("DeleteRecordsTopicResult.partitions", n)
-            if n > size - pos:
-                bad_count("DeleteRecordsTopicResult.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("DeleteRecordsTopicResult.partitions", n, size - pos)
             partitions: list[DeleteRecordsPartitionResult] = []
             delete_records_topic_result.partitions = partitions
             for _ in range(n):
@@ -396,8 +417,12 @@ def encode_response_0(message: DeleteRecordsResponse, out: list[Sized]) -> None:
         raise unencodable("DeleteRecordsResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> DeleteRecordsResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DeleteRecordsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteRecordsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -406,8 +431,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DeleteRecordsResponse
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DeleteRecordsResponse.topics", n)
-        if n > size - pos + 1:
-            bad_count("DeleteRecordsResponse.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("DeleteRecordsResponse.topics", n - 1, size - pos)
         topics: list[DeleteRecordsTopicResult] = []
         message.topics = topics
         for _ in range(1, n):
@@ -415,7 +441,7 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DeleteRecordsResponse
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DeleteRecordsTopicResult.name")
             if n == 0:
                 bad_length("DeleteRecordsTopicResult.name", n)
             delete_records_topic_result.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -425,8 +451,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DeleteRecordsResponse
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("DeleteRecordsTopicResult.partitions", n)
-            if n > size - pos + 1:
-                bad_count("DeleteRecordsTopicResult.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("DeleteRecordsTopicResult.partitions", n - 1, size - pos)
             partitions: list[DeleteRecordsPartitionResult] = []
             delete_records_topic_result.partitions = partitions
             for _ in range(1, n):
@@ -438,21 +465,23 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DeleteRecordsResponse
                 ) = U_iqhB(buf, pos)
                 pos += 15
                 if k:
-                    delete_records_partition_result.unknown_tags, pos = read_tags(buf, pos, k)
+                    delete_records_partition_result.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     delete_records_partition_result.unknown_tags = ()
                 partitions.append(delete_records_partition_result)
             k = buf[pos]
             pos += 1
             if k:
-                delete_records_topic_result.unknown_tags, pos = read_tags(buf, pos, k)
+                delete_records_topic_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 delete_records_topic_result.unknown_tags = ()
             topics.append(delete_records_topic_result)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -16,6 +16,8 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -28,6 +30,7 @@ from trionet.protocol.wire import (
     null_field,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -128,16 +131,21 @@ class DeleteTopicsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> DeleteTopicsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DeleteTopicsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteTopicsRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("DeleteTopicsRequest.topic_names", n)
-        if n > size - pos:
-            bad_count("DeleteTopicsRequest.topic_names", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DeleteTopicsRequest.topic_names", n, size - pos)
         topic_names: list[str] = []
         message.topic_names = topic_names
         for _ in range(n):
@@ -177,8 +185,12 @@ def encode_request_0(message: DeleteTopicsRequest, out: list[Sized]) -> None:
         raise unencodable("DeleteTopicsRequest", error) from error
 
 
-def decode_request_4(buf: bytes | bytearray, pos: int) -> DeleteTopicsRequest:
+def decode_request_4(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DeleteTopicsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteTopicsRequest)
         n = buf[pos]
@@ -187,15 +199,16 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> DeleteTopicsRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DeleteTopicsRequest.topic_names", n)
-        if n > size - pos + 1:
-            bad_count("DeleteTopicsRequest.topic_names", n)
+        left -= n
+        if left < 0:
+            bad_count("DeleteTopicsRequest.topic_names", n - 1, size - pos)
         topic_names: list[str] = []
         message.topic_names = topic_names
         for _ in range(1, n):
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DeleteTopicsRequest.topic_names")
             if n == 0:
                 bad_length("DeleteTopicsRequest.topic_names", n)
             topic_names.append(buf[pos : (pos := pos + n - 1)].decode())
@@ -203,7 +216,7 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> DeleteTopicsRequest:
         pos += 5
         message.topics = []
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -233,8 +246,12 @@ def encode_request_4(message: DeleteTopicsRequest, out: list[Sized]) -> None:
         raise unencodable("DeleteTopicsRequest", error) from error
 
 
-def decode_request_6(buf: bytes | bytearray, pos: int) -> DeleteTopicsRequest:
+def decode_request_6(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DeleteTopicsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteTopicsRequest)
         n = buf[pos]
@@ -243,8 +260,9 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> DeleteTopicsRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DeleteTopicsRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("DeleteTopicsRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("DeleteTopicsRequest.topics", n - 1, size - pos)
         topics: list[DeleteTopicState] = []
         message.topics = topics
         for _ in range(1, n):
@@ -252,12 +270,12 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> DeleteTopicsRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DeleteTopicState.name")
             delete_topic_state.name = buf[pos : (pos := pos + n - 1)].decode() if n else None
             delete_topic_state.topic_id, k = U_16sB(buf, pos)
             pos += 17
             if k:
-                delete_topic_state.unknown_tags, pos = read_tags(buf, pos, k)
+                delete_topic_state.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 delete_topic_state.unknown_tags = ()
             topics.append(delete_topic_state)
@@ -265,7 +283,7 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> DeleteTopicsRequest:
         pos += 5
         message.topic_names = []
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -299,16 +317,21 @@ def encode_request_6(message: DeleteTopicsRequest, out: list[Sized]) -> None:
         raise unencodable("DeleteTopicsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> DeleteTopicsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DeleteTopicsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteTopicsResponse)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("DeleteTopicsResponse.responses", n)
-        if n > size - pos:
-            bad_count("DeleteTopicsResponse.responses", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DeleteTopicsResponse.responses", n, size - pos)
         responses: list[DeletableTopicResult] = []
         message.responses = responses
         for _ in range(n):
@@ -352,16 +375,21 @@ def encode_response_0(message: DeleteTopicsResponse, out: list[Sized]) -> None:
         raise unencodable("DeleteTopicsResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> DeleteTopicsResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DeleteTopicsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteTopicsResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("DeleteTopicsResponse.responses", n)
-        if n > size - pos:
-            bad_count("DeleteTopicsResponse.responses", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DeleteTopicsResponse.responses", n, size - pos)
         responses: list[DeletableTopicResult] = []
         message.responses = responses
         for _ in range(n):
@@ -404,8 +432,12 @@ def encode_response_1(message: DeleteTopicsResponse, out: list[Sized]) -> None:
         raise unencodable("DeleteTopicsResponse", error) from error
 
 
-def decode_response_4(buf: bytes | bytearray, pos: int) -> DeleteTopicsResponse:
+def decode_response_4(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DeleteTopicsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteTopicsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -414,8 +446,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DeleteTopicsResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DeleteTopicsResponse.responses", n)
-        if n > size - pos + 1:
-            bad_count("DeleteTopicsResponse.responses", n)
+        left -= n
+        if left < 0:
+            bad_count("DeleteTopicsResponse.responses", n - 1, size - pos)
         responses: list[DeletableTopicResult] = []
         message.responses = responses
         for _ in range(1, n):
@@ -423,7 +456,7 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DeleteTopicsResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DeletableTopicResult.name")
             if n == 0:
                 bad_length("DeletableTopicResult.name", n)
             deletable_topic_result.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -432,14 +465,14 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DeleteTopicsResponse:
             deletable_topic_result.topic_id = NO_UUID
             deletable_topic_result.error_message = None
             if k:
-                deletable_topic_result.unknown_tags, pos = read_tags(buf, pos, k)
+                deletable_topic_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 deletable_topic_result.unknown_tags = ()
             responses.append(deletable_topic_result)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -477,8 +510,12 @@ def encode_response_4(message: DeleteTopicsResponse, out: list[Sized]) -> None:
         raise unencodable("DeleteTopicsResponse", error) from error
 
 
-def decode_response_5(buf: bytes | bytearray, pos: int) -> DeleteTopicsResponse:
+def decode_response_5(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DeleteTopicsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteTopicsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -487,8 +524,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> DeleteTopicsResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DeleteTopicsResponse.responses", n)
-        if n > size - pos + 1:
-            bad_count("DeleteTopicsResponse.responses", n)
+        left -= n
+        if left < 0:
+            bad_count("DeleteTopicsResponse.responses", n - 1, size - pos)
         responses: list[DeletableTopicResult] = []
         message.responses = responses
         for _ in range(1, n):
@@ -496,14 +534,14 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> DeleteTopicsResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DeletableTopicResult.name")
             if n == 0:
                 bad_length("DeletableTopicResult.name", n)
             deletable_topic_result.name = buf[pos : (pos := pos + n - 1)].decode()
             deletable_topic_result.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DeletableTopicResult.error_message")
             deletable_topic_result.error_message = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
@@ -511,14 +549,14 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> DeleteTopicsResponse:
             pos += 1
             deletable_topic_result.topic_id = NO_UUID
             if k:
-                deletable_topic_result.unknown_tags, pos = read_tags(buf, pos, k)
+                deletable_topic_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 deletable_topic_result.unknown_tags = ()
             responses.append(deletable_topic_result)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -565,8 +603,12 @@ def encode_response_5(message: DeleteTopicsResponse, out: list[Sized]) -> None:
         raise unencodable("DeleteTopicsResponse", error) from error
 
 
-def decode_response_6(buf: bytes | bytearray, pos: int) -> DeleteTopicsResponse:
+def decode_response_6(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DeleteTopicsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteTopicsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -575,8 +617,9 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> DeleteTopicsResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DeleteTopicsResponse.responses", n)
-        if n > size - pos + 1:
-            bad_count("DeleteTopicsResponse.responses", n)
+        left -= n
+        if left < 0:
+            bad_count("DeleteTopicsResponse.responses", n - 1, size - pos)
         responses: list[DeletableTopicResult] = []
         message.responses = responses
         for _ in range(1, n):
@@ -584,28 +627,28 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> DeleteTopicsResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DeletableTopicResult.name")
             deletable_topic_result.name = buf[pos : (pos := pos + n - 1)].decode() if n else None
             (
                 deletable_topic_result.topic_id, deletable_topic_result.error_code, n,
             ) = U_16shB(buf, pos)
             pos += 19
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DeletableTopicResult.error_message")
             deletable_topic_result.error_message = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
             k = buf[pos]
             pos += 1
             if k:
-                deletable_topic_result.unknown_tags, pos = read_tags(buf, pos, k)
+                deletable_topic_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 deletable_topic_result.unknown_tags = ()
             responses.append(deletable_topic_result)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

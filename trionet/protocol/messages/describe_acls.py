@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -25,6 +27,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -151,7 +154,9 @@ class DescribeAclsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeAclsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeAclsRequest:
     size = len(buf)
     try:
         message = new(DescribeAclsRequest)
@@ -208,7 +213,9 @@ def encode_request_0(message: DescribeAclsRequest, out: list[Sized]) -> None:
         raise unencodable("DescribeAclsRequest", error) from error
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> DescribeAclsRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeAclsRequest:
     size = len(buf)
     try:
         message = new(DescribeAclsRequest)
@@ -262,29 +269,31 @@ def encode_request_1(message: DescribeAclsRequest, out: list[Sized]) -> None:
         raise unencodable("DescribeAclsRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> DescribeAclsRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeAclsRequest:
     size = len(buf)
     try:
         message = new(DescribeAclsRequest)
         message.resource_type_filter, n = U_bB(buf, pos)
         pos += 2
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "DescribeAclsRequest.resource_name_filter")
         message.resource_name_filter = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.pattern_type_filter, n = U_bB(buf, pos)
         pos += 2
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "DescribeAclsRequest.principal_filter")
         message.principal_filter = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "DescribeAclsRequest.host_filter")
         message.host_filter = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.operation, message.permission_type, k = U_bbB(buf, pos)
         pos += 3
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -327,8 +336,12 @@ def encode_request_2(message: DescribeAclsRequest, out: list[Sized]) -> None:
         raise unencodable("DescribeAclsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeAclsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeAclsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeAclsResponse)
         message.throttle_time_ms, message.error_code, n = U_ihh(buf, pos)
@@ -340,8 +353,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeAclsResponse:
         pos += 4
         if n < 0:
             bad_length("DescribeAclsResponse.resources", n)
-        if n > size - pos:
-            bad_count("DescribeAclsResponse.resources", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DescribeAclsResponse.resources", n, size - pos)
         resources: list[DescribeAclsResource] = []
         message.resources = resources
         for _ in range(n):
@@ -355,8 +369,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeAclsResponse:
             pos += 4
             if n < 0:
                 bad_length("DescribeAclsResource.acls", n)
-            if n > size - pos:
-                bad_count("DescribeAclsResource.acls", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("DescribeAclsResource.acls", n, size - pos)
             acls: list[AclDescription] = []
             describe_acls_resource.acls = acls
             for _ in range(n):
@@ -419,8 +434,12 @@ def encode_response_0(message: DescribeAclsResponse, out: list[Sized]) -> None:
         raise unencodable("DescribeAclsResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeAclsResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeAclsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeAclsResponse)
         message.throttle_time_ms, message.error_code, n = U_ihh(buf, pos)
@@ -432,8 +451,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeAclsResponse:
         pos += 4
         if n < 0:
             bad_length("DescribeAclsResponse.resources", n)
-        if n > size - pos:
-            bad_count("DescribeAclsResponse.resources", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DescribeAclsResponse.resources", n, size - pos)
         resources: list[DescribeAclsResource] = []
         message.resources = resources
         for _ in range(n):
@@ -447,8 +467,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeAclsResponse:
             pos += 5
             if n < 0:
                 bad_length("DescribeAclsResource.acls", n)
-            if n > size - pos:
-                bad_count("DescribeAclsResource.acls", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("DescribeAclsResource.acls", n, size - pos)
             acls: list[AclDescription] = []
             describe_acls_resource.acls = acls
             for _ in range(n):
@@ -510,14 +531,18 @@ def encode_response_1(message: DescribeAclsResponse, out: list[Sized]) -> None:
         raise unencodable("DescribeAclsResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeAclsResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeAclsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeAclsResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "DescribeAclsResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -525,8 +550,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeAclsResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeAclsResponse.resources", n)
-        if n > size - pos + 1:
-            bad_count("DescribeAclsResponse.resources", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeAclsResponse.resources", n - 1, size - pos)
         resources: list[DescribeAclsResource] = []
         message.resources = resources
         for _ in range(1, n):
@@ -534,7 +560,7 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeAclsResponse:
             describe_acls_resource.resource_type, n = U_bB(buf, pos)
             pos += 2
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribeAclsResource.resource_name")
             if n == 0:
                 bad_length("DescribeAclsResource.resource_name", n)
             describe_acls_resource.resource_name = buf[pos : (pos := pos + n - 1)].decode()
@@ -544,8 +570,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeAclsResponse:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("DescribeAclsResource.acls", n)
-            if n > size - pos + 1:
-                bad_count("DescribeAclsResource.acls", n)
+            left -= n
+            if left < 0:
+                bad_count("DescribeAclsResource.acls", n - 1, size - pos)
             acls: list[AclDescription] = []
             describe_acls_resource.acls = acls
             for _ in range(1, n):
@@ -553,35 +580,35 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeAclsResponse:
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "AclDescription.principal")
                 if n == 0:
                     bad_length("AclDescription.principal", n)
                 acl_description.principal = buf[pos : (pos := pos + n - 1)].decode()
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "AclDescription.host")
                 if n == 0:
                     bad_length("AclDescription.host", n)
                 acl_description.host = buf[pos : (pos := pos + n - 1)].decode()
                 acl_description.operation, acl_description.permission_type, k = U_bbB(buf, pos)
                 pos += 3
                 if k:
-                    acl_description.unknown_tags, pos = read_tags(buf, pos, k)
+                    acl_description.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     acl_description.unknown_tags = ()
                 acls.append(acl_description)
             k = buf[pos]
             pos += 1
             if k:
-                describe_acls_resource.unknown_tags, pos = read_tags(buf, pos, k)
+                describe_acls_resource.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 describe_acls_resource.unknown_tags = ()
             resources.append(describe_acls_resource)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

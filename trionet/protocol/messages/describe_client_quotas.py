@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -25,6 +27,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -162,16 +165,21 @@ class DescribeClientQuotasResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeClientQuotasRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeClientQuotasRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeClientQuotasRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("DescribeClientQuotasRequest.components", n)
-        if n > size - pos:
-            bad_count("DescribeClientQuotasRequest.components", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DescribeClientQuotasRequest.components", n, size - pos)
         components: list[ComponentData] = []
         message.components = components
         for _ in range(n):
@@ -223,8 +231,12 @@ def encode_request_0(message: DescribeClientQuotasRequest, out: list[Sized]) -> 
         raise unencodable("DescribeClientQuotasRequest", error) from error
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> DescribeClientQuotasRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeClientQuotasRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeClientQuotasRequest)
         n = buf[pos]
@@ -233,8 +245,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> DescribeClientQuotasRe
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeClientQuotasRequest.components", n)
-        if n > size - pos + 1:
-            bad_count("DescribeClientQuotasRequest.components", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeClientQuotasRequest.components", n - 1, size - pos)
         components: list[ComponentData] = []
         message.components = components
         for _ in range(1, n):
@@ -242,26 +255,26 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> DescribeClientQuotasRe
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ComponentData.entity_type")
             if n == 0:
                 bad_length("ComponentData.entity_type", n)
             component_data.entity_type = buf[pos : (pos := pos + n - 1)].decode()
             component_data.match_type, n = U_bB(buf, pos)
             pos += 2
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ComponentData.match")
             component_data.match = buf[pos : (pos := pos + n - 1)].decode() if n else None
             k = buf[pos]
             pos += 1
             if k:
-                component_data.unknown_tags, pos = read_tags(buf, pos, k)
+                component_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 component_data.unknown_tags = ()
             components.append(component_data)
         message.strict, k = U_oB(buf, pos)
         pos += 2
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -301,8 +314,12 @@ def encode_request_1(message: DescribeClientQuotasRequest, out: list[Sized]) -> 
         raise unencodable("DescribeClientQuotasRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeClientQuotasResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeClientQuotasResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeClientQuotasResponse)
         message.throttle_time_ms, message.error_code, n = U_ihh(buf, pos)
@@ -317,8 +334,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeClientQuotasR
         if n < 0:
             message.entries = None
         else:
-            if n > size - pos:
-                bad_count("DescribeClientQuotasResponse.entries", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("DescribeClientQuotasResponse.entries", n, size - pos)
             entries: list[EntryData] = []
             message.entries = entries
             for _ in range(n):
@@ -327,8 +345,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeClientQuotasR
                 pos += 4
                 if n < 0:
                     bad_length("EntryData.entity", n)
-                if n > size - pos:
-                    bad_count("EntryData.entity", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("EntryData.entity", n, size - pos)
                 entity: list[EntityData] = []
                 entry_data.entity = entity
                 for _ in range(n):
@@ -351,8 +370,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeClientQuotasR
                 pos += 4
                 if n < 0:
                     bad_length("EntryData.values", n)
-                if n > size - pos:
-                    bad_count("EntryData.values", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("EntryData.values", n, size - pos)
                 values: list[ValueData] = []
                 entry_data.values = values
                 for _ in range(n):
@@ -414,14 +434,18 @@ def encode_response_0(message: DescribeClientQuotasResponse, out: list[Sized]) -
         raise unencodable("DescribeClientQuotasResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeClientQuotasResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeClientQuotasResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeClientQuotasResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "DescribeClientQuotasResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -430,8 +454,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeClientQuotasR
         if n == 0:
             message.entries = None
         else:
-            if n > size - pos + 1:
-                bad_count("DescribeClientQuotasResponse.entries", n)
+            left -= n
+            if left < 0:
+                bad_count("DescribeClientQuotasResponse.entries", n - 1, size - pos)
             entries: list[EntryData] = []
             message.entries = entries
             for _ in range(1, n):
@@ -442,8 +467,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeClientQuotasR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("EntryData.entity", n)
-                if n > size - pos + 1:
-                    bad_count("EntryData.entity", n)
+                left -= n
+                if left < 0:
+                    bad_count("EntryData.entity", n - 1, size - pos)
                 entity: list[EntityData] = []
                 entry_data.entity = entity
                 for _ in range(1, n):
@@ -451,21 +477,21 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeClientQuotasR
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "EntityData.entity_type")
                     if n == 0:
                         bad_length("EntityData.entity_type", n)
                     entity_data.entity_type = buf[pos : (pos := pos + n - 1)].decode()
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "EntityData.entity_name")
                     entity_data.entity_name = (
                         buf[pos : (pos := pos + n - 1)].decode() if n else None
                     )
                     k = buf[pos]
                     pos += 1
                     if k:
-                        entity_data.unknown_tags, pos = read_tags(buf, pos, k)
+                        entity_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         entity_data.unknown_tags = ()
                     entity.append(entity_data)
@@ -475,8 +501,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeClientQuotasR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("EntryData.values", n)
-                if n > size - pos + 1:
-                    bad_count("EntryData.values", n)
+                left -= n
+                if left < 0:
+                    bad_count("EntryData.values", n - 1, size - pos)
                 values: list[ValueData] = []
                 entry_data.values = values
                 for _ in range(1, n):
@@ -484,28 +511,28 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeClientQuotasR
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "ValueData.key")
                     if n == 0:
                         bad_length("ValueData.key", n)
                     value_data.key = buf[pos : (pos := pos + n - 1)].decode()
                     value_data.value, k = U_dB(buf, pos)
                     pos += 9
                     if k:
-                        value_data.unknown_tags, pos = read_tags(buf, pos, k)
+                        value_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         value_data.unknown_tags = ()
                     values.append(value_data)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    entry_data.unknown_tags, pos = read_tags(buf, pos, k)
+                    entry_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     entry_data.unknown_tags = ()
                 entries.append(entry_data)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

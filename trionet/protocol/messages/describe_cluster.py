@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -25,6 +27,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -134,7 +137,9 @@ class DescribeClusterResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeClusterRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeClusterRequest:
     size = len(buf)
     try:
         message = new(DescribeClusterRequest)
@@ -143,7 +148,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeClusterRequest
         message.endpoint_type = 1
         message.include_fenced_brokers = False
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -167,7 +172,9 @@ def encode_request_0(message: DescribeClusterRequest, out: list[Sized]) -> None:
         raise unencodable("DescribeClusterRequest", error) from error
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> DescribeClusterRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeClusterRequest:
     size = len(buf)
     try:
         message = new(DescribeClusterRequest)
@@ -175,7 +182,7 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> DescribeClusterRequest
         pos += 3
         message.include_fenced_brokers = False
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -197,7 +204,9 @@ def encode_request_1(message: DescribeClusterRequest, out: list[Sized]) -> None:
         raise unencodable("DescribeClusterRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> DescribeClusterRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeClusterRequest:
     size = len(buf)
     try:
         message = new(DescribeClusterRequest)
@@ -207,7 +216,7 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DescribeClusterRequest
         ) = U_oboB(buf, pos)
         pos += 4
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -232,19 +241,23 @@ def encode_request_2(message: DescribeClusterRequest, out: list[Sized]) -> None:
         raise unencodable("DescribeClusterRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeClusterResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeClusterResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeClusterResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "DescribeClusterResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "DescribeClusterResponse.cluster_id")
         if n == 0:
             bad_length("DescribeClusterResponse.cluster_id", n)
         message.cluster_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -254,8 +267,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeClusterRespon
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeClusterResponse.brokers", n)
-        if n > size - pos + 1:
-            bad_count("DescribeClusterResponse.brokers", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeClusterResponse.brokers", n - 1, size - pos)
         brokers: list[DescribeClusterBroker] = []
         message.brokers = brokers
         for _ in range(1, n):
@@ -263,20 +277,20 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeClusterRespon
             describe_cluster_broker.broker_id, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribeClusterBroker.host")
             if n == 0:
                 bad_length("DescribeClusterBroker.host", n)
             describe_cluster_broker.host = buf[pos : (pos := pos + n - 1)].decode()
             describe_cluster_broker.port, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribeClusterBroker.rack")
             describe_cluster_broker.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
             k = buf[pos]
             pos += 1
             describe_cluster_broker.is_fenced = False
             if k:
-                describe_cluster_broker.unknown_tags, pos = read_tags(buf, pos, k)
+                describe_cluster_broker.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 describe_cluster_broker.unknown_tags = ()
             brokers.append(describe_cluster_broker)
@@ -284,7 +298,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeClusterRespon
         pos += 5
         message.endpoint_type = 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -345,19 +359,23 @@ def encode_response_0(message: DescribeClusterResponse, out: list[Sized]) -> Non
         raise unencodable("DescribeClusterResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeClusterResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeClusterResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeClusterResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "DescribeClusterResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.endpoint_type, n = U_bB(buf, pos)
         pos += 2
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "DescribeClusterResponse.cluster_id")
         if n == 0:
             bad_length("DescribeClusterResponse.cluster_id", n)
         message.cluster_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -367,8 +385,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeClusterRespon
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeClusterResponse.brokers", n)
-        if n > size - pos + 1:
-            bad_count("DescribeClusterResponse.brokers", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeClusterResponse.brokers", n - 1, size - pos)
         brokers: list[DescribeClusterBroker] = []
         message.brokers = brokers
         for _ in range(1, n):
@@ -376,27 +395,27 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeClusterRespon
             describe_cluster_broker.broker_id, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribeClusterBroker.host")
             if n == 0:
                 bad_length("DescribeClusterBroker.host", n)
             describe_cluster_broker.host = buf[pos : (pos := pos + n - 1)].decode()
             describe_cluster_broker.port, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribeClusterBroker.rack")
             describe_cluster_broker.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
             k = buf[pos]
             pos += 1
             describe_cluster_broker.is_fenced = False
             if k:
-                describe_cluster_broker.unknown_tags, pos = read_tags(buf, pos, k)
+                describe_cluster_broker.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 describe_cluster_broker.unknown_tags = ()
             brokers.append(describe_cluster_broker)
         message.cluster_authorized_operations, k = U_iB(buf, pos)
         pos += 5
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -461,19 +480,23 @@ def encode_response_1(message: DescribeClusterResponse, out: list[Sized]) -> Non
         raise unencodable("DescribeClusterResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeClusterResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeClusterResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeClusterResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "DescribeClusterResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.endpoint_type, n = U_bB(buf, pos)
         pos += 2
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "DescribeClusterResponse.cluster_id")
         if n == 0:
             bad_length("DescribeClusterResponse.cluster_id", n)
         message.cluster_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -483,8 +506,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeClusterRespon
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeClusterResponse.brokers", n)
-        if n > size - pos + 1:
-            bad_count("DescribeClusterResponse.brokers", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeClusterResponse.brokers", n - 1, size - pos)
         brokers: list[DescribeClusterBroker] = []
         message.brokers = brokers
         for _ in range(1, n):
@@ -492,26 +516,26 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeClusterRespon
             describe_cluster_broker.broker_id, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribeClusterBroker.host")
             if n == 0:
                 bad_length("DescribeClusterBroker.host", n)
             describe_cluster_broker.host = buf[pos : (pos := pos + n - 1)].decode()
             describe_cluster_broker.port, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribeClusterBroker.rack")
             describe_cluster_broker.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
             describe_cluster_broker.is_fenced, k = U_oB(buf, pos)
             pos += 2
             if k:
-                describe_cluster_broker.unknown_tags, pos = read_tags(buf, pos, k)
+                describe_cluster_broker.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 describe_cluster_broker.unknown_tags = ()
             brokers.append(describe_cluster_broker)
         message.cluster_authorized_operations, k = U_iB(buf, pos)
         pos += 5
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

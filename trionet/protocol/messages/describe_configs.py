@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -25,6 +27,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -210,16 +213,21 @@ class DescribeConfigsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeConfigsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeConfigsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeConfigsRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("DescribeConfigsRequest.resources", n)
-        if n > size - pos:
-            bad_count("DescribeConfigsRequest.resources", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DescribeConfigsRequest.resources", n, size - pos)
         resources: list[DescribeConfigsResource] = []
         message.resources = resources
         for _ in range(n):
@@ -236,8 +244,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeConfigsRequest
             if n < 0:
                 describe_configs_resource.configuration_keys = None
             else:
-                if n > size - pos:
-                    bad_count("DescribeConfigsResource.configuration_keys", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("DescribeConfigsResource.configuration_keys", n, size - pos)
                 configuration_keys: list[str] = []
                 describe_configs_resource.configuration_keys = configuration_keys
                 for _ in range(n):
@@ -288,16 +297,21 @@ def encode_request_0(message: DescribeConfigsRequest, out: list[Sized]) -> None:
         raise unencodable("DescribeConfigsRequest", error) from error
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> DescribeConfigsRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeConfigsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeConfigsRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("DescribeConfigsRequest.resources", n)
-        if n > size - pos:
-            bad_count("DescribeConfigsRequest.resources", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DescribeConfigsRequest.resources", n, size - pos)
         resources: list[DescribeConfigsResource] = []
         message.resources = resources
         for _ in range(n):
@@ -314,8 +328,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> DescribeConfigsRequest
             if n < 0:
                 describe_configs_resource.configuration_keys = None
             else:
-                if n > size - pos:
-                    bad_count("DescribeConfigsResource.configuration_keys", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("DescribeConfigsResource.configuration_keys", n, size - pos)
                 configuration_keys: list[str] = []
                 describe_configs_resource.configuration_keys = configuration_keys
                 for _ in range(n):
@@ -367,16 +382,21 @@ def encode_request_1(message: DescribeConfigsRequest, out: list[Sized]) -> None:
         raise unencodable("DescribeConfigsRequest", error) from error
 
 
-def decode_request_3(buf: bytes | bytearray, pos: int) -> DescribeConfigsRequest:
+def decode_request_3(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeConfigsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeConfigsRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("DescribeConfigsRequest.resources", n)
-        if n > size - pos:
-            bad_count("DescribeConfigsRequest.resources", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DescribeConfigsRequest.resources", n, size - pos)
         resources: list[DescribeConfigsResource] = []
         message.resources = resources
         for _ in range(n):
@@ -393,8 +413,9 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> DescribeConfigsRequest
             if n < 0:
                 describe_configs_resource.configuration_keys = None
             else:
-                if n > size - pos:
-                    bad_count("DescribeConfigsResource.configuration_keys", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("DescribeConfigsResource.configuration_keys", n, size - pos)
                 configuration_keys: list[str] = []
                 describe_configs_resource.configuration_keys = configuration_keys
                 for _ in range(n):
@@ -443,8 +464,12 @@ def encode_request_3(message: DescribeConfigsRequest, out: list[Sized]) -> None:
         raise unencodable("DescribeConfigsRequest", error) from error
 
 
-def decode_request_4(buf: bytes | bytearray, pos: int) -> DescribeConfigsRequest:
+def decode_request_4(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeConfigsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeConfigsRequest)
         n = buf[pos]
@@ -453,8 +478,9 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> DescribeConfigsRequest
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeConfigsRequest.resources", n)
-        if n > size - pos + 1:
-            bad_count("DescribeConfigsRequest.resources", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeConfigsRequest.resources", n - 1, size - pos)
         resources: list[DescribeConfigsResource] = []
         message.resources = resources
         for _ in range(1, n):
@@ -462,7 +488,7 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> DescribeConfigsRequest
             describe_configs_resource.resource_type, n = U_bB(buf, pos)
             pos += 2
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribeConfigsResource.resource_name")
             if n == 0:
                 bad_length("DescribeConfigsResource.resource_name", n)
             describe_configs_resource.resource_name = buf[pos : (pos := pos + n - 1)].decode()
@@ -473,29 +499,32 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> DescribeConfigsRequest
             if n == 0:
                 describe_configs_resource.configuration_keys = None
             else:
-                if n > size - pos + 1:
-                    bad_count("DescribeConfigsResource.configuration_keys", n)
+                left -= n
+                if left < 0:
+                    bad_count("DescribeConfigsResource.configuration_keys", n - 1, size - pos)
                 configuration_keys: list[str] = []
                 describe_configs_resource.configuration_keys = configuration_keys
                 for _ in range(1, n):
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = (
+                            text_length(buf, pos, n, "DescribeConfigsResource.configuration_keys")
+                        )
                     if n == 0:
                         bad_length("DescribeConfigsResource.configuration_keys", n)
                     configuration_keys.append(buf[pos : (pos := pos + n - 1)].decode())
             k = buf[pos]
             pos += 1
             if k:
-                describe_configs_resource.unknown_tags, pos = read_tags(buf, pos, k)
+                describe_configs_resource.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 describe_configs_resource.unknown_tags = ()
             resources.append(describe_configs_resource)
         message.include_synonyms, message.include_documentation, k = U_ooB(buf, pos)
         pos += 3
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -538,16 +567,21 @@ def encode_request_4(message: DescribeConfigsRequest, out: list[Sized]) -> None:
         raise unencodable("DescribeConfigsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeConfigsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeConfigsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeConfigsResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("DescribeConfigsResponse.results", n)
-        if n > size - pos:
-            bad_count("DescribeConfigsResponse.results", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DescribeConfigsResponse.results", n, size - pos)
         results: list[DescribeConfigsResult] = []
         message.results = results
         for _ in range(n):
@@ -568,8 +602,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
             pos += 4
             if n < 0:
                 bad_length("DescribeConfigsResult.configs", n)
-            if n > size - pos:
-                bad_count("DescribeConfigsResult.configs", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("DescribeConfigsResult.configs", n, size - pos)
             configs: list[DescribeConfigsResourceResult] = []
             describe_configs_result.configs = configs
             for _ in range(n):
@@ -648,16 +683,21 @@ def encode_response_0(message: DescribeConfigsResponse, out: list[Sized]) -> Non
         raise unencodable("DescribeConfigsResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeConfigsResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeConfigsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeConfigsResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("DescribeConfigsResponse.results", n)
-        if n > size - pos:
-            bad_count("DescribeConfigsResponse.results", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DescribeConfigsResponse.results", n, size - pos)
         results: list[DescribeConfigsResult] = []
         message.results = results
         for _ in range(n):
@@ -678,8 +718,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
             pos += 4
             if n < 0:
                 bad_length("DescribeConfigsResult.configs", n)
-            if n > size - pos:
-                bad_count("DescribeConfigsResult.configs", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("DescribeConfigsResult.configs", n, size - pos)
             configs: list[DescribeConfigsResourceResult] = []
             describe_configs_result.configs = configs
             for _ in range(n):
@@ -704,8 +745,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
                 pos += 7
                 if n < 0:
                     bad_length("DescribeConfigsResourceResult.synonyms", n)
-                if n > size - pos:
-                    bad_count("DescribeConfigsResourceResult.synonyms", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("DescribeConfigsResourceResult.synonyms", n, size - pos)
                 synonyms: list[DescribeConfigsSynonym] = []
                 describe_configs_resource_result.synonyms = synonyms
                 for _ in range(n):
@@ -794,16 +836,21 @@ def encode_response_1(message: DescribeConfigsResponse, out: list[Sized]) -> Non
         raise unencodable("DescribeConfigsResponse", error) from error
 
 
-def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeConfigsResponse:
+def decode_response_3(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeConfigsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeConfigsResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("DescribeConfigsResponse.results", n)
-        if n > size - pos:
-            bad_count("DescribeConfigsResponse.results", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DescribeConfigsResponse.results", n, size - pos)
         results: list[DescribeConfigsResult] = []
         message.results = results
         for _ in range(n):
@@ -824,8 +871,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
             pos += 4
             if n < 0:
                 bad_length("DescribeConfigsResult.configs", n)
-            if n > size - pos:
-                bad_count("DescribeConfigsResult.configs", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("DescribeConfigsResult.configs", n, size - pos)
             configs: list[DescribeConfigsResourceResult] = []
             describe_configs_result.configs = configs
             for _ in range(n):
@@ -850,8 +898,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
                 pos += 7
                 if n < 0:
                     bad_length("DescribeConfigsResourceResult.synonyms", n)
-                if n > size - pos:
-                    bad_count("DescribeConfigsResourceResult.synonyms", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("DescribeConfigsResourceResult.synonyms", n, size - pos)
                 synonyms: list[DescribeConfigsSynonym] = []
                 describe_configs_resource_result.synonyms = synonyms
                 for _ in range(n):
@@ -950,8 +999,12 @@ def encode_response_3(message: DescribeConfigsResponse, out: list[Sized]) -> Non
         raise unencodable("DescribeConfigsResponse", error) from error
 
 
-def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeConfigsResponse:
+def decode_response_4(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeConfigsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeConfigsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -960,8 +1013,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeConfigsResponse.results", n)
-        if n > size - pos + 1:
-            bad_count("DescribeConfigsResponse.results", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeConfigsResponse.results", n - 1, size - pos)
         results: list[DescribeConfigsResult] = []
         message.results = results
         for _ in range(1, n):
@@ -969,14 +1023,14 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
             describe_configs_result.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribeConfigsResult.error_message")
             describe_configs_result.error_message = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
             describe_configs_result.resource_type, n = U_bB(buf, pos)
             pos += 2
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribeConfigsResult.resource_name")
             if n == 0:
                 bad_length("DescribeConfigsResult.resource_name", n)
             describe_configs_result.resource_name = buf[pos : (pos := pos + n - 1)].decode()
@@ -986,8 +1040,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("DescribeConfigsResult.configs", n)
-            if n > size - pos + 1:
-                bad_count("DescribeConfigsResult.configs", n)
+            left -= n
+            if left < 0:
+                bad_count("DescribeConfigsResult.configs", n - 1, size - pos)
             configs: list[DescribeConfigsResourceResult] = []
             describe_configs_result.configs = configs
             for _ in range(1, n):
@@ -995,14 +1050,14 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DescribeConfigsResourceResult.name")
                 if n == 0:
                     bad_length("DescribeConfigsResourceResult.name", n)
                 describe_configs_resource_result.name = buf[pos : (pos := pos + n - 1)].decode()
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DescribeConfigsResourceResult.value")
                 describe_configs_resource_result.value = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
@@ -1016,8 +1071,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribeConfigsResourceResult.synonyms", n)
-                if n > size - pos + 1:
-                    bad_count("DescribeConfigsResourceResult.synonyms", n)
+                left -= n
+                if left < 0:
+                    bad_count("DescribeConfigsResourceResult.synonyms", n - 1, size - pos)
                 synonyms: list[DescribeConfigsSynonym] = []
                 describe_configs_resource_result.synonyms = synonyms
                 for _ in range(1, n):
@@ -1025,28 +1081,30 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "DescribeConfigsSynonym.name")
                     if n == 0:
                         bad_length("DescribeConfigsSynonym.name", n)
                     describe_configs_synonym.name = buf[pos : (pos := pos + n - 1)].decode()
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "DescribeConfigsSynonym.value")
                     describe_configs_synonym.value = (
                         buf[pos : (pos := pos + n - 1)].decode() if n else None
                     )
                     describe_configs_synonym.source, k = U_bB(buf, pos)
                     pos += 2
                     if k:
-                        describe_configs_synonym.unknown_tags, pos = read_tags(buf, pos, k)
+                        describe_configs_synonym.unknown_tags, pos, left = (
+                            read_tags(buf, pos, k, left)
+                        )
                     else:
                         describe_configs_synonym.unknown_tags = ()
                     synonyms.append(describe_configs_synonym)
                 describe_configs_resource_result.config_type, n = U_bB(buf, pos)
                 pos += 2
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DescribeConfigsResourceResult.documentation")
                 describe_configs_resource_result.documentation = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
@@ -1054,21 +1112,23 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeConfigsRespon
                 pos += 1
                 describe_configs_resource_result.is_default = False
                 if k:
-                    describe_configs_resource_result.unknown_tags, pos = read_tags(buf, pos, k)
+                    describe_configs_resource_result.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     describe_configs_resource_result.unknown_tags = ()
                 configs.append(describe_configs_resource_result)
             k = buf[pos]
             pos += 1
             if k:
-                describe_configs_result.unknown_tags, pos = read_tags(buf, pos, k)
+                describe_configs_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 describe_configs_result.unknown_tags = ()
             results.append(describe_configs_result)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -25,6 +27,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -160,8 +163,12 @@ class DescribeDelegationTokenResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeDelegationTokenRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeDelegationTokenRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeDelegationTokenRequest)
         n = U_i(buf, pos)[0]
@@ -171,8 +178,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeDelegationToke
         if n < 0:
             message.owners = None
         else:
-            if n > size - pos:
-                bad_count("DescribeDelegationTokenRequest.owners", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("DescribeDelegationTokenRequest.owners", n, size - pos)
             owners: list[DescribeDelegationTokenOwner] = []
             message.owners = owners
             for _ in range(n):
@@ -224,8 +232,12 @@ def encode_request_0(message: DescribeDelegationTokenRequest, out: list[Sized]) 
         raise unencodable("DescribeDelegationTokenRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> DescribeDelegationTokenRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeDelegationTokenRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeDelegationTokenRequest)
         n = buf[pos]
@@ -235,8 +247,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DescribeDelegationToke
         if n == 0:
             message.owners = None
         else:
-            if n > size - pos + 1:
-                bad_count("DescribeDelegationTokenRequest.owners", n)
+            left -= n
+            if left < 0:
+                bad_count("DescribeDelegationTokenRequest.owners", n - 1, size - pos)
             owners: list[DescribeDelegationTokenOwner] = []
             message.owners = owners
             for _ in range(1, n):
@@ -244,7 +257,7 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DescribeDelegationToke
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DescribeDelegationTokenOwner.principal_type")
                 if n == 0:
                     bad_length("DescribeDelegationTokenOwner.principal_type", n)
                 describe_delegation_token_owner.principal_type = (
@@ -253,7 +266,7 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DescribeDelegationToke
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DescribeDelegationTokenOwner.principal_name")
                 if n == 0:
                     bad_length("DescribeDelegationTokenOwner.principal_name", n)
                 describe_delegation_token_owner.principal_name = (
@@ -262,14 +275,16 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DescribeDelegationToke
                 k = buf[pos]
                 pos += 1
                 if k:
-                    describe_delegation_token_owner.unknown_tags, pos = read_tags(buf, pos, k)
+                    describe_delegation_token_owner.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     describe_delegation_token_owner.unknown_tags = ()
                 owners.append(describe_delegation_token_owner)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -304,16 +319,21 @@ def encode_request_2(message: DescribeDelegationTokenRequest, out: list[Sized]) 
         raise unencodable("DescribeDelegationTokenRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeDelegationTokenResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeDelegationTokenResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeDelegationTokenResponse)
         message.error_code, n = U_hi(buf, pos)
         pos += 6
         if n < 0:
             bad_length("DescribeDelegationTokenResponse.tokens", n)
-        if n > size - pos:
-            bad_count("DescribeDelegationTokenResponse.tokens", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DescribeDelegationTokenResponse.tokens", n, size - pos)
         tokens: list[DescribedDelegationToken] = []
         message.tokens = tokens
         for _ in range(n):
@@ -346,8 +366,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
             pos += 4
             if n < 0:
                 bad_length("DescribedDelegationToken.renewers", n)
-            if n > size - pos:
-                bad_count("DescribedDelegationToken.renewers", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("DescribedDelegationToken.renewers", n, size - pos)
             renewers: list[DescribedDelegationTokenRenewer] = []
             described_delegation_token.renewers = renewers
             for _ in range(n):
@@ -428,8 +449,12 @@ def encode_response_0(message: DescribeDelegationTokenResponse, out: list[Sized]
         raise unencodable("DescribeDelegationTokenResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeDelegationTokenResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeDelegationTokenResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeDelegationTokenResponse)
         message.error_code, n = U_hB(buf, pos)
@@ -438,8 +463,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeDelegationTokenResponse.tokens", n)
-        if n > size - pos + 1:
-            bad_count("DescribeDelegationTokenResponse.tokens", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeDelegationTokenResponse.tokens", n - 1, size - pos)
         tokens: list[DescribedDelegationToken] = []
         message.tokens = tokens
         for _ in range(1, n):
@@ -447,14 +473,14 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedDelegationToken.principal_type")
             if n == 0:
                 bad_length("DescribedDelegationToken.principal_type", n)
             described_delegation_token.principal_type = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedDelegationToken.principal_name")
             if n == 0:
                 bad_length("DescribedDelegationToken.principal_name", n)
             described_delegation_token.principal_name = buf[pos : (pos := pos + n - 1)].decode()
@@ -465,7 +491,7 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
             ) = U_qqqB(buf, pos)
             pos += 25
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedDelegationToken.token_id")
             if n == 0:
                 bad_length("DescribedDelegationToken.token_id", n)
             described_delegation_token.token_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -482,8 +508,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("DescribedDelegationToken.renewers", n)
-            if n > size - pos + 1:
-                bad_count("DescribedDelegationToken.renewers", n)
+            left -= n
+            if left < 0:
+                bad_count("DescribedDelegationToken.renewers", n - 1, size - pos)
             renewers: list[DescribedDelegationTokenRenewer] = []
             described_delegation_token.renewers = renewers
             for _ in range(1, n):
@@ -491,7 +518,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = (
+                        text_length(buf, pos, n, "DescribedDelegationTokenRenewer.principal_type")
+                    )
                 if n == 0:
                     bad_length("DescribedDelegationTokenRenewer.principal_type", n)
                 described_delegation_token_renewer.principal_type = (
@@ -500,7 +529,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = (
+                        text_length(buf, pos, n, "DescribedDelegationTokenRenewer.principal_name")
+                    )
                 if n == 0:
                     bad_length("DescribedDelegationTokenRenewer.principal_name", n)
                 described_delegation_token_renewer.principal_name = (
@@ -509,7 +540,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
                 k = buf[pos]
                 pos += 1
                 if k:
-                    described_delegation_token_renewer.unknown_tags, pos = read_tags(buf, pos, k)
+                    described_delegation_token_renewer.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     described_delegation_token_renewer.unknown_tags = ()
                 renewers.append(described_delegation_token_renewer)
@@ -518,14 +551,14 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
             described_delegation_token.token_requester_principal_type = ""
             described_delegation_token.token_requester_principal_name = ""
             if k:
-                described_delegation_token.unknown_tags, pos = read_tags(buf, pos, k)
+                described_delegation_token.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 described_delegation_token.unknown_tags = ()
             tokens.append(described_delegation_token)
         message.throttle_time_ms, k = U_iB(buf, pos)
         pos += 5
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -603,8 +636,12 @@ def encode_response_2(message: DescribeDelegationTokenResponse, out: list[Sized]
         raise unencodable("DescribeDelegationTokenResponse", error) from error
 
 
-def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeDelegationTokenResponse:
+def decode_response_3(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeDelegationTokenResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeDelegationTokenResponse)
         message.error_code, n = U_hB(buf, pos)
@@ -613,8 +650,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeDelegationTokenResponse.tokens", n)
-        if n > size - pos + 1:
-            bad_count("DescribeDelegationTokenResponse.tokens", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeDelegationTokenResponse.tokens", n - 1, size - pos)
         tokens: list[DescribedDelegationToken] = []
         message.tokens = tokens
         for _ in range(1, n):
@@ -622,21 +660,25 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedDelegationToken.principal_type")
             if n == 0:
                 bad_length("DescribedDelegationToken.principal_type", n)
             described_delegation_token.principal_type = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedDelegationToken.principal_name")
             if n == 0:
                 bad_length("DescribedDelegationToken.principal_name", n)
             described_delegation_token.principal_name = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = (
+                    text_length(
+                        buf, pos, n, "DescribedDelegationToken.token_requester_principal_type",
+                    )
+                )
             if n == 0:
                 bad_length("DescribedDelegationToken.token_requester_principal_type", n)
             described_delegation_token.token_requester_principal_type = (
@@ -645,7 +687,11 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = (
+                    text_length(
+                        buf, pos, n, "DescribedDelegationToken.token_requester_principal_name",
+                    )
+                )
             if n == 0:
                 bad_length("DescribedDelegationToken.token_requester_principal_name", n)
             described_delegation_token.token_requester_principal_name = (
@@ -658,7 +704,7 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
             ) = U_qqqB(buf, pos)
             pos += 25
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedDelegationToken.token_id")
             if n == 0:
                 bad_length("DescribedDelegationToken.token_id", n)
             described_delegation_token.token_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -675,8 +721,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("DescribedDelegationToken.renewers", n)
-            if n > size - pos + 1:
-                bad_count("DescribedDelegationToken.renewers", n)
+            left -= n
+            if left < 0:
+                bad_count("DescribedDelegationToken.renewers", n - 1, size - pos)
             renewers: list[DescribedDelegationTokenRenewer] = []
             described_delegation_token.renewers = renewers
             for _ in range(1, n):
@@ -684,7 +731,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = (
+                        text_length(buf, pos, n, "DescribedDelegationTokenRenewer.principal_type")
+                    )
                 if n == 0:
                     bad_length("DescribedDelegationTokenRenewer.principal_type", n)
                 described_delegation_token_renewer.principal_type = (
@@ -693,7 +742,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = (
+                        text_length(buf, pos, n, "DescribedDelegationTokenRenewer.principal_name")
+                    )
                 if n == 0:
                     bad_length("DescribedDelegationTokenRenewer.principal_name", n)
                 described_delegation_token_renewer.principal_name = (
@@ -702,21 +753,23 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeDelegationTok
                 k = buf[pos]
                 pos += 1
                 if k:
-                    described_delegation_token_renewer.unknown_tags, pos = read_tags(buf, pos, k)
+                    described_delegation_token_renewer.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     described_delegation_token_renewer.unknown_tags = ()
                 renewers.append(described_delegation_token_renewer)
             k = buf[pos]
             pos += 1
             if k:
-                described_delegation_token.unknown_tags, pos = read_tags(buf, pos, k)
+                described_delegation_token.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 described_delegation_token.unknown_tags = ()
             tokens.append(described_delegation_token)
         message.throttle_time_ms, k = U_iB(buf, pos)
         pos += 5
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

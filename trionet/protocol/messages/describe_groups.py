@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -25,6 +27,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -155,16 +158,21 @@ class DescribeGroupsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeGroupsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeGroupsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeGroupsRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("DescribeGroupsRequest.groups", n)
-        if n > size - pos:
-            bad_count("DescribeGroupsRequest.groups", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DescribeGroupsRequest.groups", n, size - pos)
         groups: list[str] = []
         message.groups = groups
         for _ in range(n):
@@ -201,16 +209,21 @@ def encode_request_0(message: DescribeGroupsRequest, out: list[Sized]) -> None:
         raise unencodable("DescribeGroupsRequest", error) from error
 
 
-def decode_request_3(buf: bytes | bytearray, pos: int) -> DescribeGroupsRequest:
+def decode_request_3(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeGroupsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeGroupsRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("DescribeGroupsRequest.groups", n)
-        if n > size - pos:
-            bad_count("DescribeGroupsRequest.groups", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DescribeGroupsRequest.groups", n, size - pos)
         groups: list[str] = []
         message.groups = groups
         for _ in range(n):
@@ -247,8 +260,12 @@ def encode_request_3(message: DescribeGroupsRequest, out: list[Sized]) -> None:
         raise unencodable("DescribeGroupsRequest", error) from error
 
 
-def decode_request_5(buf: bytes | bytearray, pos: int) -> DescribeGroupsRequest:
+def decode_request_5(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeGroupsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeGroupsRequest)
         n = buf[pos]
@@ -257,22 +274,23 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> DescribeGroupsRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeGroupsRequest.groups", n)
-        if n > size - pos + 1:
-            bad_count("DescribeGroupsRequest.groups", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeGroupsRequest.groups", n - 1, size - pos)
         groups: list[str] = []
         message.groups = groups
         for _ in range(1, n):
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribeGroupsRequest.groups")
             if n == 0:
                 bad_length("DescribeGroupsRequest.groups", n)
             groups.append(buf[pos : (pos := pos + n - 1)].decode())
         message.include_authorized_operations, k = U_oB(buf, pos)
         pos += 2
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -300,16 +318,21 @@ def encode_request_5(message: DescribeGroupsRequest, out: list[Sized]) -> None:
         raise unencodable("DescribeGroupsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeGroupsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeGroupsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeGroupsResponse)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("DescribeGroupsResponse.groups", n)
-        if n > size - pos:
-            bad_count("DescribeGroupsResponse.groups", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DescribeGroupsResponse.groups", n, size - pos)
         groups: list[DescribedGroup] = []
         message.groups = groups
         for _ in range(n):
@@ -338,8 +361,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
             pos += 4
             if n < 0:
                 bad_length("DescribedGroup.members", n)
-            if n > size - pos:
-                bad_count("DescribedGroup.members", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("DescribedGroup.members", n, size - pos)
             members: list[DescribedGroupMember] = []
             described_group.members = members
             for _ in range(n):
@@ -436,16 +460,21 @@ def encode_response_0(message: DescribeGroupsResponse, out: list[Sized]) -> None
         raise unencodable("DescribeGroupsResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeGroupsResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeGroupsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeGroupsResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("DescribeGroupsResponse.groups", n)
-        if n > size - pos:
-            bad_count("DescribeGroupsResponse.groups", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DescribeGroupsResponse.groups", n, size - pos)
         groups: list[DescribedGroup] = []
         message.groups = groups
         for _ in range(n):
@@ -474,8 +503,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
             pos += 4
             if n < 0:
                 bad_length("DescribedGroup.members", n)
-            if n > size - pos:
-                bad_count("DescribedGroup.members", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("DescribedGroup.members", n, size - pos)
             members: list[DescribedGroupMember] = []
             described_group.members = members
             for _ in range(n):
@@ -571,16 +601,21 @@ def encode_response_1(message: DescribeGroupsResponse, out: list[Sized]) -> None
         raise unencodable("DescribeGroupsResponse", error) from error
 
 
-def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeGroupsResponse:
+def decode_response_3(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeGroupsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeGroupsResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("DescribeGroupsResponse.groups", n)
-        if n > size - pos:
-            bad_count("DescribeGroupsResponse.groups", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DescribeGroupsResponse.groups", n, size - pos)
         groups: list[DescribedGroup] = []
         message.groups = groups
         for _ in range(n):
@@ -609,8 +644,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
             pos += 4
             if n < 0:
                 bad_length("DescribedGroup.members", n)
-            if n > size - pos:
-                bad_count("DescribedGroup.members", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("DescribedGroup.members", n, size - pos)
             members: list[DescribedGroupMember] = []
             described_group.members = members
             for _ in range(n):
@@ -708,16 +744,21 @@ def encode_response_3(message: DescribeGroupsResponse, out: list[Sized]) -> None
         raise unencodable("DescribeGroupsResponse", error) from error
 
 
-def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeGroupsResponse:
+def decode_response_4(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeGroupsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeGroupsResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("DescribeGroupsResponse.groups", n)
-        if n > size - pos:
-            bad_count("DescribeGroupsResponse.groups", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DescribeGroupsResponse.groups", n, size - pos)
         groups: list[DescribedGroup] = []
         message.groups = groups
         for _ in range(n):
@@ -746,8 +787,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
             pos += 4
             if n < 0:
                 bad_length("DescribedGroup.members", n)
-            if n > size - pos:
-                bad_count("DescribedGroup.members", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("DescribedGroup.members", n, size - pos)
             members: list[DescribedGroupMember] = []
             described_group.members = members
             for _ in range(n):
@@ -856,8 +898,12 @@ def encode_response_4(message: DescribeGroupsResponse, out: list[Sized]) -> None
         raise unencodable("DescribeGroupsResponse", error) from error
 
 
-def decode_response_5(buf: bytes | bytearray, pos: int) -> DescribeGroupsResponse:
+def decode_response_5(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeGroupsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeGroupsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -866,8 +912,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeGroupsResponse.groups", n)
-        if n > size - pos + 1:
-            bad_count("DescribeGroupsResponse.groups", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeGroupsResponse.groups", n - 1, size - pos)
         groups: list[DescribedGroup] = []
         message.groups = groups
         for _ in range(1, n):
@@ -875,28 +922,28 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
             described_group.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedGroup.group_id")
             if n == 0:
                 bad_length("DescribedGroup.group_id", n)
             described_group.group_id = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedGroup.group_state")
             if n == 0:
                 bad_length("DescribedGroup.group_state", n)
             described_group.group_state = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedGroup.protocol_type")
             if n == 0:
                 bad_length("DescribedGroup.protocol_type", n)
             described_group.protocol_type = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedGroup.protocol_data")
             if n == 0:
                 bad_length("DescribedGroup.protocol_data", n)
             described_group.protocol_data = buf[pos : (pos := pos + n - 1)].decode()
@@ -906,8 +953,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("DescribedGroup.members", n)
-            if n > size - pos + 1:
-                bad_count("DescribedGroup.members", n)
+            left -= n
+            if left < 0:
+                bad_count("DescribedGroup.members", n - 1, size - pos)
             members: list[DescribedGroupMember] = []
             described_group.members = members
             for _ in range(1, n):
@@ -915,28 +963,28 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DescribedGroupMember.member_id")
                 if n == 0:
                     bad_length("DescribedGroupMember.member_id", n)
                 described_group_member.member_id = buf[pos : (pos := pos + n - 1)].decode()
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DescribedGroupMember.group_instance_id")
                 described_group_member.group_instance_id = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DescribedGroupMember.client_id")
                 if n == 0:
                     bad_length("DescribedGroupMember.client_id", n)
                 described_group_member.client_id = buf[pos : (pos := pos + n - 1)].decode()
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DescribedGroupMember.client_host")
                 if n == 0:
                     bad_length("DescribedGroupMember.client_host", n)
                 described_group_member.client_host = buf[pos : (pos := pos + n - 1)].decode()
@@ -957,7 +1005,7 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
                 k = buf[pos]
                 pos += 1
                 if k:
-                    described_group_member.unknown_tags, pos = read_tags(buf, pos, k)
+                    described_group_member.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     described_group_member.unknown_tags = ()
                 members.append(described_group_member)
@@ -965,14 +1013,14 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
             pos += 5
             described_group.error_message = None
             if k:
-                described_group.unknown_tags, pos = read_tags(buf, pos, k)
+                described_group.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 described_group.unknown_tags = ()
             groups.append(described_group)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -1055,8 +1103,12 @@ def encode_response_5(message: DescribeGroupsResponse, out: list[Sized]) -> None
         raise unencodable("DescribeGroupsResponse", error) from error
 
 
-def decode_response_6(buf: bytes | bytearray, pos: int) -> DescribeGroupsResponse:
+def decode_response_6(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeGroupsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeGroupsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -1065,8 +1117,9 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeGroupsResponse.groups", n)
-        if n > size - pos + 1:
-            bad_count("DescribeGroupsResponse.groups", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeGroupsResponse.groups", n - 1, size - pos)
         groups: list[DescribedGroup] = []
         message.groups = groups
         for _ in range(1, n):
@@ -1074,33 +1127,33 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
             described_group.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedGroup.error_message")
             described_group.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedGroup.group_id")
             if n == 0:
                 bad_length("DescribedGroup.group_id", n)
             described_group.group_id = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedGroup.group_state")
             if n == 0:
                 bad_length("DescribedGroup.group_state", n)
             described_group.group_state = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedGroup.protocol_type")
             if n == 0:
                 bad_length("DescribedGroup.protocol_type", n)
             described_group.protocol_type = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedGroup.protocol_data")
             if n == 0:
                 bad_length("DescribedGroup.protocol_data", n)
             described_group.protocol_data = buf[pos : (pos := pos + n - 1)].decode()
@@ -1110,8 +1163,9 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("DescribedGroup.members", n)
-            if n > size - pos + 1:
-                bad_count("DescribedGroup.members", n)
+            left -= n
+            if left < 0:
+                bad_count("DescribedGroup.members", n - 1, size - pos)
             members: list[DescribedGroupMember] = []
             described_group.members = members
             for _ in range(1, n):
@@ -1119,28 +1173,28 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DescribedGroupMember.member_id")
                 if n == 0:
                     bad_length("DescribedGroupMember.member_id", n)
                 described_group_member.member_id = buf[pos : (pos := pos + n - 1)].decode()
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DescribedGroupMember.group_instance_id")
                 described_group_member.group_instance_id = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DescribedGroupMember.client_id")
                 if n == 0:
                     bad_length("DescribedGroupMember.client_id", n)
                 described_group_member.client_id = buf[pos : (pos := pos + n - 1)].decode()
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DescribedGroupMember.client_host")
                 if n == 0:
                     bad_length("DescribedGroupMember.client_host", n)
                 described_group_member.client_host = buf[pos : (pos := pos + n - 1)].decode()
@@ -1161,21 +1215,21 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> DescribeGroupsRespons
                 k = buf[pos]
                 pos += 1
                 if k:
-                    described_group_member.unknown_tags, pos = read_tags(buf, pos, k)
+                    described_group_member.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     described_group_member.unknown_tags = ()
                 members.append(described_group_member)
             described_group.authorized_operations, k = U_iB(buf, pos)
             pos += 5
             if k:
-                described_group.unknown_tags, pos = read_tags(buf, pos, k)
+                described_group.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 described_group.unknown_tags = ()
             groups.append(described_group)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -17,6 +17,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -28,6 +30,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -184,8 +187,12 @@ class DescribeLogDirsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeLogDirsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeLogDirsRequest)
         n = U_i(buf, pos)[0]
@@ -195,8 +202,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRequest
         if n < 0:
             message.topics = None
         else:
-            if n > size - pos:
-                bad_count("DescribeLogDirsRequest.topics", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("DescribeLogDirsRequest.topics", n, size - pos)
             topics: list[DescribableLogDirTopic] = []
             message.topics = topics
             for _ in range(n):
@@ -210,6 +218,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRequest
                 pos += 4
                 if n < 0:
                     bad_length("DescribableLogDirTopic.partitions", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("DescribableLogDirTopic.partitions", n, size - pos)
                 describable_log_dir_topic.partitions = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 describable_log_dir_topic.unknown_tags = ()
@@ -248,8 +259,12 @@ def encode_request_0(message: DescribeLogDirsRequest, out: list[Sized]) -> None:
         raise unencodable("DescribeLogDirsRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeLogDirsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeLogDirsRequest)
         n = buf[pos]
@@ -259,8 +274,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRequest
         if n == 0:
             message.topics = None
         else:
-            if n > size - pos + 1:
-                bad_count("DescribeLogDirsRequest.topics", n)
+            left -= n
+            if left < 0:
+                bad_count("DescribeLogDirsRequest.topics", n - 1, size - pos)
             topics: list[DescribableLogDirTopic] = []
             message.topics = topics
             for _ in range(1, n):
@@ -268,7 +284,7 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRequest
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DescribableLogDirTopic.topic")
                 if n == 0:
                     bad_length("DescribableLogDirTopic.topic", n)
                 describable_log_dir_topic.topic = buf[pos : (pos := pos + n - 1)].decode()
@@ -278,19 +294,22 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRequest
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribableLogDirTopic.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("DescribableLogDirTopic.partitions", n - 1, size - pos)
                 describable_log_dir_topic.partitions = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    describable_log_dir_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                    describable_log_dir_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     describable_log_dir_topic.unknown_tags = ()
                 topics.append(describable_log_dir_topic)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -328,16 +347,21 @@ def encode_request_2(message: DescribeLogDirsRequest, out: list[Sized]) -> None:
         raise unencodable("DescribeLogDirsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeLogDirsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeLogDirsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeLogDirsResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("DescribeLogDirsResponse.results", n)
-        if n > size - pos:
-            bad_count("DescribeLogDirsResponse.results", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("DescribeLogDirsResponse.results", n, size - pos)
         results: list[DescribeLogDirsResult] = []
         message.results = results
         for _ in range(n):
@@ -351,8 +375,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
             pos += 4
             if n < 0:
                 bad_length("DescribeLogDirsResult.topics", n)
-            if n > size - pos:
-                bad_count("DescribeLogDirsResult.topics", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("DescribeLogDirsResult.topics", n, size - pos)
             topics: list[DescribeLogDirsTopic] = []
             describe_log_dirs_result.topics = topics
             for _ in range(n):
@@ -366,8 +391,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
                 pos += 4
                 if n < 0:
                     bad_length("DescribeLogDirsTopic.partitions", n)
-                if n > size - pos:
-                    bad_count("DescribeLogDirsTopic.partitions", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("DescribeLogDirsTopic.partitions", n, size - pos)
                 partitions: list[DescribeLogDirsPartition] = []
                 describe_log_dirs_topic.partitions = partitions
                 for _ in range(n):
@@ -432,8 +458,12 @@ def encode_response_0(message: DescribeLogDirsResponse, out: list[Sized]) -> Non
         raise unencodable("DescribeLogDirsResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeLogDirsResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeLogDirsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeLogDirsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -442,8 +472,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeLogDirsResponse.results", n)
-        if n > size - pos + 1:
-            bad_count("DescribeLogDirsResponse.results", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeLogDirsResponse.results", n - 1, size - pos)
         results: list[DescribeLogDirsResult] = []
         message.results = results
         for _ in range(1, n):
@@ -451,7 +482,7 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
             describe_log_dirs_result.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribeLogDirsResult.log_dir")
             if n == 0:
                 bad_length("DescribeLogDirsResult.log_dir", n)
             describe_log_dirs_result.log_dir = buf[pos : (pos := pos + n - 1)].decode()
@@ -461,8 +492,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("DescribeLogDirsResult.topics", n)
-            if n > size - pos + 1:
-                bad_count("DescribeLogDirsResult.topics", n)
+            left -= n
+            if left < 0:
+                bad_count("DescribeLogDirsResult.topics", n - 1, size - pos)
             topics: list[DescribeLogDirsTopic] = []
             describe_log_dirs_result.topics = topics
             for _ in range(1, n):
@@ -470,7 +502,7 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DescribeLogDirsTopic.name")
                 if n == 0:
                     bad_length("DescribeLogDirsTopic.name", n)
                 describe_log_dirs_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -480,8 +512,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribeLogDirsTopic.partitions", n)
-                if n > size - pos + 1:
-                    bad_count("DescribeLogDirsTopic.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("DescribeLogDirsTopic.partitions", n - 1, size - pos)
                 partitions: list[DescribeLogDirsPartition] = []
                 describe_log_dirs_topic.partitions = partitions
                 for _ in range(1, n):
@@ -494,14 +527,16 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
                     ) = U_iqqoB(buf, pos)
                     pos += 22
                     if k:
-                        describe_log_dirs_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                        describe_log_dirs_partition.unknown_tags, pos, left = (
+                            read_tags(buf, pos, k, left)
+                        )
                     else:
                         describe_log_dirs_partition.unknown_tags = ()
                     partitions.append(describe_log_dirs_partition)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    describe_log_dirs_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                    describe_log_dirs_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     describe_log_dirs_topic.unknown_tags = ()
                 topics.append(describe_log_dirs_topic)
@@ -511,7 +546,7 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
             describe_log_dirs_result.usable_bytes = -1
             describe_log_dirs_result.is_cordoned = False
             if k:
-                describe_log_dirs_result.unknown_tags, pos = read_tags(buf, pos, k)
+                describe_log_dirs_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 describe_log_dirs_result.unknown_tags = ()
             results.append(describe_log_dirs_result)
@@ -519,7 +554,7 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
         pos += 1
         message.error_code = 0
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -583,8 +618,12 @@ def encode_response_2(message: DescribeLogDirsResponse, out: list[Sized]) -> Non
         raise unencodable("DescribeLogDirsResponse", error) from error
 
 
-def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeLogDirsResponse:
+def decode_response_3(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeLogDirsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeLogDirsResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
@@ -593,8 +632,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeLogDirsResponse.results", n)
-        if n > size - pos + 1:
-            bad_count("DescribeLogDirsResponse.results", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeLogDirsResponse.results", n - 1, size - pos)
         results: list[DescribeLogDirsResult] = []
         message.results = results
         for _ in range(1, n):
@@ -602,7 +642,7 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
             describe_log_dirs_result.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribeLogDirsResult.log_dir")
             if n == 0:
                 bad_length("DescribeLogDirsResult.log_dir", n)
             describe_log_dirs_result.log_dir = buf[pos : (pos := pos + n - 1)].decode()
@@ -612,8 +652,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("DescribeLogDirsResult.topics", n)
-            if n > size - pos + 1:
-                bad_count("DescribeLogDirsResult.topics", n)
+            left -= n
+            if left < 0:
+                bad_count("DescribeLogDirsResult.topics", n - 1, size - pos)
             topics: list[DescribeLogDirsTopic] = []
             describe_log_dirs_result.topics = topics
             for _ in range(1, n):
@@ -621,7 +662,7 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DescribeLogDirsTopic.name")
                 if n == 0:
                     bad_length("DescribeLogDirsTopic.name", n)
                 describe_log_dirs_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -631,8 +672,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribeLogDirsTopic.partitions", n)
-                if n > size - pos + 1:
-                    bad_count("DescribeLogDirsTopic.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("DescribeLogDirsTopic.partitions", n - 1, size - pos)
                 partitions: list[DescribeLogDirsPartition] = []
                 describe_log_dirs_topic.partitions = partitions
                 for _ in range(1, n):
@@ -645,14 +687,16 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
                     ) = U_iqqoB(buf, pos)
                     pos += 22
                     if k:
-                        describe_log_dirs_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                        describe_log_dirs_partition.unknown_tags, pos, left = (
+                            read_tags(buf, pos, k, left)
+                        )
                     else:
                         describe_log_dirs_partition.unknown_tags = ()
                     partitions.append(describe_log_dirs_partition)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    describe_log_dirs_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                    describe_log_dirs_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     describe_log_dirs_topic.unknown_tags = ()
                 topics.append(describe_log_dirs_topic)
@@ -662,14 +706,14 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
             describe_log_dirs_result.usable_bytes = -1
             describe_log_dirs_result.is_cordoned = False
             if k:
-                describe_log_dirs_result.unknown_tags, pos = read_tags(buf, pos, k)
+                describe_log_dirs_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 describe_log_dirs_result.unknown_tags = ()
             results.append(describe_log_dirs_result)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -733,8 +777,12 @@ def encode_response_3(message: DescribeLogDirsResponse, out: list[Sized]) -> Non
         raise unencodable("DescribeLogDirsResponse", error) from error
 
 
-def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeLogDirsResponse:
+def decode_response_4(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeLogDirsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeLogDirsResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
@@ -743,8 +791,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeLogDirsResponse.results", n)
-        if n > size - pos + 1:
-            bad_count("DescribeLogDirsResponse.results", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeLogDirsResponse.results", n - 1, size - pos)
         results: list[DescribeLogDirsResult] = []
         message.results = results
         for _ in range(1, n):
@@ -752,7 +801,7 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
             describe_log_dirs_result.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribeLogDirsResult.log_dir")
             if n == 0:
                 bad_length("DescribeLogDirsResult.log_dir", n)
             describe_log_dirs_result.log_dir = buf[pos : (pos := pos + n - 1)].decode()
@@ -762,8 +811,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("DescribeLogDirsResult.topics", n)
-            if n > size - pos + 1:
-                bad_count("DescribeLogDirsResult.topics", n)
+            left -= n
+            if left < 0:
+                bad_count("DescribeLogDirsResult.topics", n - 1, size - pos)
             topics: list[DescribeLogDirsTopic] = []
             describe_log_dirs_result.topics = topics
             for _ in range(1, n):
@@ -771,7 +821,7 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DescribeLogDirsTopic.name")
                 if n == 0:
                     bad_length("DescribeLogDirsTopic.name", n)
                 describe_log_dirs_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -781,8 +831,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribeLogDirsTopic.partitions", n)
-                if n > size - pos + 1:
-                    bad_count("DescribeLogDirsTopic.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("DescribeLogDirsTopic.partitions", n - 1, size - pos)
                 partitions: list[DescribeLogDirsPartition] = []
                 describe_log_dirs_topic.partitions = partitions
                 for _ in range(1, n):
@@ -795,14 +846,16 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
                     ) = U_iqqoB(buf, pos)
                     pos += 22
                     if k:
-                        describe_log_dirs_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                        describe_log_dirs_partition.unknown_tags, pos, left = (
+                            read_tags(buf, pos, k, left)
+                        )
                     else:
                         describe_log_dirs_partition.unknown_tags = ()
                     partitions.append(describe_log_dirs_partition)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    describe_log_dirs_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                    describe_log_dirs_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     describe_log_dirs_topic.unknown_tags = ()
                 topics.append(describe_log_dirs_topic)
@@ -812,14 +865,14 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
             pos += 17
             describe_log_dirs_result.is_cordoned = False
             if k:
-                describe_log_dirs_result.unknown_tags, pos = read_tags(buf, pos, k)
+                describe_log_dirs_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 describe_log_dirs_result.unknown_tags = ()
             results.append(describe_log_dirs_result)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -883,8 +936,12 @@ def encode_response_4(message: DescribeLogDirsResponse, out: list[Sized]) -> Non
         raise unencodable("DescribeLogDirsResponse", error) from error
 
 
-def decode_response_5(buf: bytes | bytearray, pos: int) -> DescribeLogDirsResponse:
+def decode_response_5(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeLogDirsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeLogDirsResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
@@ -893,8 +950,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeLogDirsResponse.results", n)
-        if n > size - pos + 1:
-            bad_count("DescribeLogDirsResponse.results", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeLogDirsResponse.results", n - 1, size - pos)
         results: list[DescribeLogDirsResult] = []
         message.results = results
         for _ in range(1, n):
@@ -902,7 +960,7 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
             describe_log_dirs_result.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribeLogDirsResult.log_dir")
             if n == 0:
                 bad_length("DescribeLogDirsResult.log_dir", n)
             describe_log_dirs_result.log_dir = buf[pos : (pos := pos + n - 1)].decode()
@@ -912,8 +970,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("DescribeLogDirsResult.topics", n)
-            if n > size - pos + 1:
-                bad_count("DescribeLogDirsResult.topics", n)
+            left -= n
+            if left < 0:
+                bad_count("DescribeLogDirsResult.topics", n - 1, size - pos)
             topics: list[DescribeLogDirsTopic] = []
             describe_log_dirs_result.topics = topics
             for _ in range(1, n):
@@ -921,7 +980,7 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "DescribeLogDirsTopic.name")
                 if n == 0:
                     bad_length("DescribeLogDirsTopic.name", n)
                 describe_log_dirs_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -931,8 +990,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribeLogDirsTopic.partitions", n)
-                if n > size - pos + 1:
-                    bad_count("DescribeLogDirsTopic.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("DescribeLogDirsTopic.partitions", n - 1, size - pos)
                 partitions: list[DescribeLogDirsPartition] = []
                 describe_log_dirs_topic.partitions = partitions
                 for _ in range(1, n):
@@ -945,14 +1005,16 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
                     ) = U_iqqoB(buf, pos)
                     pos += 22
                     if k:
-                        describe_log_dirs_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                        describe_log_dirs_partition.unknown_tags, pos, left = (
+                            read_tags(buf, pos, k, left)
+                        )
                     else:
                         describe_log_dirs_partition.unknown_tags = ()
                     partitions.append(describe_log_dirs_partition)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    describe_log_dirs_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                    describe_log_dirs_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     describe_log_dirs_topic.unknown_tags = ()
                 topics.append(describe_log_dirs_topic)
@@ -962,14 +1024,14 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> DescribeLogDirsRespon
             ) = U_qqoB(buf, pos)
             pos += 18
             if k:
-                describe_log_dirs_result.unknown_tags, pos = read_tags(buf, pos, k)
+                describe_log_dirs_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 describe_log_dirs_result.unknown_tags = ()
             results.append(describe_log_dirs_result)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

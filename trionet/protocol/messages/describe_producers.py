@@ -17,6 +17,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -27,6 +29,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -170,8 +173,12 @@ class DescribeProducersResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeProducersRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeProducersRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeProducersRequest)
         n = buf[pos]
@@ -180,8 +187,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeProducersReque
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeProducersRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("DescribeProducersRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeProducersRequest.topics", n - 1, size - pos)
         topics: list[TopicRequest] = []
         message.topics = topics
         for _ in range(1, n):
@@ -189,7 +197,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeProducersReque
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "TopicRequest.name")
             if n == 0:
                 bad_length("TopicRequest.name", n)
             topic_request.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -199,19 +207,22 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeProducersReque
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("TopicRequest.partition_indexes", n)
+            left -= n
+            if left < 0:
+                bad_count("TopicRequest.partition_indexes", n - 1, size - pos)
             topic_request.partition_indexes = [*UA_Bni[n](buf, pos)]
             pos += 4 * (n - 1)
             k = buf[pos]
             pos += 1
             if k:
-                topic_request.unknown_tags, pos = read_tags(buf, pos, k)
+                topic_request.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 topic_request.unknown_tags = ()
             topics.append(topic_request)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -249,8 +260,12 @@ def encode_request_0(message: DescribeProducersRequest, out: list[Sized]) -> Non
         raise unencodable("DescribeProducersRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeProducersResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeProducersResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeProducersResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -259,8 +274,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeProducersResp
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeProducersResponse.topics", n)
-        if n > size - pos + 1:
-            bad_count("DescribeProducersResponse.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeProducersResponse.topics", n - 1, size - pos)
         topics: list[TopicResponse] = []
         message.topics = topics
         for _ in range(1, n):
@@ -268,7 +284,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeProducersResp
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "TopicResponse.name")
             if n == 0:
                 bad_length("TopicResponse.name", n)
             topic_response.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -278,8 +294,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeProducersResp
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("TopicResponse.partitions", n)
-            if n > size - pos + 1:
-                bad_count("TopicResponse.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("TopicResponse.partitions", n - 1, size - pos)
             partitions: list[PartitionResponse] = []
             topic_response.partitions = partitions
             for _ in range(1, n):
@@ -289,7 +306,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeProducersResp
                 ) = U_ihB(buf, pos)
                 pos += 7
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "PartitionResponse.error_message")
                 partition_response.error_message = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
@@ -299,8 +316,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeProducersResp
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("PartitionResponse.active_producers", n)
-                if n > size - pos + 1:
-                    bad_count("PartitionResponse.active_producers", n)
+                left -= n
+                if left < 0:
+                    bad_count("PartitionResponse.active_producers", n - 1, size - pos)
                 active_producers: list[ProducerState] = []
                 partition_response.active_producers = active_producers
                 for _ in range(1, n):
@@ -313,28 +331,28 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeProducersResp
                     ) = U_qiiqiqB(buf, pos)
                     pos += 37
                     if k:
-                        producer_state.unknown_tags, pos = read_tags(buf, pos, k)
+                        producer_state.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         producer_state.unknown_tags = ()
                     active_producers.append(producer_state)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    partition_response.unknown_tags, pos = read_tags(buf, pos, k)
+                    partition_response.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     partition_response.unknown_tags = ()
                 partitions.append(partition_response)
             k = buf[pos]
             pos += 1
             if k:
-                topic_response.unknown_tags, pos = read_tags(buf, pos, k)
+                topic_response.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 topic_response.unknown_tags = ()
             topics.append(topic_response)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -16,6 +16,8 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -26,6 +28,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -248,8 +251,12 @@ class DescribeQuorumResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeQuorumRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeQuorumRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeQuorumRequest)
         n = buf[pos]
@@ -258,8 +265,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeQuorumRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeQuorumRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("DescribeQuorumRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeQuorumRequest.topics", n - 1, size - pos)
         topics: list[RequestTopicData] = []
         message.topics = topics
         for _ in range(1, n):
@@ -267,7 +275,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeQuorumRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "RequestTopicData.topic_name")
             if n == 0:
                 bad_length("RequestTopicData.topic_name", n)
             request_topic_data.topic_name = buf[pos : (pos := pos + n - 1)].decode()
@@ -277,8 +285,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeQuorumRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("RequestTopicData.partitions", n)
-            if n > size - pos + 1:
-                bad_count("RequestTopicData.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("RequestTopicData.partitions", n - 1, size - pos)
             partitions: list[RequestPartitionData] = []
             request_topic_data.partitions = partitions
             for _ in range(1, n):
@@ -286,21 +295,21 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeQuorumRequest:
                 request_partition_data.partition_index, k = U_iB(buf, pos)
                 pos += 5
                 if k:
-                    request_partition_data.unknown_tags, pos = read_tags(buf, pos, k)
+                    request_partition_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     request_partition_data.unknown_tags = ()
                 partitions.append(request_partition_data)
             k = buf[pos]
             pos += 1
             if k:
-                request_topic_data.unknown_tags, pos = read_tags(buf, pos, k)
+                request_topic_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 request_topic_data.unknown_tags = ()
             topics.append(request_topic_data)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -338,8 +347,12 @@ def encode_request_0(message: DescribeQuorumRequest, out: list[Sized]) -> None:
         raise unencodable("DescribeQuorumRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeQuorumResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeQuorumResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeQuorumResponse)
         message.error_code, n = U_hB(buf, pos)
@@ -348,8 +361,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeQuorumResponse.topics", n)
-        if n > size - pos + 1:
-            bad_count("DescribeQuorumResponse.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeQuorumResponse.topics", n - 1, size - pos)
         topics: list[ResponseTopicData] = []
         message.topics = topics
         for _ in range(1, n):
@@ -357,7 +371,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ResponseTopicData.topic_name")
             if n == 0:
                 bad_length("ResponseTopicData.topic_name", n)
             response_topic_data.topic_name = buf[pos : (pos := pos + n - 1)].decode()
@@ -367,8 +381,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ResponseTopicData.partitions", n)
-            if n > size - pos + 1:
-                bad_count("ResponseTopicData.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ResponseTopicData.partitions", n - 1, size - pos)
             partitions: list[ResponsePartitionData] = []
             response_topic_data.partitions = partitions
             for _ in range(1, n):
@@ -383,8 +398,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("ResponsePartitionData.current_voters", n)
-                if n > size - pos + 1:
-                    bad_count("ResponsePartitionData.current_voters", n)
+                left -= n
+                if left < 0:
+                    bad_count("ResponsePartitionData.current_voters", n - 1, size - pos)
                 current_voters: list[ReplicaState] = []
                 response_partition_data.current_voters = current_voters
                 for _ in range(1, n):
@@ -395,7 +411,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                     replica_state.last_fetch_timestamp = -1
                     replica_state.last_caught_up_timestamp = -1
                     if k:
-                        replica_state.unknown_tags, pos = read_tags(buf, pos, k)
+                        replica_state.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         replica_state.unknown_tags = ()
                     current_voters.append(replica_state)
@@ -405,8 +421,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("ResponsePartitionData.observers", n)
-                if n > size - pos + 1:
-                    bad_count("ResponsePartitionData.observers", n)
+                left -= n
+                if left < 0:
+                    bad_count("ResponsePartitionData.observers", n - 1, size - pos)
                 observers: list[ReplicaState] = []
                 response_partition_data.observers = observers
                 for _ in range(1, n):
@@ -417,7 +434,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                     replica_state_2.last_fetch_timestamp = -1
                     replica_state_2.last_caught_up_timestamp = -1
                     if k:
-                        replica_state_2.unknown_tags, pos = read_tags(buf, pos, k)
+                        replica_state_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         replica_state_2.unknown_tags = ()
                     observers.append(replica_state_2)
@@ -425,14 +442,14 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                 pos += 1
                 response_partition_data.error_message = ""
                 if k:
-                    response_partition_data.unknown_tags, pos = read_tags(buf, pos, k)
+                    response_partition_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     response_partition_data.unknown_tags = ()
                 partitions.append(response_partition_data)
             k = buf[pos]
             pos += 1
             if k:
-                response_topic_data.unknown_tags, pos = read_tags(buf, pos, k)
+                response_topic_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 response_topic_data.unknown_tags = ()
             topics.append(response_topic_data)
@@ -441,7 +458,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
         message.nodes = []
         message.error_message = ""
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -515,8 +532,12 @@ def encode_response_0(message: DescribeQuorumResponse, out: list[Sized]) -> None
         raise unencodable("DescribeQuorumResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeQuorumResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeQuorumResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeQuorumResponse)
         message.error_code, n = U_hB(buf, pos)
@@ -525,8 +546,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeQuorumResponse.topics", n)
-        if n > size - pos + 1:
-            bad_count("DescribeQuorumResponse.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeQuorumResponse.topics", n - 1, size - pos)
         topics: list[ResponseTopicData] = []
         message.topics = topics
         for _ in range(1, n):
@@ -534,7 +556,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ResponseTopicData.topic_name")
             if n == 0:
                 bad_length("ResponseTopicData.topic_name", n)
             response_topic_data.topic_name = buf[pos : (pos := pos + n - 1)].decode()
@@ -544,8 +566,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ResponseTopicData.partitions", n)
-            if n > size - pos + 1:
-                bad_count("ResponseTopicData.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ResponseTopicData.partitions", n - 1, size - pos)
             partitions: list[ResponsePartitionData] = []
             response_topic_data.partitions = partitions
             for _ in range(1, n):
@@ -560,8 +583,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("ResponsePartitionData.current_voters", n)
-                if n > size - pos + 1:
-                    bad_count("ResponsePartitionData.current_voters", n)
+                left -= n
+                if left < 0:
+                    bad_count("ResponsePartitionData.current_voters", n - 1, size - pos)
                 current_voters: list[ReplicaState] = []
                 response_partition_data.current_voters = current_voters
                 for _ in range(1, n):
@@ -574,7 +598,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                     pos += 29
                     replica_state.replica_directory_id = NO_UUID
                     if k:
-                        replica_state.unknown_tags, pos = read_tags(buf, pos, k)
+                        replica_state.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         replica_state.unknown_tags = ()
                     current_voters.append(replica_state)
@@ -584,8 +608,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("ResponsePartitionData.observers", n)
-                if n > size - pos + 1:
-                    bad_count("ResponsePartitionData.observers", n)
+                left -= n
+                if left < 0:
+                    bad_count("ResponsePartitionData.observers", n - 1, size - pos)
                 observers: list[ReplicaState] = []
                 response_partition_data.observers = observers
                 for _ in range(1, n):
@@ -598,7 +623,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                     pos += 29
                     replica_state_2.replica_directory_id = NO_UUID
                     if k:
-                        replica_state_2.unknown_tags, pos = read_tags(buf, pos, k)
+                        replica_state_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         replica_state_2.unknown_tags = ()
                     observers.append(replica_state_2)
@@ -606,14 +631,14 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                 pos += 1
                 response_partition_data.error_message = ""
                 if k:
-                    response_partition_data.unknown_tags, pos = read_tags(buf, pos, k)
+                    response_partition_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     response_partition_data.unknown_tags = ()
                 partitions.append(response_partition_data)
             k = buf[pos]
             pos += 1
             if k:
-                response_topic_data.unknown_tags, pos = read_tags(buf, pos, k)
+                response_topic_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 response_topic_data.unknown_tags = ()
             topics.append(response_topic_data)
@@ -622,7 +647,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
         message.nodes = []
         message.error_message = ""
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -708,14 +733,18 @@ def encode_response_1(message: DescribeQuorumResponse, out: list[Sized]) -> None
         raise unencodable("DescribeQuorumResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeQuorumResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeQuorumResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeQuorumResponse)
         message.error_code, n = U_hB(buf, pos)
         pos += 3
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "DescribeQuorumResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -723,8 +752,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeQuorumResponse.topics", n)
-        if n > size - pos + 1:
-            bad_count("DescribeQuorumResponse.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeQuorumResponse.topics", n - 1, size - pos)
         topics: list[ResponseTopicData] = []
         message.topics = topics
         for _ in range(1, n):
@@ -732,7 +762,7 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ResponseTopicData.topic_name")
             if n == 0:
                 bad_length("ResponseTopicData.topic_name", n)
             response_topic_data.topic_name = buf[pos : (pos := pos + n - 1)].decode()
@@ -742,8 +772,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ResponseTopicData.partitions", n)
-            if n > size - pos + 1:
-                bad_count("ResponseTopicData.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ResponseTopicData.partitions", n - 1, size - pos)
             partitions: list[ResponsePartitionData] = []
             response_topic_data.partitions = partitions
             for _ in range(1, n):
@@ -753,7 +784,7 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                 ) = U_ihB(buf, pos)
                 pos += 7
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "ResponsePartitionData.error_message")
                 response_partition_data.error_message = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
@@ -766,8 +797,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("ResponsePartitionData.current_voters", n)
-                if n > size - pos + 1:
-                    bad_count("ResponsePartitionData.current_voters", n)
+                left -= n
+                if left < 0:
+                    bad_count("ResponsePartitionData.current_voters", n - 1, size - pos)
                 current_voters: list[ReplicaState] = []
                 response_partition_data.current_voters = current_voters
                 for _ in range(1, n):
@@ -779,7 +811,7 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                     ) = U_i16sqqqB(buf, pos)
                     pos += 45
                     if k:
-                        replica_state.unknown_tags, pos = read_tags(buf, pos, k)
+                        replica_state.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         replica_state.unknown_tags = ()
                     current_voters.append(replica_state)
@@ -789,8 +821,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("ResponsePartitionData.observers", n)
-                if n > size - pos + 1:
-                    bad_count("ResponsePartitionData.observers", n)
+                left -= n
+                if left < 0:
+                    bad_count("ResponsePartitionData.observers", n - 1, size - pos)
                 observers: list[ReplicaState] = []
                 response_partition_data.observers = observers
                 for _ in range(1, n):
@@ -802,21 +835,21 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                     ) = U_i16sqqqB(buf, pos)
                     pos += 45
                     if k:
-                        replica_state_2.unknown_tags, pos = read_tags(buf, pos, k)
+                        replica_state_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         replica_state_2.unknown_tags = ()
                     observers.append(replica_state_2)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    response_partition_data.unknown_tags, pos = read_tags(buf, pos, k)
+                    response_partition_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     response_partition_data.unknown_tags = ()
                 partitions.append(response_partition_data)
             k = buf[pos]
             pos += 1
             if k:
-                response_topic_data.unknown_tags, pos = read_tags(buf, pos, k)
+                response_topic_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 response_topic_data.unknown_tags = ()
             topics.append(response_topic_data)
@@ -826,8 +859,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeQuorumResponse.nodes", n)
-        if n > size - pos + 1:
-            bad_count("DescribeQuorumResponse.nodes", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeQuorumResponse.nodes", n - 1, size - pos)
         nodes: list[Node] = []
         message.nodes = nodes
         for _ in range(1, n):
@@ -838,8 +872,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("Node.listeners", n)
-            if n > size - pos + 1:
-                bad_count("Node.listeners", n)
+            left -= n
+            if left < 0:
+                bad_count("Node.listeners", n - 1, size - pos)
             listeners: list[Listener] = []
             node.listeners = listeners
             for _ in range(1, n):
@@ -847,35 +882,35 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> DescribeQuorumRespons
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "Listener.name")
                 if n == 0:
                     bad_length("Listener.name", n)
                 listener.name = buf[pos : (pos := pos + n - 1)].decode()
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "Listener.host")
                 if n == 0:
                     bad_length("Listener.host", n)
                 listener.host = buf[pos : (pos := pos + n - 1)].decode()
                 listener.port, k = U_HB(buf, pos)
                 pos += 3
                 if k:
-                    listener.unknown_tags, pos = read_tags(buf, pos, k)
+                    listener.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     listener.unknown_tags = ()
                 listeners.append(listener)
             k = buf[pos]
             pos += 1
             if k:
-                node.unknown_tags, pos = read_tags(buf, pos, k)
+                node.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 node.unknown_tags = ()
             nodes.append(node)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -18,6 +18,8 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -29,6 +31,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -218,8 +221,12 @@ class DescribeTopicPartitionsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitionsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeTopicPartitionsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeTopicPartitionsRequest)
         n = buf[pos]
@@ -228,8 +235,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartition
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeTopicPartitionsRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("DescribeTopicPartitionsRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeTopicPartitionsRequest.topics", n - 1, size - pos)
         topics: list[TopicRequest] = []
         message.topics = topics
         for _ in range(1, n):
@@ -237,14 +245,14 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartition
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "TopicRequest.name")
             if n == 0:
                 bad_length("TopicRequest.name", n)
             topic_request.name = buf[pos : (pos := pos + n - 1)].decode()
             k = buf[pos]
             pos += 1
             if k:
-                topic_request.unknown_tags, pos = read_tags(buf, pos, k)
+                topic_request.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 topic_request.unknown_tags = ()
             topics.append(topic_request)
@@ -255,14 +263,14 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartition
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "RequestCursor.topic_name")
             if n == 0:
                 bad_length("RequestCursor.topic_name", n)
             request_cursor.topic_name = buf[pos : (pos := pos + n - 1)].decode()
             request_cursor.partition_index, k = U_iB(buf, pos)
             pos += 5
             if k:
-                request_cursor.unknown_tags, pos = read_tags(buf, pos, k)
+                request_cursor.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 request_cursor.unknown_tags = ()
             message.cursor = request_cursor
@@ -273,7 +281,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartition
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -314,8 +322,12 @@ def encode_request_0(message: DescribeTopicPartitionsRequest, out: list[Sized]) 
         raise unencodable("DescribeTopicPartitionsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitionsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeTopicPartitionsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeTopicPartitionsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -324,8 +336,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeTopicPartitionsResponse.topics", n)
-        if n > size - pos + 1:
-            bad_count("DescribeTopicPartitionsResponse.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeTopicPartitionsResponse.topics", n - 1, size - pos)
         topics: list[DescribeTopicPartitionsResponseTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -333,7 +346,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
             describe_topic_partitions_response_topic.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribeTopicPartitionsResponseTopic.name")
             describe_topic_partitions_response_topic.name = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
@@ -346,8 +359,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("DescribeTopicPartitionsResponseTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("DescribeTopicPartitionsResponseTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("DescribeTopicPartitionsResponseTopic.partitions", n - 1, size - pos)
             partitions: list[DescribeTopicPartitionsResponsePartition] = []
             describe_topic_partitions_response_topic.partitions = partitions
             for _ in range(1, n):
@@ -365,6 +379,12 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribeTopicPartitionsResponsePartition.replica_nodes", n)
+                left -= n
+                if left < 0:
+                    bad_count(
+                        "DescribeTopicPartitionsResponsePartition.replica_nodes", n - 1,
+                        size - pos,
+                    )
                 describe_topic_partitions_response_partition.replica_nodes = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 n = buf[pos]
@@ -373,6 +393,11 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribeTopicPartitionsResponsePartition.isr_nodes", n)
+                left -= n
+                if left < 0:
+                    bad_count(
+                        "DescribeTopicPartitionsResponsePartition.isr_nodes", n - 1, size - pos,
+                    )
                 describe_topic_partitions_response_partition.isr_nodes = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 n = buf[pos]
@@ -382,6 +407,12 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
                 if n == 0:
                     describe_topic_partitions_response_partition.eligible_leader_replicas = None
                 else:
+                    left -= n
+                    if left < 0:
+                        bad_count(
+                            "DescribeTopicPartitionsResponsePartition.eligible_leader_replicas",
+                            n - 1, size - pos,
+                        )
                     describe_topic_partitions_response_partition.eligible_leader_replicas = (
                         [*UA_Bni[n](buf, pos)]
                     )
@@ -393,6 +424,12 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
                 if n == 0:
                     describe_topic_partitions_response_partition.last_known_elr = None
                 else:
+                    left -= n
+                    if left < 0:
+                        bad_count(
+                            "DescribeTopicPartitionsResponsePartition.last_known_elr", n - 1,
+                            size - pos,
+                        )
                     describe_topic_partitions_response_partition.last_known_elr = (
                         [*UA_Bni[n](buf, pos)]
                     )
@@ -403,6 +440,12 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribeTopicPartitionsResponsePartition.offline_replicas", n)
+                left -= n
+                if left < 0:
+                    bad_count(
+                        "DescribeTopicPartitionsResponsePartition.offline_replicas", n - 1,
+                        size - pos,
+                    )
                 describe_topic_partitions_response_partition.offline_replicas = (
                     [*UA_Bni[n](buf, pos)]
                 )
@@ -410,8 +453,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
                 k = buf[pos]
                 pos += 1
                 if k:
-                    describe_topic_partitions_response_partition.unknown_tags, pos = (
-                        read_tags(buf, pos, k)
+                    describe_topic_partitions_response_partition.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
                     )
                 else:
                     describe_topic_partitions_response_partition.unknown_tags = ()
@@ -419,7 +462,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
             describe_topic_partitions_response_topic.topic_authorized_operations, k = U_iB(buf, pos)
             pos += 5
             if k:
-                describe_topic_partitions_response_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                describe_topic_partitions_response_topic.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
+                )
             else:
                 describe_topic_partitions_response_topic.unknown_tags = ()
             topics.append(describe_topic_partitions_response_topic)
@@ -430,14 +475,14 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ResponseCursor.topic_name")
             if n == 0:
                 bad_length("ResponseCursor.topic_name", n)
             response_cursor.topic_name = buf[pos : (pos := pos + n - 1)].decode()
             response_cursor.partition_index, k = U_iB(buf, pos)
             pos += 5
             if k:
-                response_cursor.unknown_tags, pos = read_tags(buf, pos, k)
+                response_cursor.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 response_cursor.unknown_tags = ()
             message.next_cursor = response_cursor
@@ -448,7 +493,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTopicPartitio
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -17,6 +17,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -27,6 +29,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -133,8 +136,12 @@ class DescribeTransactionsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeTransactionsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeTransactionsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeTransactionsRequest)
         n = buf[pos]
@@ -143,22 +150,23 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeTransactionsRe
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeTransactionsRequest.transactional_ids", n)
-        if n > size - pos + 1:
-            bad_count("DescribeTransactionsRequest.transactional_ids", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeTransactionsRequest.transactional_ids", n - 1, size - pos)
         transactional_ids: list[str] = []
         message.transactional_ids = transactional_ids
         for _ in range(1, n):
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribeTransactionsRequest.transactional_ids")
             if n == 0:
                 bad_length("DescribeTransactionsRequest.transactional_ids", n)
             transactional_ids.append(buf[pos : (pos := pos + n - 1)].decode())
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -186,8 +194,12 @@ def encode_request_0(message: DescribeTransactionsRequest, out: list[Sized]) -> 
         raise unencodable("DescribeTransactionsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTransactionsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeTransactionsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeTransactionsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -196,8 +208,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTransactionsR
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeTransactionsResponse.transaction_states", n)
-        if n > size - pos + 1:
-            bad_count("DescribeTransactionsResponse.transaction_states", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeTransactionsResponse.transaction_states", n - 1, size - pos)
         transaction_states: list[TransactionState] = []
         message.transaction_states = transaction_states
         for _ in range(1, n):
@@ -205,14 +218,14 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTransactionsR
             transaction_state.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "TransactionState.transactional_id")
             if n == 0:
                 bad_length("TransactionState.transactional_id", n)
             transaction_state.transactional_id = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "TransactionState.transaction_state")
             if n == 0:
                 bad_length("TransactionState.transaction_state", n)
             transaction_state.transaction_state = buf[pos : (pos := pos + n - 1)].decode()
@@ -226,8 +239,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTransactionsR
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("TransactionState.topics", n)
-            if n > size - pos + 1:
-                bad_count("TransactionState.topics", n)
+            left -= n
+            if left < 0:
+                bad_count("TransactionState.topics", n - 1, size - pos)
             topics: list[TopicData] = []
             transaction_state.topics = topics
             for _ in range(1, n):
@@ -235,7 +249,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTransactionsR
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "TopicData.topic")
                 if n == 0:
                     bad_length("TopicData.topic", n)
                 topic_data.topic = buf[pos : (pos := pos + n - 1)].decode()
@@ -245,26 +259,29 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeTransactionsR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("TopicData.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("TopicData.partitions", n - 1, size - pos)
                 topic_data.partitions = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    topic_data.unknown_tags, pos = read_tags(buf, pos, k)
+                    topic_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     topic_data.unknown_tags = ()
                 topics.append(topic_data)
             k = buf[pos]
             pos += 1
             if k:
-                transaction_state.unknown_tags, pos = read_tags(buf, pos, k)
+                transaction_state.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 transaction_state.unknown_tags = ()
             transaction_states.append(transaction_state)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -24,6 +26,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -128,8 +131,12 @@ class DescribeUserScramCredentialsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeUserScramCredentialsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeUserScramCredentialsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeUserScramCredentialsRequest)
         n = buf[pos]
@@ -139,8 +146,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeUserScramCrede
         if n == 0:
             message.users = None
         else:
-            if n > size - pos + 1:
-                bad_count("DescribeUserScramCredentialsRequest.users", n)
+            left -= n
+            if left < 0:
+                bad_count("DescribeUserScramCredentialsRequest.users", n - 1, size - pos)
             users: list[UserName] = []
             message.users = users
             for _ in range(1, n):
@@ -148,21 +156,21 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeUserScramCrede
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "UserName.name")
                 if n == 0:
                     bad_length("UserName.name", n)
                 user_name.name = buf[pos : (pos := pos + n - 1)].decode()
                 k = buf[pos]
                 pos += 1
                 if k:
-                    user_name.unknown_tags, pos = read_tags(buf, pos, k)
+                    user_name.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     user_name.unknown_tags = ()
                 users.append(user_name)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -193,14 +201,18 @@ def encode_request_0(message: DescribeUserScramCredentialsRequest, out: list[Siz
         raise unencodable("DescribeUserScramCredentialsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeUserScramCredentialsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeUserScramCredentialsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeUserScramCredentialsResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "DescribeUserScramCredentialsResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -208,8 +220,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeUserScramCred
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeUserScramCredentialsResponse.results", n)
-        if n > size - pos + 1:
-            bad_count("DescribeUserScramCredentialsResponse.results", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeUserScramCredentialsResponse.results", n - 1, size - pos)
         results: list[DescribeUserScramCredentialsResult] = []
         message.results = results
         for _ in range(1, n):
@@ -217,14 +230,16 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeUserScramCred
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribeUserScramCredentialsResult.user")
             if n == 0:
                 bad_length("DescribeUserScramCredentialsResult.user", n)
             describe_user_scram_credentials_result.user = buf[pos : (pos := pos + n - 1)].decode()
             describe_user_scram_credentials_result.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = (
+                    text_length(buf, pos, n, "DescribeUserScramCredentialsResult.error_message")
+                )
             describe_user_scram_credentials_result.error_message = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
@@ -234,8 +249,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeUserScramCred
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("DescribeUserScramCredentialsResult.credential_infos", n)
-            if n > size - pos + 1:
-                bad_count("DescribeUserScramCredentialsResult.credential_infos", n)
+            left -= n
+            if left < 0:
+                bad_count("DescribeUserScramCredentialsResult.credential_infos", n - 1, size - pos)
             credential_infos: list[CredentialInfo] = []
             describe_user_scram_credentials_result.credential_infos = credential_infos
             for _ in range(1, n):
@@ -243,21 +259,23 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeUserScramCred
                 credential_info.mechanism, credential_info.iterations, k = U_biB(buf, pos)
                 pos += 6
                 if k:
-                    credential_info.unknown_tags, pos = read_tags(buf, pos, k)
+                    credential_info.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     credential_info.unknown_tags = ()
                 credential_infos.append(credential_info)
             k = buf[pos]
             pos += 1
             if k:
-                describe_user_scram_credentials_result.unknown_tags, pos = read_tags(buf, pos, k)
+                describe_user_scram_credentials_result.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
+                )
             else:
                 describe_user_scram_credentials_result.unknown_tags = ()
             results.append(describe_user_scram_credentials_result)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

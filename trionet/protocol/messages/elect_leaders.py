@@ -17,6 +17,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -28,6 +30,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -152,8 +155,12 @@ class ElectLeadersResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> ElectLeadersRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ElectLeadersRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ElectLeadersRequest)
         n = U_i(buf, pos)[0]
@@ -163,8 +170,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ElectLeadersRequest:
         if n < 0:
             message.topic_partitions = None
         else:
-            if n > size - pos:
-                bad_count("ElectLeadersRequest.topic_partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("ElectLeadersRequest.topic_partitions", n, size - pos)
             topic_partitions: list[TopicPartitions] = []
             message.topic_partitions = topic_partitions
             for _ in range(n):
@@ -178,6 +186,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ElectLeadersRequest:
                 pos += 4
                 if n < 0:
                     bad_length("TopicPartitions.partitions", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("TopicPartitions.partitions", n, size - pos)
                 topic_partitions_2.partitions = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 topic_partitions_2.unknown_tags = ()
@@ -222,8 +233,12 @@ def encode_request_0(message: ElectLeadersRequest, out: list[Sized]) -> None:
         raise unencodable("ElectLeadersRequest", error) from error
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> ElectLeadersRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ElectLeadersRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ElectLeadersRequest)
         message.election_type, n = U_bi(buf, pos)
@@ -233,8 +248,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ElectLeadersRequest:
         if n < 0:
             message.topic_partitions = None
         else:
-            if n > size - pos:
-                bad_count("ElectLeadersRequest.topic_partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("ElectLeadersRequest.topic_partitions", n, size - pos)
             topic_partitions: list[TopicPartitions] = []
             message.topic_partitions = topic_partitions
             for _ in range(n):
@@ -248,6 +264,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ElectLeadersRequest:
                 pos += 4
                 if n < 0:
                     bad_length("TopicPartitions.partitions", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("TopicPartitions.partitions", n, size - pos)
                 topic_partitions_2.partitions = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 topic_partitions_2.unknown_tags = ()
@@ -289,8 +308,12 @@ def encode_request_1(message: ElectLeadersRequest, out: list[Sized]) -> None:
         raise unencodable("ElectLeadersRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> ElectLeadersRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ElectLeadersRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ElectLeadersRequest)
         message.election_type, n = U_bB(buf, pos)
@@ -300,8 +323,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ElectLeadersRequest:
         if n == 0:
             message.topic_partitions = None
         else:
-            if n > size - pos + 1:
-                bad_count("ElectLeadersRequest.topic_partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ElectLeadersRequest.topic_partitions", n - 1, size - pos)
             topic_partitions: list[TopicPartitions] = []
             message.topic_partitions = topic_partitions
             for _ in range(1, n):
@@ -309,7 +333,7 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ElectLeadersRequest:
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "TopicPartitions.topic")
                 if n == 0:
                     bad_length("TopicPartitions.topic", n)
                 topic_partitions_2.topic = buf[pos : (pos := pos + n - 1)].decode()
@@ -319,19 +343,22 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ElectLeadersRequest:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("TopicPartitions.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("TopicPartitions.partitions", n - 1, size - pos)
                 topic_partitions_2.partitions = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    topic_partitions_2.unknown_tags, pos = read_tags(buf, pos, k)
+                    topic_partitions_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     topic_partitions_2.unknown_tags = ()
                 topic_partitions.append(topic_partitions_2)
         message.timeout_ms, k = U_iB(buf, pos)
         pos += 5
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -373,16 +400,21 @@ def encode_request_2(message: ElectLeadersRequest, out: list[Sized]) -> None:
         raise unencodable("ElectLeadersRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> ElectLeadersResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ElectLeadersResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ElectLeadersResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("ElectLeadersResponse.replica_election_results", n)
-        if n > size - pos:
-            bad_count("ElectLeadersResponse.replica_election_results", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ElectLeadersResponse.replica_election_results", n, size - pos)
         replica_election_results: list[ReplicaElectionResult] = []
         message.replica_election_results = replica_election_results
         for _ in range(n):
@@ -396,8 +428,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ElectLeadersResponse:
             pos += 4
             if n < 0:
                 bad_length("ReplicaElectionResult.partition_result", n)
-            if n > size - pos:
-                bad_count("ReplicaElectionResult.partition_result", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("ReplicaElectionResult.partition_result", n, size - pos)
             partition_result: list[PartitionResult] = []
             replica_election_result.partition_result = partition_result
             for _ in range(n):
@@ -446,16 +479,21 @@ def encode_response_0(message: ElectLeadersResponse, out: list[Sized]) -> None:
         raise unencodable("ElectLeadersResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> ElectLeadersResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ElectLeadersResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ElectLeadersResponse)
         message.throttle_time_ms, message.error_code, n = U_ihi(buf, pos)
         pos += 10
         if n < 0:
             bad_length("ElectLeadersResponse.replica_election_results", n)
-        if n > size - pos:
-            bad_count("ElectLeadersResponse.replica_election_results", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ElectLeadersResponse.replica_election_results", n, size - pos)
         replica_election_results: list[ReplicaElectionResult] = []
         message.replica_election_results = replica_election_results
         for _ in range(n):
@@ -469,8 +507,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ElectLeadersResponse:
             pos += 4
             if n < 0:
                 bad_length("ReplicaElectionResult.partition_result", n)
-            if n > size - pos:
-                bad_count("ReplicaElectionResult.partition_result", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("ReplicaElectionResult.partition_result", n, size - pos)
             partition_result: list[PartitionResult] = []
             replica_election_result.partition_result = partition_result
             for _ in range(n):
@@ -518,8 +557,12 @@ def encode_response_1(message: ElectLeadersResponse, out: list[Sized]) -> None:
         raise unencodable("ElectLeadersResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> ElectLeadersResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ElectLeadersResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ElectLeadersResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
@@ -528,8 +571,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> ElectLeadersResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ElectLeadersResponse.replica_election_results", n)
-        if n > size - pos + 1:
-            bad_count("ElectLeadersResponse.replica_election_results", n)
+        left -= n
+        if left < 0:
+            bad_count("ElectLeadersResponse.replica_election_results", n - 1, size - pos)
         replica_election_results: list[ReplicaElectionResult] = []
         message.replica_election_results = replica_election_results
         for _ in range(1, n):
@@ -537,7 +581,7 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> ElectLeadersResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ReplicaElectionResult.topic")
             if n == 0:
                 bad_length("ReplicaElectionResult.topic", n)
             replica_election_result.topic = buf[pos : (pos := pos + n - 1)].decode()
@@ -547,8 +591,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> ElectLeadersResponse:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ReplicaElectionResult.partition_result", n)
-            if n > size - pos + 1:
-                bad_count("ReplicaElectionResult.partition_result", n)
+            left -= n
+            if left < 0:
+                bad_count("ReplicaElectionResult.partition_result", n - 1, size - pos)
             partition_result: list[PartitionResult] = []
             replica_election_result.partition_result = partition_result
             for _ in range(1, n):
@@ -556,28 +601,28 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> ElectLeadersResponse:
                 partition_result_2.partition_id, partition_result_2.error_code, n = U_ihB(buf, pos)
                 pos += 7
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "PartitionResult.error_message")
                 partition_result_2.error_message = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
                 k = buf[pos]
                 pos += 1
                 if k:
-                    partition_result_2.unknown_tags, pos = read_tags(buf, pos, k)
+                    partition_result_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     partition_result_2.unknown_tags = ()
                 partition_result.append(partition_result_2)
             k = buf[pos]
             pos += 1
             if k:
-                replica_election_result.unknown_tags, pos = read_tags(buf, pos, k)
+                replica_election_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 replica_election_result.unknown_tags = ()
             replica_election_results.append(replica_election_result)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

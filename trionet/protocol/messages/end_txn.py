@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     bad_end,
     bad_length,
@@ -22,7 +24,7 @@ from trionet.protocol.wire import (
     missing_field,
     new,
     read_tags,
-    read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -84,7 +86,9 @@ class EndTxnResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> EndTxnRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> EndTxnRequest:
     size = len(buf)
     try:
         message = new(EndTxnRequest)
@@ -117,21 +121,23 @@ def encode_request_0(message: EndTxnRequest, out: list[Sized]) -> None:
         raise unencodable("EndTxnRequest", error) from error
 
 
-def decode_request_3(buf: bytes | bytearray, pos: int) -> EndTxnRequest:
+def decode_request_3(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> EndTxnRequest:
     size = len(buf)
     try:
         message = new(EndTxnRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "EndTxnRequest.transactional_id")
         if n == 0:
             bad_length("EndTxnRequest.transactional_id", n)
         message.transactional_id = buf[pos : (pos := pos + n - 1)].decode()
         message.producer_id, message.producer_epoch, message.committed, k = U_qhoB(buf, pos)
         pos += 12
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -155,7 +161,9 @@ def encode_request_3(message: EndTxnRequest, out: list[Sized]) -> None:
         raise unencodable("EndTxnRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> EndTxnResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> EndTxnResponse:
     size = len(buf)
     try:
         message = new(EndTxnResponse)
@@ -178,7 +186,9 @@ def encode_response_0(message: EndTxnResponse, out: list[Sized]) -> None:
         raise unencodable("EndTxnResponse", error) from error
 
 
-def decode_response_3(buf: bytes | bytearray, pos: int) -> EndTxnResponse:
+def decode_response_3(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> EndTxnResponse:
     size = len(buf)
     try:
         message = new(EndTxnResponse)
@@ -186,7 +196,7 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> EndTxnResponse:
         pos += 7
         message.producer_id = message.producer_epoch = -1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -206,7 +216,9 @@ def encode_response_3(message: EndTxnResponse, out: list[Sized]) -> None:
         raise unencodable("EndTxnResponse", error) from error
 
 
-def decode_response_5(buf: bytes | bytearray, pos: int) -> EndTxnResponse:
+def decode_response_5(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> EndTxnResponse:
     size = len(buf)
     try:
         message = new(EndTxnResponse)
@@ -216,7 +228,7 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> EndTxnResponse:
         ) = U_ihqhB(buf, pos)
         pos += 17
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

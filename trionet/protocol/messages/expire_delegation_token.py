@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     bad_end,
     bad_length,
@@ -76,7 +78,9 @@ class ExpireDelegationTokenResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> ExpireDelegationTokenRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ExpireDelegationTokenRequest:
     size = len(buf)
     try:
         message = new(ExpireDelegationTokenRequest)
@@ -109,7 +113,9 @@ def encode_request_0(message: ExpireDelegationTokenRequest, out: list[Sized]) ->
         raise unencodable("ExpireDelegationTokenRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> ExpireDelegationTokenRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ExpireDelegationTokenRequest:
     size = len(buf)
     try:
         message = new(ExpireDelegationTokenRequest)
@@ -123,7 +129,7 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ExpireDelegationTokenR
         message.expiry_time_period_ms, k = U_qB(buf, pos)
         pos += 9
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -147,7 +153,9 @@ def encode_request_2(message: ExpireDelegationTokenRequest, out: list[Sized]) ->
         raise unencodable("ExpireDelegationTokenRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> ExpireDelegationTokenResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ExpireDelegationTokenResponse:
     size = len(buf)
     try:
         message = new(ExpireDelegationTokenResponse)
@@ -169,7 +177,9 @@ def encode_response_0(message: ExpireDelegationTokenResponse, out: list[Sized]) 
         raise unencodable("ExpireDelegationTokenResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> ExpireDelegationTokenResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ExpireDelegationTokenResponse:
     size = len(buf)
     try:
         message = new(ExpireDelegationTokenResponse)
@@ -178,7 +188,7 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> ExpireDelegationToken
         ) = U_hqiB(buf, pos)
         pos += 15
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

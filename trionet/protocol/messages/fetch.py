@@ -18,6 +18,8 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     RecordsChunk,
     UNENCODABLE,
     UNSET,
@@ -35,6 +37,7 @@ from trionet.protocol.wire import (
     read_varint,
     tag_count,
     tag_head,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -442,16 +445,21 @@ class FetchResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> FetchRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> FetchRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FetchRequest)
         message.replica_id, message.max_wait_ms, message.min_bytes, n = U_iiii(buf, pos)
         pos += 16
         if n < 0:
             bad_length("FetchRequest.topics", n)
-        if n > size - pos:
-            bad_count("FetchRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("FetchRequest.topics", n, size - pos)
         topics: list[FetchTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -465,8 +473,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> FetchRequest:
             pos += 4
             if n < 0:
                 bad_length("FetchTopic.partitions", n)
-            if n > size - pos:
-                bad_count("FetchTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("FetchTopic.partitions", n, size - pos)
             partitions: list[FetchPartition] = []
             fetch_topic.partitions = partitions
             for _ in range(n):
@@ -537,8 +546,12 @@ def encode_request_0(message: FetchRequest, out: list[Sized]) -> None:
         raise unencodable("FetchRequest", error) from error
 
 
-def decode_request_3(buf: bytes | bytearray, pos: int) -> FetchRequest:
+def decode_request_3(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> FetchRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FetchRequest)
         (
@@ -547,8 +560,9 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> FetchRequest:
         pos += 20
         if n < 0:
             bad_length("FetchRequest.topics", n)
-        if n > size - pos:
-            bad_count("FetchRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("FetchRequest.topics", n, size - pos)
         topics: list[FetchTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -562,8 +576,9 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> FetchRequest:
             pos += 4
             if n < 0:
                 bad_length("FetchTopic.partitions", n)
-            if n > size - pos:
-                bad_count("FetchTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("FetchTopic.partitions", n, size - pos)
             partitions: list[FetchPartition] = []
             fetch_topic.partitions = partitions
             for _ in range(n):
@@ -637,8 +652,12 @@ def encode_request_3(message: FetchRequest, out: list[Sized]) -> None:
         raise unencodable("FetchRequest", error) from error
 
 
-def decode_request_4(buf: bytes | bytearray, pos: int) -> FetchRequest:
+def decode_request_4(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> FetchRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FetchRequest)
         (
@@ -648,8 +667,9 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> FetchRequest:
         pos += 21
         if n < 0:
             bad_length("FetchRequest.topics", n)
-        if n > size - pos:
-            bad_count("FetchRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("FetchRequest.topics", n, size - pos)
         topics: list[FetchTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -663,8 +683,9 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> FetchRequest:
             pos += 4
             if n < 0:
                 bad_length("FetchTopic.partitions", n)
-            if n > size - pos:
-                bad_count("FetchTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("FetchTopic.partitions", n, size - pos)
             partitions: list[FetchPartition] = []
             fetch_topic.partitions = partitions
             for _ in range(n):
@@ -739,8 +760,12 @@ def encode_request_4(message: FetchRequest, out: list[Sized]) -> None:
         raise unencodable("FetchRequest", error) from error
 
 
-def decode_request_5(buf: bytes | bytearray, pos: int) -> FetchRequest:
+def decode_request_5(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> FetchRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FetchRequest)
         (
@@ -750,8 +775,9 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> FetchRequest:
         pos += 21
         if n < 0:
             bad_length("FetchRequest.topics", n)
-        if n > size - pos:
-            bad_count("FetchRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("FetchRequest.topics", n, size - pos)
         topics: list[FetchTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -765,8 +791,9 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> FetchRequest:
             pos += 4
             if n < 0:
                 bad_length("FetchTopic.partitions", n)
-            if n > size - pos:
-                bad_count("FetchTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("FetchTopic.partitions", n, size - pos)
             partitions: list[FetchPartition] = []
             fetch_topic.partitions = partitions
             for _ in range(n):
@@ -840,8 +867,12 @@ def encode_request_5(message: FetchRequest, out: list[Sized]) -> None:
         raise unencodable("FetchRequest", error) from error
 
 
-def decode_request_7(buf: bytes | bytearray, pos: int) -> FetchRequest:
+def decode_request_7(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> FetchRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FetchRequest)
         (
@@ -851,8 +882,9 @@ def decode_request_7(buf: bytes | bytearray, pos: int) -> FetchRequest:
         pos += 29
         if n < 0:
             bad_length("FetchRequest.topics", n)
-        if n > size - pos:
-            bad_count("FetchRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("FetchRequest.topics", n, size - pos)
         topics: list[FetchTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -866,8 +898,9 @@ def decode_request_7(buf: bytes | bytearray, pos: int) -> FetchRequest:
             pos += 4
             if n < 0:
                 bad_length("FetchTopic.partitions", n)
-            if n > size - pos:
-                bad_count("FetchTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("FetchTopic.partitions", n, size - pos)
             partitions: list[FetchPartition] = []
             fetch_topic.partitions = partitions
             for _ in range(n):
@@ -890,8 +923,9 @@ def decode_request_7(buf: bytes | bytearray, pos: int) -> FetchRequest:
         pos += 4
         if n < 0:
             bad_length("FetchRequest.forgotten_topics_data", n)
-        if n > size - pos:
-            bad_count("FetchRequest.forgotten_topics_data", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("FetchRequest.forgotten_topics_data", n, size - pos)
         forgotten_topics_data: list[ForgottenTopic] = []
         message.forgotten_topics_data = forgotten_topics_data
         for _ in range(n):
@@ -905,6 +939,9 @@ def decode_request_7(buf: bytes | bytearray, pos: int) -> FetchRequest:
             pos += 4
             if n < 0:
                 bad_length("ForgottenTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("ForgottenTopic.partitions", n, size - pos)
             forgotten_topic.partitions = [*UA_ini[n](buf, pos)]
             pos += 4 * (n)
             forgotten_topic.topic_id = NO_UUID
@@ -977,8 +1014,12 @@ def encode_request_7(message: FetchRequest, out: list[Sized]) -> None:
         raise unencodable("FetchRequest", error) from error
 
 
-def decode_request_9(buf: bytes | bytearray, pos: int) -> FetchRequest:
+def decode_request_9(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> FetchRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FetchRequest)
         (
@@ -988,8 +1029,9 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> FetchRequest:
         pos += 29
         if n < 0:
             bad_length("FetchRequest.topics", n)
-        if n > size - pos:
-            bad_count("FetchRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("FetchRequest.topics", n, size - pos)
         topics: list[FetchTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -1003,8 +1045,9 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> FetchRequest:
             pos += 4
             if n < 0:
                 bad_length("FetchTopic.partitions", n)
-            if n > size - pos:
-                bad_count("FetchTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("FetchTopic.partitions", n, size - pos)
             partitions: list[FetchPartition] = []
             fetch_topic.partitions = partitions
             for _ in range(n):
@@ -1027,8 +1070,9 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> FetchRequest:
         pos += 4
         if n < 0:
             bad_length("FetchRequest.forgotten_topics_data", n)
-        if n > size - pos:
-            bad_count("FetchRequest.forgotten_topics_data", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("FetchRequest.forgotten_topics_data", n, size - pos)
         forgotten_topics_data: list[ForgottenTopic] = []
         message.forgotten_topics_data = forgotten_topics_data
         for _ in range(n):
@@ -1042,6 +1086,9 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> FetchRequest:
             pos += 4
             if n < 0:
                 bad_length("ForgottenTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("ForgottenTopic.partitions", n, size - pos)
             forgotten_topic.partitions = [*UA_ini[n](buf, pos)]
             pos += 4 * (n)
             forgotten_topic.topic_id = NO_UUID
@@ -1115,8 +1162,12 @@ def encode_request_9(message: FetchRequest, out: list[Sized]) -> None:
         raise unencodable("FetchRequest", error) from error
 
 
-def decode_request_11(buf: bytes | bytearray, pos: int) -> FetchRequest:
+def decode_request_11(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> FetchRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FetchRequest)
         (
@@ -1126,8 +1177,9 @@ def decode_request_11(buf: bytes | bytearray, pos: int) -> FetchRequest:
         pos += 29
         if n < 0:
             bad_length("FetchRequest.topics", n)
-        if n > size - pos:
-            bad_count("FetchRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("FetchRequest.topics", n, size - pos)
         topics: list[FetchTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -1141,8 +1193,9 @@ def decode_request_11(buf: bytes | bytearray, pos: int) -> FetchRequest:
             pos += 4
             if n < 0:
                 bad_length("FetchTopic.partitions", n)
-            if n > size - pos:
-                bad_count("FetchTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("FetchTopic.partitions", n, size - pos)
             partitions: list[FetchPartition] = []
             fetch_topic.partitions = partitions
             for _ in range(n):
@@ -1165,8 +1218,9 @@ def decode_request_11(buf: bytes | bytearray, pos: int) -> FetchRequest:
         pos += 4
         if n < 0:
             bad_length("FetchRequest.forgotten_topics_data", n)
-        if n > size - pos:
-            bad_count("FetchRequest.forgotten_topics_data", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("FetchRequest.forgotten_topics_data", n, size - pos)
         forgotten_topics_data: list[ForgottenTopic] = []
         message.forgotten_topics_data = forgotten_topics_data
         for _ in range(n):
@@ -1180,6 +1234,9 @@ def decode_request_11(buf: bytes | bytearray, pos: int) -> FetchRequest:
             pos += 4
             if n < 0:
                 bad_length("ForgottenTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("ForgottenTopic.partitions", n, size - pos)
             forgotten_topic.partitions = [*UA_ini[n](buf, pos)]
             pos += 4 * (n)
             forgotten_topic.topic_id = NO_UUID
@@ -1262,10 +1319,10 @@ def encode_request_11(message: FetchRequest, out: list[Sized]) -> None:
 
 
 def read_tags_FetchRequest_12(
-    target: FetchRequest, buf: bytes | bytearray, pos: int, count: int,
-) -> int:
+    target: FetchRequest, buf: bytes | bytearray, pos: int, count: int, left: int,
+) -> tuple[int, int]:
     size = len(buf)
-    count, pos = tag_count(buf, pos, count)
+    count, pos, left = tag_count(buf, pos, count, left)
     tag = -1
     unknown: list[tuple[int, bytes]] = []
     for _ in range(count):
@@ -1274,7 +1331,7 @@ def read_tags_FetchRequest_12(
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "FetchRequest.cluster_id")
             target.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
             if pos != end:
                 raise bad_tag("FetchRequest.cluster_id")
@@ -1282,7 +1339,7 @@ def read_tags_FetchRequest_12(
             unknown.append((tag, bytes(buf[pos:end])))
             pos = end
     target.unknown_tags = tuple(unknown)
-    return pos
+    return pos, left
 
 
 def write_tags_FetchRequest_12(target: FetchRequest, out: list[Sized]) -> None:
@@ -1300,8 +1357,12 @@ def write_tags_FetchRequest_12(target: FetchRequest, out: list[Sized]) -> None:
     write_tags(out, tags)
 
 
-def decode_request_12(buf: bytes | bytearray, pos: int) -> FetchRequest:
+def decode_request_12(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> FetchRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FetchRequest)
         (
@@ -1313,8 +1374,9 @@ def decode_request_12(buf: bytes | bytearray, pos: int) -> FetchRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("FetchRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("FetchRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("FetchRequest.topics", n - 1, size - pos)
         topics: list[FetchTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -1322,7 +1384,7 @@ def decode_request_12(buf: bytes | bytearray, pos: int) -> FetchRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "FetchTopic.topic")
             if n == 0:
                 bad_length("FetchTopic.topic", n)
             fetch_topic.topic = buf[pos : (pos := pos + n - 1)].decode()
@@ -1332,8 +1394,9 @@ def decode_request_12(buf: bytes | bytearray, pos: int) -> FetchRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("FetchTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("FetchTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("FetchTopic.partitions", n - 1, size - pos)
             partitions: list[FetchPartition] = []
             fetch_topic.partitions = partitions
             for _ in range(1, n):
@@ -1347,7 +1410,7 @@ def decode_request_12(buf: bytes | bytearray, pos: int) -> FetchRequest:
                 fetch_partition.replica_directory_id = NO_UUID
                 fetch_partition.high_watermark = 9223372036854775807
                 if k:
-                    fetch_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    fetch_partition.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     fetch_partition.unknown_tags = ()
                 partitions.append(fetch_partition)
@@ -1355,7 +1418,7 @@ def decode_request_12(buf: bytes | bytearray, pos: int) -> FetchRequest:
             pos += 1
             fetch_topic.topic_id = NO_UUID
             if k:
-                fetch_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                fetch_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 fetch_topic.unknown_tags = ()
             topics.append(fetch_topic)
@@ -1365,8 +1428,9 @@ def decode_request_12(buf: bytes | bytearray, pos: int) -> FetchRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("FetchRequest.forgotten_topics_data", n)
-        if n > size - pos + 1:
-            bad_count("FetchRequest.forgotten_topics_data", n)
+        left -= n
+        if left < 0:
+            bad_count("FetchRequest.forgotten_topics_data", n - 1, size - pos)
         forgotten_topics_data: list[ForgottenTopic] = []
         message.forgotten_topics_data = forgotten_topics_data
         for _ in range(1, n):
@@ -1374,7 +1438,7 @@ def decode_request_12(buf: bytes | bytearray, pos: int) -> FetchRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ForgottenTopic.topic")
             if n == 0:
                 bad_length("ForgottenTopic.topic", n)
             forgotten_topic.topic = buf[pos : (pos := pos + n - 1)].decode()
@@ -1384,20 +1448,23 @@ def decode_request_12(buf: bytes | bytearray, pos: int) -> FetchRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ForgottenTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ForgottenTopic.partitions", n - 1, size - pos)
             forgotten_topic.partitions = [*UA_Bni[n](buf, pos)]
             pos += 4 * (n - 1)
             k = buf[pos]
             pos += 1
             forgotten_topic.topic_id = NO_UUID
             if k:
-                forgotten_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                forgotten_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 forgotten_topic.unknown_tags = ()
             forgotten_topics_data.append(forgotten_topic)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "FetchRequest.rack_id")
         if n == 0:
             bad_length("FetchRequest.rack_id", n)
         message.rack_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -1405,7 +1472,7 @@ def decode_request_12(buf: bytes | bytearray, pos: int) -> FetchRequest:
         pos += 1
         message.replica_state = message.cluster_id = None
         if k:
-            pos = read_tags_FetchRequest_12(message, buf, pos, k)
+            pos, left = read_tags_FetchRequest_12(message, buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -1490,8 +1557,12 @@ def encode_request_12(message: FetchRequest, out: list[Sized]) -> None:
         raise unencodable("FetchRequest", error) from error
 
 
-def decode_request_13(buf: bytes | bytearray, pos: int) -> FetchRequest:
+def decode_request_13(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> FetchRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FetchRequest)
         (
@@ -1503,8 +1574,9 @@ def decode_request_13(buf: bytes | bytearray, pos: int) -> FetchRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("FetchRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("FetchRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("FetchRequest.topics", n - 1, size - pos)
         topics: list[FetchTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -1515,8 +1587,9 @@ def decode_request_13(buf: bytes | bytearray, pos: int) -> FetchRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("FetchTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("FetchTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("FetchTopic.partitions", n - 1, size - pos)
             partitions: list[FetchPartition] = []
             fetch_topic.partitions = partitions
             for _ in range(1, n):
@@ -1530,7 +1603,7 @@ def decode_request_13(buf: bytes | bytearray, pos: int) -> FetchRequest:
                 fetch_partition.replica_directory_id = NO_UUID
                 fetch_partition.high_watermark = 9223372036854775807
                 if k:
-                    fetch_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    fetch_partition.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     fetch_partition.unknown_tags = ()
                 partitions.append(fetch_partition)
@@ -1538,7 +1611,7 @@ def decode_request_13(buf: bytes | bytearray, pos: int) -> FetchRequest:
             pos += 1
             fetch_topic.topic = ""
             if k:
-                fetch_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                fetch_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 fetch_topic.unknown_tags = ()
             topics.append(fetch_topic)
@@ -1548,8 +1621,9 @@ def decode_request_13(buf: bytes | bytearray, pos: int) -> FetchRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("FetchRequest.forgotten_topics_data", n)
-        if n > size - pos + 1:
-            bad_count("FetchRequest.forgotten_topics_data", n)
+        left -= n
+        if left < 0:
+            bad_count("FetchRequest.forgotten_topics_data", n - 1, size - pos)
         forgotten_topics_data: list[ForgottenTopic] = []
         message.forgotten_topics_data = forgotten_topics_data
         for _ in range(1, n):
@@ -1560,20 +1634,23 @@ def decode_request_13(buf: bytes | bytearray, pos: int) -> FetchRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ForgottenTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ForgottenTopic.partitions", n - 1, size - pos)
             forgotten_topic.partitions = [*UA_Bni[n](buf, pos)]
             pos += 4 * (n - 1)
             k = buf[pos]
             pos += 1
             forgotten_topic.topic = ""
             if k:
-                forgotten_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                forgotten_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 forgotten_topic.unknown_tags = ()
             forgotten_topics_data.append(forgotten_topic)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "FetchRequest.rack_id")
         if n == 0:
             bad_length("FetchRequest.rack_id", n)
         message.rack_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -1581,7 +1658,7 @@ def decode_request_13(buf: bytes | bytearray, pos: int) -> FetchRequest:
         pos += 1
         message.replica_state = message.cluster_id = None
         if k:
-            pos = read_tags_FetchRequest_12(message, buf, pos, k)
+            pos, left = read_tags_FetchRequest_12(message, buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -1668,10 +1745,10 @@ def encode_request_13(message: FetchRequest, out: list[Sized]) -> None:
 
 
 def read_tags_FetchRequest_15(
-    target: FetchRequest, buf: bytes | bytearray, pos: int, count: int,
-) -> int:
+    target: FetchRequest, buf: bytes | bytearray, pos: int, count: int, left: int,
+) -> tuple[int, int]:
     size = len(buf)
-    count, pos = tag_count(buf, pos, count)
+    count, pos, left = tag_count(buf, pos, count, left)
     tag = -1
     unknown: list[tuple[int, bytes]] = []
     for _ in range(count):
@@ -1680,7 +1757,7 @@ def read_tags_FetchRequest_15(
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "FetchRequest.cluster_id")
             target.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
             if pos != end:
                 raise bad_tag("FetchRequest.cluster_id")
@@ -1689,7 +1766,7 @@ def read_tags_FetchRequest_15(
             replica_state.replica_id, replica_state.replica_epoch, k = U_iqB(buf, pos)
             pos += 13
             if k:
-                replica_state.unknown_tags, pos = read_tags(buf, pos, k)
+                replica_state.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 replica_state.unknown_tags = ()
             target.replica_state = replica_state
@@ -1699,7 +1776,7 @@ def read_tags_FetchRequest_15(
             unknown.append((tag, bytes(buf[pos:end])))
             pos = end
     target.unknown_tags = tuple(unknown)
-    return pos
+    return pos, left
 
 
 def write_tags_FetchRequest_15(target: FetchRequest, out: list[Sized]) -> None:
@@ -1725,8 +1802,12 @@ def write_tags_FetchRequest_15(target: FetchRequest, out: list[Sized]) -> None:
     write_tags(out, tags)
 
 
-def decode_request_15(buf: bytes | bytearray, pos: int) -> FetchRequest:
+def decode_request_15(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> FetchRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FetchRequest)
         (
@@ -1738,8 +1819,9 @@ def decode_request_15(buf: bytes | bytearray, pos: int) -> FetchRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("FetchRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("FetchRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("FetchRequest.topics", n - 1, size - pos)
         topics: list[FetchTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -1750,8 +1832,9 @@ def decode_request_15(buf: bytes | bytearray, pos: int) -> FetchRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("FetchTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("FetchTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("FetchTopic.partitions", n - 1, size - pos)
             partitions: list[FetchPartition] = []
             fetch_topic.partitions = partitions
             for _ in range(1, n):
@@ -1765,7 +1848,7 @@ def decode_request_15(buf: bytes | bytearray, pos: int) -> FetchRequest:
                 fetch_partition.replica_directory_id = NO_UUID
                 fetch_partition.high_watermark = 9223372036854775807
                 if k:
-                    fetch_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    fetch_partition.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     fetch_partition.unknown_tags = ()
                 partitions.append(fetch_partition)
@@ -1773,7 +1856,7 @@ def decode_request_15(buf: bytes | bytearray, pos: int) -> FetchRequest:
             pos += 1
             fetch_topic.topic = ""
             if k:
-                fetch_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                fetch_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 fetch_topic.unknown_tags = ()
             topics.append(fetch_topic)
@@ -1783,8 +1866,9 @@ def decode_request_15(buf: bytes | bytearray, pos: int) -> FetchRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("FetchRequest.forgotten_topics_data", n)
-        if n > size - pos + 1:
-            bad_count("FetchRequest.forgotten_topics_data", n)
+        left -= n
+        if left < 0:
+            bad_count("FetchRequest.forgotten_topics_data", n - 1, size - pos)
         forgotten_topics_data: list[ForgottenTopic] = []
         message.forgotten_topics_data = forgotten_topics_data
         for _ in range(1, n):
@@ -1795,20 +1879,23 @@ def decode_request_15(buf: bytes | bytearray, pos: int) -> FetchRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ForgottenTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ForgottenTopic.partitions", n - 1, size - pos)
             forgotten_topic.partitions = [*UA_Bni[n](buf, pos)]
             pos += 4 * (n - 1)
             k = buf[pos]
             pos += 1
             forgotten_topic.topic = ""
             if k:
-                forgotten_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                forgotten_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 forgotten_topic.unknown_tags = ()
             forgotten_topics_data.append(forgotten_topic)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "FetchRequest.rack_id")
         if n == 0:
             bad_length("FetchRequest.rack_id", n)
         message.rack_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -1817,7 +1904,7 @@ def decode_request_15(buf: bytes | bytearray, pos: int) -> FetchRequest:
         message.replica_id = -1
         message.cluster_id = message.replica_state = None
         if k:
-            pos = read_tags_FetchRequest_15(message, buf, pos, k)
+            pos, left = read_tags_FetchRequest_15(message, buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -1905,10 +1992,10 @@ def encode_request_15(message: FetchRequest, out: list[Sized]) -> None:
 
 
 def read_tags_FetchPartition_17(
-    target: FetchPartition, buf: bytes | bytearray, pos: int, count: int,
-) -> int:
+    target: FetchPartition, buf: bytes | bytearray, pos: int, count: int, left: int,
+) -> tuple[int, int]:
     size = len(buf)
-    count, pos = tag_count(buf, pos, count)
+    count, pos, left = tag_count(buf, pos, count, left)
     tag = -1
     unknown: list[tuple[int, bytes]] = []
     for _ in range(count):
@@ -1922,7 +2009,7 @@ def read_tags_FetchPartition_17(
             unknown.append((tag, bytes(buf[pos:end])))
             pos = end
     target.unknown_tags = tuple(unknown)
-    return pos
+    return pos, left
 
 
 def write_tags_FetchPartition_17(target: FetchPartition, out: list[Sized]) -> None:
@@ -1938,8 +2025,12 @@ def write_tags_FetchPartition_17(target: FetchPartition, out: list[Sized]) -> No
     write_tags(out, tags)
 
 
-def decode_request_17(buf: bytes | bytearray, pos: int) -> FetchRequest:
+def decode_request_17(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> FetchRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FetchRequest)
         (
@@ -1951,8 +2042,9 @@ def decode_request_17(buf: bytes | bytearray, pos: int) -> FetchRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("FetchRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("FetchRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("FetchRequest.topics", n - 1, size - pos)
         topics: list[FetchTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -1963,8 +2055,9 @@ def decode_request_17(buf: bytes | bytearray, pos: int) -> FetchRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("FetchTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("FetchTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("FetchTopic.partitions", n - 1, size - pos)
             partitions: list[FetchPartition] = []
             fetch_topic.partitions = partitions
             for _ in range(1, n):
@@ -1978,7 +2071,7 @@ def decode_request_17(buf: bytes | bytearray, pos: int) -> FetchRequest:
                 fetch_partition.high_watermark = 9223372036854775807
                 fetch_partition.replica_directory_id = NO_UUID
                 if k:
-                    pos = read_tags_FetchPartition_17(fetch_partition, buf, pos, k)
+                    pos, left = read_tags_FetchPartition_17(fetch_partition, buf, pos, k, left)
                 else:
                     fetch_partition.unknown_tags = ()
                 partitions.append(fetch_partition)
@@ -1986,7 +2079,7 @@ def decode_request_17(buf: bytes | bytearray, pos: int) -> FetchRequest:
             pos += 1
             fetch_topic.topic = ""
             if k:
-                fetch_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                fetch_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 fetch_topic.unknown_tags = ()
             topics.append(fetch_topic)
@@ -1996,8 +2089,9 @@ def decode_request_17(buf: bytes | bytearray, pos: int) -> FetchRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("FetchRequest.forgotten_topics_data", n)
-        if n > size - pos + 1:
-            bad_count("FetchRequest.forgotten_topics_data", n)
+        left -= n
+        if left < 0:
+            bad_count("FetchRequest.forgotten_topics_data", n - 1, size - pos)
         forgotten_topics_data: list[ForgottenTopic] = []
         message.forgotten_topics_data = forgotten_topics_data
         for _ in range(1, n):
@@ -2008,20 +2102,23 @@ def decode_request_17(buf: bytes | bytearray, pos: int) -> FetchRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ForgottenTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ForgottenTopic.partitions", n - 1, size - pos)
             forgotten_topic.partitions = [*UA_Bni[n](buf, pos)]
             pos += 4 * (n - 1)
             k = buf[pos]
             pos += 1
             forgotten_topic.topic = ""
             if k:
-                forgotten_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                forgotten_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 forgotten_topic.unknown_tags = ()
             forgotten_topics_data.append(forgotten_topic)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "FetchRequest.rack_id")
         if n == 0:
             bad_length("FetchRequest.rack_id", n)
         message.rack_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -2030,7 +2127,7 @@ def decode_request_17(buf: bytes | bytearray, pos: int) -> FetchRequest:
         message.replica_id = -1
         message.cluster_id = message.replica_state = None
         if k:
-            pos = read_tags_FetchRequest_15(message, buf, pos, k)
+            pos, left = read_tags_FetchRequest_15(message, buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -2121,10 +2218,10 @@ def encode_request_17(message: FetchRequest, out: list[Sized]) -> None:
 
 
 def read_tags_FetchPartition_18(
-    target: FetchPartition, buf: bytes | bytearray, pos: int, count: int,
-) -> int:
+    target: FetchPartition, buf: bytes | bytearray, pos: int, count: int, left: int,
+) -> tuple[int, int]:
     size = len(buf)
-    count, pos = tag_count(buf, pos, count)
+    count, pos, left = tag_count(buf, pos, count, left)
     tag = -1
     unknown: list[tuple[int, bytes]] = []
     for _ in range(count):
@@ -2143,7 +2240,7 @@ def read_tags_FetchPartition_18(
             unknown.append((tag, bytes(buf[pos:end])))
             pos = end
     target.unknown_tags = tuple(unknown)
-    return pos
+    return pos, left
 
 
 def write_tags_FetchPartition_18(target: FetchPartition, out: list[Sized]) -> None:
@@ -2164,8 +2261,12 @@ def write_tags_FetchPartition_18(target: FetchPartition, out: list[Sized]) -> No
     write_tags(out, tags)
 
 
-def decode_request_18(buf: bytes | bytearray, pos: int) -> FetchRequest:
+def decode_request_18(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> FetchRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FetchRequest)
         (
@@ -2177,8 +2278,9 @@ def decode_request_18(buf: bytes | bytearray, pos: int) -> FetchRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("FetchRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("FetchRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("FetchRequest.topics", n - 1, size - pos)
         topics: list[FetchTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -2189,8 +2291,9 @@ def decode_request_18(buf: bytes | bytearray, pos: int) -> FetchRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("FetchTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("FetchTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("FetchTopic.partitions", n - 1, size - pos)
             partitions: list[FetchPartition] = []
             fetch_topic.partitions = partitions
             for _ in range(1, n):
@@ -2204,7 +2307,7 @@ def decode_request_18(buf: bytes | bytearray, pos: int) -> FetchRequest:
                 fetch_partition.replica_directory_id = NO_UUID
                 fetch_partition.high_watermark = 9223372036854775807
                 if k:
-                    pos = read_tags_FetchPartition_18(fetch_partition, buf, pos, k)
+                    pos, left = read_tags_FetchPartition_18(fetch_partition, buf, pos, k, left)
                 else:
                     fetch_partition.unknown_tags = ()
                 partitions.append(fetch_partition)
@@ -2212,7 +2315,7 @@ def decode_request_18(buf: bytes | bytearray, pos: int) -> FetchRequest:
             pos += 1
             fetch_topic.topic = ""
             if k:
-                fetch_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                fetch_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 fetch_topic.unknown_tags = ()
             topics.append(fetch_topic)
@@ -2222,8 +2325,9 @@ def decode_request_18(buf: bytes | bytearray, pos: int) -> FetchRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("FetchRequest.forgotten_topics_data", n)
-        if n > size - pos + 1:
-            bad_count("FetchRequest.forgotten_topics_data", n)
+        left -= n
+        if left < 0:
+            bad_count("FetchRequest.forgotten_topics_data", n - 1, size - pos)
         forgotten_topics_data: list[ForgottenTopic] = []
         message.forgotten_topics_data = forgotten_topics_data
         for _ in range(1, n):
@@ -2234,20 +2338,23 @@ def decode_request_18(buf: bytes | bytearray, pos: int) -> FetchRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ForgottenTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ForgottenTopic.partitions", n - 1, size - pos)
             forgotten_topic.partitions = [*UA_Bni[n](buf, pos)]
             pos += 4 * (n - 1)
             k = buf[pos]
             pos += 1
             forgotten_topic.topic = ""
             if k:
-                forgotten_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                forgotten_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 forgotten_topic.unknown_tags = ()
             forgotten_topics_data.append(forgotten_topic)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "FetchRequest.rack_id")
         if n == 0:
             bad_length("FetchRequest.rack_id", n)
         message.rack_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -2256,7 +2363,7 @@ def decode_request_18(buf: bytes | bytearray, pos: int) -> FetchRequest:
         message.replica_id = -1
         message.cluster_id = message.replica_state = None
         if k:
-            pos = read_tags_FetchRequest_15(message, buf, pos, k)
+            pos, left = read_tags_FetchRequest_15(message, buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -2347,17 +2454,22 @@ def encode_request_18(message: FetchRequest, out: list[Sized]) -> None:
         raise unencodable("FetchRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> FetchResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> FetchResponse:
     view = memoryview(buf)
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FetchResponse)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("FetchResponse.responses", n)
-        if n > size - pos:
-            bad_count("FetchResponse.responses", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("FetchResponse.responses", n, size - pos)
         responses: list[FetchableTopicResponse] = []
         message.responses = responses
         for _ in range(n):
@@ -2371,8 +2483,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> FetchResponse:
             pos += 4
             if n < 0:
                 bad_length("FetchableTopicResponse.partitions", n)
-            if n > size - pos:
-                bad_count("FetchableTopicResponse.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("FetchableTopicResponse.partitions", n, size - pos)
             partitions: list[PartitionData] = []
             fetchable_topic_response.partitions = partitions
             for _ in range(n):
@@ -2436,17 +2549,22 @@ def encode_response_0(message: FetchResponse, out: list[Sized]) -> None:
         raise unencodable("FetchResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> FetchResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> FetchResponse:
     view = memoryview(buf)
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FetchResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("FetchResponse.responses", n)
-        if n > size - pos:
-            bad_count("FetchResponse.responses", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("FetchResponse.responses", n, size - pos)
         responses: list[FetchableTopicResponse] = []
         message.responses = responses
         for _ in range(n):
@@ -2460,8 +2578,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> FetchResponse:
             pos += 4
             if n < 0:
                 bad_length("FetchableTopicResponse.partitions", n)
-            if n > size - pos:
-                bad_count("FetchableTopicResponse.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("FetchableTopicResponse.partitions", n, size - pos)
             partitions: list[PartitionData] = []
             fetchable_topic_response.partitions = partitions
             for _ in range(n):
@@ -2524,17 +2643,22 @@ def encode_response_1(message: FetchResponse, out: list[Sized]) -> None:
         raise unencodable("FetchResponse", error) from error
 
 
-def decode_response_4(buf: bytes | bytearray, pos: int) -> FetchResponse:
+def decode_response_4(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> FetchResponse:
     view = memoryview(buf)
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FetchResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("FetchResponse.responses", n)
-        if n > size - pos:
-            bad_count("FetchResponse.responses", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("FetchResponse.responses", n, size - pos)
         responses: list[FetchableTopicResponse] = []
         message.responses = responses
         for _ in range(n):
@@ -2548,8 +2672,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> FetchResponse:
             pos += 4
             if n < 0:
                 bad_length("FetchableTopicResponse.partitions", n)
-            if n > size - pos:
-                bad_count("FetchableTopicResponse.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("FetchableTopicResponse.partitions", n, size - pos)
             partitions: list[PartitionData] = []
             fetchable_topic_response.partitions = partitions
             for _ in range(n):
@@ -2564,8 +2689,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> FetchResponse:
                 if n < 0:
                     partition_data.aborted_transactions = None
                 else:
-                    if n > size - pos:
-                        bad_count("PartitionData.aborted_transactions", n)
+                    left -= n + 1
+                    if left < 0:
+                        bad_count("PartitionData.aborted_transactions", n, size - pos)
                     aborted_transactions: list[AbortedTransaction] = []
                     partition_data.aborted_transactions = aborted_transactions
                     for _ in range(n):
@@ -2634,17 +2760,22 @@ def encode_response_4(message: FetchResponse, out: list[Sized]) -> None:
         raise unencodable("FetchResponse", error) from error
 
 
-def decode_response_5(buf: bytes | bytearray, pos: int) -> FetchResponse:
+def decode_response_5(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> FetchResponse:
     view = memoryview(buf)
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FetchResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("FetchResponse.responses", n)
-        if n > size - pos:
-            bad_count("FetchResponse.responses", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("FetchResponse.responses", n, size - pos)
         responses: list[FetchableTopicResponse] = []
         message.responses = responses
         for _ in range(n):
@@ -2658,8 +2789,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> FetchResponse:
             pos += 4
             if n < 0:
                 bad_length("FetchableTopicResponse.partitions", n)
-            if n > size - pos:
-                bad_count("FetchableTopicResponse.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("FetchableTopicResponse.partitions", n, size - pos)
             partitions: list[PartitionData] = []
             fetchable_topic_response.partitions = partitions
             for _ in range(n):
@@ -2675,8 +2807,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> FetchResponse:
                 if n < 0:
                     partition_data.aborted_transactions = None
                 else:
-                    if n > size - pos:
-                        bad_count("PartitionData.aborted_transactions", n)
+                    left -= n + 1
+                    if left < 0:
+                        bad_count("PartitionData.aborted_transactions", n, size - pos)
                     aborted_transactions: list[AbortedTransaction] = []
                     partition_data.aborted_transactions = aborted_transactions
                     for _ in range(n):
@@ -2745,17 +2878,22 @@ def encode_response_5(message: FetchResponse, out: list[Sized]) -> None:
         raise unencodable("FetchResponse", error) from error
 
 
-def decode_response_7(buf: bytes | bytearray, pos: int) -> FetchResponse:
+def decode_response_7(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> FetchResponse:
     view = memoryview(buf)
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FetchResponse)
         message.throttle_time_ms, message.error_code, message.session_id, n = U_ihii(buf, pos)
         pos += 14
         if n < 0:
             bad_length("FetchResponse.responses", n)
-        if n > size - pos:
-            bad_count("FetchResponse.responses", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("FetchResponse.responses", n, size - pos)
         responses: list[FetchableTopicResponse] = []
         message.responses = responses
         for _ in range(n):
@@ -2769,8 +2907,9 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> FetchResponse:
             pos += 4
             if n < 0:
                 bad_length("FetchableTopicResponse.partitions", n)
-            if n > size - pos:
-                bad_count("FetchableTopicResponse.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("FetchableTopicResponse.partitions", n, size - pos)
             partitions: list[PartitionData] = []
             fetchable_topic_response.partitions = partitions
             for _ in range(n):
@@ -2786,8 +2925,9 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> FetchResponse:
                 if n < 0:
                     partition_data.aborted_transactions = None
                 else:
-                    if n > size - pos:
-                        bad_count("PartitionData.aborted_transactions", n)
+                    left -= n + 1
+                    if left < 0:
+                        bad_count("PartitionData.aborted_transactions", n, size - pos)
                     aborted_transactions: list[AbortedTransaction] = []
                     partition_data.aborted_transactions = aborted_transactions
                     for _ in range(n):
@@ -2855,17 +2995,22 @@ def encode_response_7(message: FetchResponse, out: list[Sized]) -> None:
         raise unencodable("FetchResponse", error) from error
 
 
-def decode_response_11(buf: bytes | bytearray, pos: int) -> FetchResponse:
+def decode_response_11(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> FetchResponse:
     view = memoryview(buf)
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FetchResponse)
         message.throttle_time_ms, message.error_code, message.session_id, n = U_ihii(buf, pos)
         pos += 14
         if n < 0:
             bad_length("FetchResponse.responses", n)
-        if n > size - pos:
-            bad_count("FetchResponse.responses", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("FetchResponse.responses", n, size - pos)
         responses: list[FetchableTopicResponse] = []
         message.responses = responses
         for _ in range(n):
@@ -2879,8 +3024,9 @@ def decode_response_11(buf: bytes | bytearray, pos: int) -> FetchResponse:
             pos += 4
             if n < 0:
                 bad_length("FetchableTopicResponse.partitions", n)
-            if n > size - pos:
-                bad_count("FetchableTopicResponse.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("FetchableTopicResponse.partitions", n, size - pos)
             partitions: list[PartitionData] = []
             fetchable_topic_response.partitions = partitions
             for _ in range(n):
@@ -2896,8 +3042,9 @@ def decode_response_11(buf: bytes | bytearray, pos: int) -> FetchResponse:
                 if n < 0:
                     partition_data.aborted_transactions = None
                 else:
-                    if n > size - pos:
-                        bad_count("PartitionData.aborted_transactions", n)
+                    left -= n + 1
+                    if left < 0:
+                        bad_count("PartitionData.aborted_transactions", n, size - pos)
                     aborted_transactions: list[AbortedTransaction] = []
                     partition_data.aborted_transactions = aborted_transactions
                     for _ in range(n):
@@ -2965,10 +3112,10 @@ def encode_response_11(message: FetchResponse, out: list[Sized]) -> None:
 
 
 def read_tags_PartitionData_12(
-    target: PartitionData, buf: bytes | bytearray, pos: int, count: int,
-) -> int:
+    target: PartitionData, buf: bytes | bytearray, pos: int, count: int, left: int,
+) -> tuple[int, int]:
     size = len(buf)
-    count, pos = tag_count(buf, pos, count)
+    count, pos, left = tag_count(buf, pos, count, left)
     tag = -1
     unknown: list[tuple[int, bytes]] = []
     for _ in range(count):
@@ -2978,7 +3125,7 @@ def read_tags_PartitionData_12(
             epoch_end_offset.epoch, epoch_end_offset.end_offset, k = U_iqB(buf, pos)
             pos += 13
             if k:
-                epoch_end_offset.unknown_tags, pos = read_tags(buf, pos, k)
+                epoch_end_offset.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 epoch_end_offset.unknown_tags = ()
             target.diverging_epoch = epoch_end_offset
@@ -2989,7 +3136,7 @@ def read_tags_PartitionData_12(
             leader_id_and_epoch.leader_id, leader_id_and_epoch.leader_epoch, k = U_iiB(buf, pos)
             pos += 9
             if k:
-                leader_id_and_epoch.unknown_tags, pos = read_tags(buf, pos, k)
+                leader_id_and_epoch.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 leader_id_and_epoch.unknown_tags = ()
             target.current_leader = leader_id_and_epoch
@@ -3000,7 +3147,7 @@ def read_tags_PartitionData_12(
             snapshot_id.end_offset, snapshot_id.epoch, k = U_qiB(buf, pos)
             pos += 13
             if k:
-                snapshot_id.unknown_tags, pos = read_tags(buf, pos, k)
+                snapshot_id.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 snapshot_id.unknown_tags = ()
             target.snapshot_id = snapshot_id
@@ -3010,7 +3157,7 @@ def read_tags_PartitionData_12(
             unknown.append((tag, bytes(buf[pos:end])))
             pos = end
     target.unknown_tags = tuple(unknown)
-    return pos
+    return pos, left
 
 
 def write_tags_PartitionData_12(target: PartitionData, out: list[Sized]) -> None:
@@ -3043,9 +3190,13 @@ def write_tags_PartitionData_12(target: PartitionData, out: list[Sized]) -> None
     write_tags(out, tags)
 
 
-def decode_response_12(buf: bytes | bytearray, pos: int) -> FetchResponse:
+def decode_response_12(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> FetchResponse:
     view = memoryview(buf)
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FetchResponse)
         message.throttle_time_ms, message.error_code, message.session_id, n = U_ihiB(buf, pos)
@@ -3054,8 +3205,9 @@ def decode_response_12(buf: bytes | bytearray, pos: int) -> FetchResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("FetchResponse.responses", n)
-        if n > size - pos + 1:
-            bad_count("FetchResponse.responses", n)
+        left -= n
+        if left < 0:
+            bad_count("FetchResponse.responses", n - 1, size - pos)
         responses: list[FetchableTopicResponse] = []
         message.responses = responses
         for _ in range(1, n):
@@ -3063,7 +3215,7 @@ def decode_response_12(buf: bytes | bytearray, pos: int) -> FetchResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "FetchableTopicResponse.topic")
             if n == 0:
                 bad_length("FetchableTopicResponse.topic", n)
             fetchable_topic_response.topic = buf[pos : (pos := pos + n - 1)].decode()
@@ -3073,8 +3225,9 @@ def decode_response_12(buf: bytes | bytearray, pos: int) -> FetchResponse:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("FetchableTopicResponse.partitions", n)
-            if n > size - pos + 1:
-                bad_count("FetchableTopicResponse.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("FetchableTopicResponse.partitions", n - 1, size - pos)
             partitions: list[PartitionData] = []
             fetchable_topic_response.partitions = partitions
             for _ in range(1, n):
@@ -3090,8 +3243,9 @@ def decode_response_12(buf: bytes | bytearray, pos: int) -> FetchResponse:
                 if n == 0:
                     partition_data.aborted_transactions = None
                 else:
-                    if n > size - pos + 1:
-                        bad_count("PartitionData.aborted_transactions", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("PartitionData.aborted_transactions", n - 1, size - pos)
                     aborted_transactions: list[AbortedTransaction] = []
                     partition_data.aborted_transactions = aborted_transactions
                     for _ in range(1, n):
@@ -3101,7 +3255,9 @@ def decode_response_12(buf: bytes | bytearray, pos: int) -> FetchResponse:
                         ) = U_qqB(buf, pos)
                         pos += 17
                         if k:
-                            aborted_transaction.unknown_tags, pos = read_tags(buf, pos, k)
+                            aborted_transaction.unknown_tags, pos, left = (
+                                read_tags(buf, pos, k, left)
+                            )
                         else:
                             aborted_transaction.unknown_tags = ()
                         aborted_transactions.append(aborted_transaction)
@@ -3115,7 +3271,7 @@ def decode_response_12(buf: bytes | bytearray, pos: int) -> FetchResponse:
                 partition_data.diverging_epoch = partition_data.current_leader = None
                 partition_data.snapshot_id = None
                 if k:
-                    pos = read_tags_PartitionData_12(partition_data, buf, pos, k)
+                    pos, left = read_tags_PartitionData_12(partition_data, buf, pos, k, left)
                 else:
                     partition_data.unknown_tags = ()
                 partitions.append(partition_data)
@@ -3123,7 +3279,7 @@ def decode_response_12(buf: bytes | bytearray, pos: int) -> FetchResponse:
             pos += 1
             fetchable_topic_response.topic_id = NO_UUID
             if k:
-                fetchable_topic_response.unknown_tags, pos = read_tags(buf, pos, k)
+                fetchable_topic_response.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 fetchable_topic_response.unknown_tags = ()
             responses.append(fetchable_topic_response)
@@ -3131,7 +3287,7 @@ def decode_response_12(buf: bytes | bytearray, pos: int) -> FetchResponse:
         pos += 1
         message.node_endpoints = []
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -3210,9 +3366,13 @@ def encode_response_12(message: FetchResponse, out: list[Sized]) -> None:
         raise unencodable("FetchResponse", error) from error
 
 
-def decode_response_13(buf: bytes | bytearray, pos: int) -> FetchResponse:
+def decode_response_13(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> FetchResponse:
     view = memoryview(buf)
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FetchResponse)
         message.throttle_time_ms, message.error_code, message.session_id, n = U_ihiB(buf, pos)
@@ -3221,8 +3381,9 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> FetchResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("FetchResponse.responses", n)
-        if n > size - pos + 1:
-            bad_count("FetchResponse.responses", n)
+        left -= n
+        if left < 0:
+            bad_count("FetchResponse.responses", n - 1, size - pos)
         responses: list[FetchableTopicResponse] = []
         message.responses = responses
         for _ in range(1, n):
@@ -3233,8 +3394,9 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> FetchResponse:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("FetchableTopicResponse.partitions", n)
-            if n > size - pos + 1:
-                bad_count("FetchableTopicResponse.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("FetchableTopicResponse.partitions", n - 1, size - pos)
             partitions: list[PartitionData] = []
             fetchable_topic_response.partitions = partitions
             for _ in range(1, n):
@@ -3250,8 +3412,9 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> FetchResponse:
                 if n == 0:
                     partition_data.aborted_transactions = None
                 else:
-                    if n > size - pos + 1:
-                        bad_count("PartitionData.aborted_transactions", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("PartitionData.aborted_transactions", n - 1, size - pos)
                     aborted_transactions: list[AbortedTransaction] = []
                     partition_data.aborted_transactions = aborted_transactions
                     for _ in range(1, n):
@@ -3261,7 +3424,9 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> FetchResponse:
                         ) = U_qqB(buf, pos)
                         pos += 17
                         if k:
-                            aborted_transaction.unknown_tags, pos = read_tags(buf, pos, k)
+                            aborted_transaction.unknown_tags, pos, left = (
+                                read_tags(buf, pos, k, left)
+                            )
                         else:
                             aborted_transaction.unknown_tags = ()
                         aborted_transactions.append(aborted_transaction)
@@ -3275,7 +3440,7 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> FetchResponse:
                 partition_data.diverging_epoch = partition_data.current_leader = None
                 partition_data.snapshot_id = None
                 if k:
-                    pos = read_tags_PartitionData_12(partition_data, buf, pos, k)
+                    pos, left = read_tags_PartitionData_12(partition_data, buf, pos, k, left)
                 else:
                     partition_data.unknown_tags = ()
                 partitions.append(partition_data)
@@ -3283,7 +3448,7 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> FetchResponse:
             pos += 1
             fetchable_topic_response.topic = ""
             if k:
-                fetchable_topic_response.unknown_tags, pos = read_tags(buf, pos, k)
+                fetchable_topic_response.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 fetchable_topic_response.unknown_tags = ()
             responses.append(fetchable_topic_response)
@@ -3291,7 +3456,7 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> FetchResponse:
         pos += 1
         message.node_endpoints = []
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -3373,10 +3538,10 @@ def encode_response_13(message: FetchResponse, out: list[Sized]) -> None:
 
 
 def read_tags_FetchResponse_16(
-    target: FetchResponse, buf: bytes | bytearray, pos: int, count: int,
-) -> int:
+    target: FetchResponse, buf: bytes | bytearray, pos: int, count: int, left: int,
+) -> tuple[int, int]:
     size = len(buf)
-    count, pos = tag_count(buf, pos, count)
+    count, pos, left = tag_count(buf, pos, count, left)
     tag = -1
     unknown: list[tuple[int, bytes]] = []
     for _ in range(count):
@@ -3388,8 +3553,9 @@ def read_tags_FetchResponse_16(
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("FetchResponse.node_endpoints", n)
-            if n > size - pos + 1:
-                bad_count("FetchResponse.node_endpoints", n)
+            left -= n
+            if left < 0:
+                bad_count("FetchResponse.node_endpoints", n - 1, size - pos)
             node_endpoints: list[NodeEndpoint] = []
             target.node_endpoints = node_endpoints
             for _ in range(1, n):
@@ -3397,19 +3563,19 @@ def read_tags_FetchResponse_16(
                 node_endpoint.node_id, n = U_iB(buf, pos)
                 pos += 5
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "NodeEndpoint.host")
                 if n == 0:
                     bad_length("NodeEndpoint.host", n)
                 node_endpoint.host = buf[pos : (pos := pos + n - 1)].decode()
                 node_endpoint.port, n = U_iB(buf, pos)
                 pos += 5
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "NodeEndpoint.rack")
                 node_endpoint.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
                 k = buf[pos]
                 pos += 1
                 if k:
-                    node_endpoint.unknown_tags, pos = read_tags(buf, pos, k)
+                    node_endpoint.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     node_endpoint.unknown_tags = ()
                 node_endpoints.append(node_endpoint)
@@ -3419,7 +3585,7 @@ def read_tags_FetchResponse_16(
             unknown.append((tag, bytes(buf[pos:end])))
             pos = end
     target.unknown_tags = tuple(unknown)
-    return pos
+    return pos, left
 
 
 def write_tags_FetchResponse_16(target: FetchResponse, out: list[Sized]) -> None:
@@ -3456,9 +3622,13 @@ def write_tags_FetchResponse_16(target: FetchResponse, out: list[Sized]) -> None
     write_tags(out, tags)
 
 
-def decode_response_16(buf: bytes | bytearray, pos: int) -> FetchResponse:
+def decode_response_16(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> FetchResponse:
     view = memoryview(buf)
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FetchResponse)
         message.throttle_time_ms, message.error_code, message.session_id, n = U_ihiB(buf, pos)
@@ -3467,8 +3637,9 @@ def decode_response_16(buf: bytes | bytearray, pos: int) -> FetchResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("FetchResponse.responses", n)
-        if n > size - pos + 1:
-            bad_count("FetchResponse.responses", n)
+        left -= n
+        if left < 0:
+            bad_count("FetchResponse.responses", n - 1, size - pos)
         responses: list[FetchableTopicResponse] = []
         message.responses = responses
         for _ in range(1, n):
@@ -3479,8 +3650,9 @@ def decode_response_16(buf: bytes | bytearray, pos: int) -> FetchResponse:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("FetchableTopicResponse.partitions", n)
-            if n > size - pos + 1:
-                bad_count("FetchableTopicResponse.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("FetchableTopicResponse.partitions", n - 1, size - pos)
             partitions: list[PartitionData] = []
             fetchable_topic_response.partitions = partitions
             for _ in range(1, n):
@@ -3496,8 +3668,9 @@ def decode_response_16(buf: bytes | bytearray, pos: int) -> FetchResponse:
                 if n == 0:
                     partition_data.aborted_transactions = None
                 else:
-                    if n > size - pos + 1:
-                        bad_count("PartitionData.aborted_transactions", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("PartitionData.aborted_transactions", n - 1, size - pos)
                     aborted_transactions: list[AbortedTransaction] = []
                     partition_data.aborted_transactions = aborted_transactions
                     for _ in range(1, n):
@@ -3507,7 +3680,9 @@ def decode_response_16(buf: bytes | bytearray, pos: int) -> FetchResponse:
                         ) = U_qqB(buf, pos)
                         pos += 17
                         if k:
-                            aborted_transaction.unknown_tags, pos = read_tags(buf, pos, k)
+                            aborted_transaction.unknown_tags, pos, left = (
+                                read_tags(buf, pos, k, left)
+                            )
                         else:
                             aborted_transaction.unknown_tags = ()
                         aborted_transactions.append(aborted_transaction)
@@ -3521,7 +3696,7 @@ def decode_response_16(buf: bytes | bytearray, pos: int) -> FetchResponse:
                 partition_data.diverging_epoch = partition_data.current_leader = None
                 partition_data.snapshot_id = None
                 if k:
-                    pos = read_tags_PartitionData_12(partition_data, buf, pos, k)
+                    pos, left = read_tags_PartitionData_12(partition_data, buf, pos, k, left)
                 else:
                     partition_data.unknown_tags = ()
                 partitions.append(partition_data)
@@ -3529,7 +3704,7 @@ def decode_response_16(buf: bytes | bytearray, pos: int) -> FetchResponse:
             pos += 1
             fetchable_topic_response.topic = ""
             if k:
-                fetchable_topic_response.unknown_tags, pos = read_tags(buf, pos, k)
+                fetchable_topic_response.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 fetchable_topic_response.unknown_tags = ()
             responses.append(fetchable_topic_response)
@@ -3537,7 +3712,7 @@ def decode_response_16(buf: bytes | bytearray, pos: int) -> FetchResponse:
         pos += 1
         message.node_endpoints = []
         if k:
-            pos = read_tags_FetchResponse_16(message, buf, pos, k)
+            pos, left = read_tags_FetchResponse_16(message, buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

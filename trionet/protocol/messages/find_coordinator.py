@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -25,6 +27,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -132,7 +135,9 @@ class FindCoordinatorResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> FindCoordinatorRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> FindCoordinatorRequest:
     size = len(buf)
     try:
         message = new(FindCoordinatorRequest)
@@ -168,7 +173,9 @@ def encode_request_0(message: FindCoordinatorRequest, out: list[Sized]) -> None:
         raise unencodable("FindCoordinatorRequest", error) from error
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> FindCoordinatorRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> FindCoordinatorRequest:
     size = len(buf)
     try:
         message = new(FindCoordinatorRequest)
@@ -204,14 +211,16 @@ def encode_request_1(message: FindCoordinatorRequest, out: list[Sized]) -> None:
         raise unencodable("FindCoordinatorRequest", error) from error
 
 
-def decode_request_3(buf: bytes | bytearray, pos: int) -> FindCoordinatorRequest:
+def decode_request_3(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> FindCoordinatorRequest:
     size = len(buf)
     try:
         message = new(FindCoordinatorRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "FindCoordinatorRequest.key")
         if n == 0:
             bad_length("FindCoordinatorRequest.key", n)
         message.key = buf[pos : (pos := pos + n - 1)].decode()
@@ -219,7 +228,7 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> FindCoordinatorRequest
         pos += 2
         message.coordinator_keys = []
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -245,8 +254,12 @@ def encode_request_3(message: FindCoordinatorRequest, out: list[Sized]) -> None:
         raise unencodable("FindCoordinatorRequest", error) from error
 
 
-def decode_request_4(buf: bytes | bytearray, pos: int) -> FindCoordinatorRequest:
+def decode_request_4(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> FindCoordinatorRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FindCoordinatorRequest)
         message.key_type, n = U_bB(buf, pos)
@@ -255,15 +268,16 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> FindCoordinatorRequest
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("FindCoordinatorRequest.coordinator_keys", n)
-        if n > size - pos + 1:
-            bad_count("FindCoordinatorRequest.coordinator_keys", n)
+        left -= n
+        if left < 0:
+            bad_count("FindCoordinatorRequest.coordinator_keys", n - 1, size - pos)
         coordinator_keys: list[str] = []
         message.coordinator_keys = coordinator_keys
         for _ in range(1, n):
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "FindCoordinatorRequest.coordinator_keys")
             if n == 0:
                 bad_length("FindCoordinatorRequest.coordinator_keys", n)
             coordinator_keys.append(buf[pos : (pos := pos + n - 1)].decode())
@@ -271,7 +285,7 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> FindCoordinatorRequest
         pos += 1
         message.key = ""
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -305,7 +319,9 @@ def encode_request_4(message: FindCoordinatorRequest, out: list[Sized]) -> None:
         raise unencodable("FindCoordinatorRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> FindCoordinatorResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> FindCoordinatorResponse:
     size = len(buf)
     try:
         message = new(FindCoordinatorResponse)
@@ -339,7 +355,9 @@ def encode_response_0(message: FindCoordinatorResponse, out: list[Sized]) -> Non
         raise unencodable("FindCoordinatorResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> FindCoordinatorResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> FindCoordinatorResponse:
     size = len(buf)
     try:
         message = new(FindCoordinatorResponse)
@@ -381,19 +399,21 @@ def encode_response_1(message: FindCoordinatorResponse, out: list[Sized]) -> Non
         raise unencodable("FindCoordinatorResponse", error) from error
 
 
-def decode_response_3(buf: bytes | bytearray, pos: int) -> FindCoordinatorResponse:
+def decode_response_3(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> FindCoordinatorResponse:
     size = len(buf)
     try:
         message = new(FindCoordinatorResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "FindCoordinatorResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.node_id, n = U_iB(buf, pos)
         pos += 5
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "FindCoordinatorResponse.host")
         if n == 0:
             bad_length("FindCoordinatorResponse.host", n)
         message.host = buf[pos : (pos := pos + n - 1)].decode()
@@ -401,7 +421,7 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> FindCoordinatorRespon
         pos += 5
         message.coordinators = []
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -438,8 +458,12 @@ def encode_response_3(message: FindCoordinatorResponse, out: list[Sized]) -> Non
         raise unencodable("FindCoordinatorResponse", error) from error
 
 
-def decode_response_4(buf: bytes | bytearray, pos: int) -> FindCoordinatorResponse:
+def decode_response_4(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> FindCoordinatorResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(FindCoordinatorResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -448,8 +472,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> FindCoordinatorRespon
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("FindCoordinatorResponse.coordinators", n)
-        if n > size - pos + 1:
-            bad_count("FindCoordinatorResponse.coordinators", n)
+        left -= n
+        if left < 0:
+            bad_count("FindCoordinatorResponse.coordinators", n - 1, size - pos)
         coordinators: list[Coordinator] = []
         message.coordinators = coordinators
         for _ in range(1, n):
@@ -457,26 +482,26 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> FindCoordinatorRespon
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "Coordinator.key")
             if n == 0:
                 bad_length("Coordinator.key", n)
             coordinator.key = buf[pos : (pos := pos + n - 1)].decode()
             coordinator.node_id, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "Coordinator.host")
             if n == 0:
                 bad_length("Coordinator.host", n)
             coordinator.host = buf[pos : (pos := pos + n - 1)].decode()
             coordinator.port, coordinator.error_code, n = U_ihB(buf, pos)
             pos += 7
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "Coordinator.error_message")
             coordinator.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
             k = buf[pos]
             pos += 1
             if k:
-                coordinator.unknown_tags, pos = read_tags(buf, pos, k)
+                coordinator.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 coordinator.unknown_tags = ()
             coordinators.append(coordinator)
@@ -486,7 +511,7 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> FindCoordinatorRespon
         message.port = 0
         message.error_message = message.host = ""
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

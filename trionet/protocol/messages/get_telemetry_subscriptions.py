@@ -18,6 +18,8 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -29,6 +31,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -105,14 +108,16 @@ class GetTelemetrySubscriptionsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> GetTelemetrySubscriptionsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> GetTelemetrySubscriptionsRequest:
     size = len(buf)
     try:
         message = new(GetTelemetrySubscriptionsRequest)
         message.client_instance_id, k = U_16sB(buf, pos)
         pos += 17
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -134,8 +139,12 @@ def encode_request_0(message: GetTelemetrySubscriptionsRequest, out: list[Sized]
         raise unencodable("GetTelemetrySubscriptionsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> GetTelemetrySubscriptionsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> GetTelemetrySubscriptionsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(GetTelemetrySubscriptionsResponse)
         (
@@ -147,6 +156,11 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> GetTelemetrySubscript
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("GetTelemetrySubscriptionsResponse.accepted_compression_types", n)
+        left -= n
+        if left < 0:
+            bad_count(
+                "GetTelemetrySubscriptionsResponse.accepted_compression_types", n - 1, size - pos,
+            )
         message.accepted_compression_types = [*UA_Bnb[n](buf, pos)]
         pos += n - 1
         (
@@ -157,22 +171,25 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> GetTelemetrySubscript
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("GetTelemetrySubscriptionsResponse.requested_metrics", n)
-        if n > size - pos + 1:
-            bad_count("GetTelemetrySubscriptionsResponse.requested_metrics", n)
+        left -= n
+        if left < 0:
+            bad_count("GetTelemetrySubscriptionsResponse.requested_metrics", n - 1, size - pos)
         requested_metrics: list[str] = []
         message.requested_metrics = requested_metrics
         for _ in range(1, n):
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = (
+                    text_length(buf, pos, n, "GetTelemetrySubscriptionsResponse.requested_metrics")
+                )
             if n == 0:
                 bad_length("GetTelemetrySubscriptionsResponse.requested_metrics", n)
             requested_metrics.append(buf[pos : (pos := pos + n - 1)].decode())
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

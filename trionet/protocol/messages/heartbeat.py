@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     bad_end,
     bad_length,
@@ -22,7 +24,7 @@ from trionet.protocol.wire import (
     missing_field,
     new,
     read_tags,
-    read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -77,7 +79,9 @@ class HeartbeatResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> HeartbeatRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> HeartbeatRequest:
     size = len(buf)
     try:
         message = new(HeartbeatRequest)
@@ -119,7 +123,9 @@ def encode_request_0(message: HeartbeatRequest, out: list[Sized]) -> None:
         raise unencodable("HeartbeatRequest", error) from error
 
 
-def decode_request_3(buf: bytes | bytearray, pos: int) -> HeartbeatRequest:
+def decode_request_3(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> HeartbeatRequest:
     size = len(buf)
     try:
         message = new(HeartbeatRequest)
@@ -168,33 +174,35 @@ def encode_request_3(message: HeartbeatRequest, out: list[Sized]) -> None:
         raise unencodable("HeartbeatRequest", error) from error
 
 
-def decode_request_4(buf: bytes | bytearray, pos: int) -> HeartbeatRequest:
+def decode_request_4(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> HeartbeatRequest:
     size = len(buf)
     try:
         message = new(HeartbeatRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "HeartbeatRequest.group_id")
         if n == 0:
             bad_length("HeartbeatRequest.group_id", n)
         message.group_id = buf[pos : (pos := pos + n - 1)].decode()
         message.generation_id, n = U_iB(buf, pos)
         pos += 5
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "HeartbeatRequest.member_id")
         if n == 0:
             bad_length("HeartbeatRequest.member_id", n)
         message.member_id = buf[pos : (pos := pos + n - 1)].decode()
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "HeartbeatRequest.group_instance_id")
         message.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -231,7 +239,9 @@ def encode_request_4(message: HeartbeatRequest, out: list[Sized]) -> None:
         raise unencodable("HeartbeatRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> HeartbeatResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> HeartbeatResponse:
     size = len(buf)
     try:
         message = new(HeartbeatResponse)
@@ -254,7 +264,9 @@ def encode_response_0(message: HeartbeatResponse, out: list[Sized]) -> None:
         raise unencodable("HeartbeatResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> HeartbeatResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> HeartbeatResponse:
     size = len(buf)
     try:
         message = new(HeartbeatResponse)
@@ -276,14 +288,16 @@ def encode_response_1(message: HeartbeatResponse, out: list[Sized]) -> None:
         raise unencodable("HeartbeatResponse", error) from error
 
 
-def decode_response_4(buf: bytes | bytearray, pos: int) -> HeartbeatResponse:
+def decode_response_4(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> HeartbeatResponse:
     size = len(buf)
     try:
         message = new(HeartbeatResponse)
         message.throttle_time_ms, message.error_code, k = U_ihB(buf, pos)
         pos += 7
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -25,6 +27,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -146,16 +149,21 @@ class IncrementalAlterConfigsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> IncrementalAlterConfigsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> IncrementalAlterConfigsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(IncrementalAlterConfigsRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("IncrementalAlterConfigsRequest.resources", n)
-        if n > size - pos:
-            bad_count("IncrementalAlterConfigsRequest.resources", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("IncrementalAlterConfigsRequest.resources", n, size - pos)
         resources: list[AlterConfigsResource] = []
         message.resources = resources
         for _ in range(n):
@@ -169,8 +177,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> IncrementalAlterConfig
             pos += 4
             if n < 0:
                 bad_length("AlterConfigsResource.configs", n)
-            if n > size - pos:
-                bad_count("AlterConfigsResource.configs", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("AlterConfigsResource.configs", n, size - pos)
             configs: list[AlterableConfig] = []
             alter_configs_resource.configs = configs
             for _ in range(n):
@@ -234,8 +243,12 @@ def encode_request_0(message: IncrementalAlterConfigsRequest, out: list[Sized]) 
         raise unencodable("IncrementalAlterConfigsRequest", error) from error
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> IncrementalAlterConfigsRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> IncrementalAlterConfigsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(IncrementalAlterConfigsRequest)
         n = buf[pos]
@@ -244,8 +257,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> IncrementalAlterConfig
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("IncrementalAlterConfigsRequest.resources", n)
-        if n > size - pos + 1:
-            bad_count("IncrementalAlterConfigsRequest.resources", n)
+        left -= n
+        if left < 0:
+            bad_count("IncrementalAlterConfigsRequest.resources", n - 1, size - pos)
         resources: list[AlterConfigsResource] = []
         message.resources = resources
         for _ in range(1, n):
@@ -253,7 +267,7 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> IncrementalAlterConfig
             alter_configs_resource.resource_type, n = U_bB(buf, pos)
             pos += 2
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "AlterConfigsResource.resource_name")
             if n == 0:
                 bad_length("AlterConfigsResource.resource_name", n)
             alter_configs_resource.resource_name = buf[pos : (pos := pos + n - 1)].decode()
@@ -263,8 +277,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> IncrementalAlterConfig
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("AlterConfigsResource.configs", n)
-            if n > size - pos + 1:
-                bad_count("AlterConfigsResource.configs", n)
+            left -= n
+            if left < 0:
+                bad_count("AlterConfigsResource.configs", n - 1, size - pos)
             configs: list[AlterableConfig] = []
             alter_configs_resource.configs = configs
             for _ in range(1, n):
@@ -272,33 +287,33 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> IncrementalAlterConfig
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "AlterableConfig.name")
                 if n == 0:
                     bad_length("AlterableConfig.name", n)
                 alterable_config.name = buf[pos : (pos := pos + n - 1)].decode()
                 alterable_config.config_operation, n = U_bB(buf, pos)
                 pos += 2
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "AlterableConfig.value")
                 alterable_config.value = buf[pos : (pos := pos + n - 1)].decode() if n else None
                 k = buf[pos]
                 pos += 1
                 if k:
-                    alterable_config.unknown_tags, pos = read_tags(buf, pos, k)
+                    alterable_config.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     alterable_config.unknown_tags = ()
                 configs.append(alterable_config)
             k = buf[pos]
             pos += 1
             if k:
-                alter_configs_resource.unknown_tags, pos = read_tags(buf, pos, k)
+                alter_configs_resource.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 alter_configs_resource.unknown_tags = ()
             resources.append(alter_configs_resource)
         message.validate_only, k = U_oB(buf, pos)
         pos += 2
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -353,16 +368,21 @@ def encode_request_1(message: IncrementalAlterConfigsRequest, out: list[Sized]) 
         raise unencodable("IncrementalAlterConfigsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> IncrementalAlterConfigsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> IncrementalAlterConfigsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(IncrementalAlterConfigsResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("IncrementalAlterConfigsResponse.responses", n)
-        if n > size - pos:
-            bad_count("IncrementalAlterConfigsResponse.responses", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("IncrementalAlterConfigsResponse.responses", n, size - pos)
         responses: list[AlterConfigsResourceResponse] = []
         message.responses = responses
         for _ in range(n):
@@ -409,8 +429,12 @@ def encode_response_0(message: IncrementalAlterConfigsResponse, out: list[Sized]
         raise unencodable("IncrementalAlterConfigsResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> IncrementalAlterConfigsResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> IncrementalAlterConfigsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(IncrementalAlterConfigsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -419,8 +443,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> IncrementalAlterConfi
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("IncrementalAlterConfigsResponse.responses", n)
-        if n > size - pos + 1:
-            bad_count("IncrementalAlterConfigsResponse.responses", n)
+        left -= n
+        if left < 0:
+            bad_count("IncrementalAlterConfigsResponse.responses", n - 1, size - pos)
         responses: list[AlterConfigsResourceResponse] = []
         message.responses = responses
         for _ in range(1, n):
@@ -428,28 +453,30 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> IncrementalAlterConfi
             alter_configs_resource_response.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "AlterConfigsResourceResponse.error_message")
             alter_configs_resource_response.error_message = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
             alter_configs_resource_response.resource_type, n = U_bB(buf, pos)
             pos += 2
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "AlterConfigsResourceResponse.resource_name")
             if n == 0:
                 bad_length("AlterConfigsResourceResponse.resource_name", n)
             alter_configs_resource_response.resource_name = buf[pos : (pos := pos + n - 1)].decode()
             k = buf[pos]
             pos += 1
             if k:
-                alter_configs_resource_response.unknown_tags, pos = read_tags(buf, pos, k)
+                alter_configs_resource_response.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
+                )
             else:
                 alter_configs_resource_response.unknown_tags = ()
             responses.append(alter_configs_resource_response)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

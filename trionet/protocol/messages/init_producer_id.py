@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     bad_end,
     bad_length,
@@ -22,7 +24,7 @@ from trionet.protocol.wire import (
     missing_field,
     new,
     read_tags,
-    read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -112,7 +114,9 @@ class InitProducerIdResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> InitProducerIdRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> InitProducerIdRequest:
     size = len(buf)
     try:
         message = new(InitProducerIdRequest)
@@ -156,21 +160,23 @@ def encode_request_0(message: InitProducerIdRequest, out: list[Sized]) -> None:
         raise unencodable("InitProducerIdRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> InitProducerIdRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> InitProducerIdRequest:
     size = len(buf)
     try:
         message = new(InitProducerIdRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "InitProducerIdRequest.transactional_id")
         message.transactional_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.transaction_timeout_ms, k = U_iB(buf, pos)
         pos += 5
         message.producer_id = message.producer_epoch = -1
         message.enable2_pc = message.keep_prepared_txn = False
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -203,14 +209,16 @@ def encode_request_2(message: InitProducerIdRequest, out: list[Sized]) -> None:
         raise unencodable("InitProducerIdRequest", error) from error
 
 
-def decode_request_3(buf: bytes | bytearray, pos: int) -> InitProducerIdRequest:
+def decode_request_3(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> InitProducerIdRequest:
     size = len(buf)
     try:
         message = new(InitProducerIdRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "InitProducerIdRequest.transactional_id")
         message.transactional_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         (
             message.transaction_timeout_ms, message.producer_id, message.producer_epoch, k,
@@ -218,7 +226,7 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> InitProducerIdRequest:
         pos += 15
         message.enable2_pc = message.keep_prepared_txn = False
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -247,14 +255,16 @@ def encode_request_3(message: InitProducerIdRequest, out: list[Sized]) -> None:
         raise unencodable("InitProducerIdRequest", error) from error
 
 
-def decode_request_6(buf: bytes | bytearray, pos: int) -> InitProducerIdRequest:
+def decode_request_6(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> InitProducerIdRequest:
     size = len(buf)
     try:
         message = new(InitProducerIdRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "InitProducerIdRequest.transactional_id")
         message.transactional_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         (
             message.transaction_timeout_ms, message.producer_id, message.producer_epoch,
@@ -262,7 +272,7 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> InitProducerIdRequest:
         ) = U_iqhooB(buf, pos)
         pos += 17
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -292,7 +302,9 @@ def encode_request_6(message: InitProducerIdRequest, out: list[Sized]) -> None:
         raise unencodable("InitProducerIdRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> InitProducerIdResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> InitProducerIdResponse:
     size = len(buf)
     try:
         message = new(InitProducerIdResponse)
@@ -324,7 +336,9 @@ def encode_response_0(message: InitProducerIdResponse, out: list[Sized]) -> None
         raise unencodable("InitProducerIdResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> InitProducerIdResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> InitProducerIdResponse:
     size = len(buf)
     try:
         message = new(InitProducerIdResponse)
@@ -336,7 +350,7 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> InitProducerIdRespons
         message.ongoing_txn_producer_id = -1
         message.ongoing_txn_producer_epoch = -1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -361,7 +375,9 @@ def encode_response_2(message: InitProducerIdResponse, out: list[Sized]) -> None
         raise unencodable("InitProducerIdResponse", error) from error
 
 
-def decode_response_6(buf: bytes | bytearray, pos: int) -> InitProducerIdResponse:
+def decode_response_6(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> InitProducerIdResponse:
     size = len(buf)
     try:
         message = new(InitProducerIdResponse)
@@ -372,7 +388,7 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> InitProducerIdRespons
         ) = U_ihqhqhB(buf, pos)
         pos += 27
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

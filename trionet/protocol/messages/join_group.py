@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -26,6 +28,7 @@ from trionet.protocol.wire import (
     null_field,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -171,8 +174,12 @@ class JoinGroupResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> JoinGroupRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> JoinGroupRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(JoinGroupRequest)
         n = U_h(buf, pos)[0]
@@ -194,8 +201,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> JoinGroupRequest:
         pos += 4
         if n < 0:
             bad_length("JoinGroupRequest.protocols", n)
-        if n > size - pos:
-            bad_count("JoinGroupRequest.protocols", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("JoinGroupRequest.protocols", n, size - pos)
         protocols: list[JoinGroupRequestProtocol] = []
         message.protocols = protocols
         for _ in range(n):
@@ -259,8 +267,12 @@ def encode_request_0(message: JoinGroupRequest, out: list[Sized]) -> None:
         raise unencodable("JoinGroupRequest", error) from error
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> JoinGroupRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> JoinGroupRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(JoinGroupRequest)
         n = U_h(buf, pos)[0]
@@ -282,8 +294,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> JoinGroupRequest:
         pos += 4
         if n < 0:
             bad_length("JoinGroupRequest.protocols", n)
-        if n > size - pos:
-            bad_count("JoinGroupRequest.protocols", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("JoinGroupRequest.protocols", n, size - pos)
         protocols: list[JoinGroupRequestProtocol] = []
         message.protocols = protocols
         for _ in range(n):
@@ -346,8 +359,12 @@ def encode_request_1(message: JoinGroupRequest, out: list[Sized]) -> None:
         raise unencodable("JoinGroupRequest", error) from error
 
 
-def decode_request_5(buf: bytes | bytearray, pos: int) -> JoinGroupRequest:
+def decode_request_5(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> JoinGroupRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(JoinGroupRequest)
         n = U_h(buf, pos)[0]
@@ -374,8 +391,9 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> JoinGroupRequest:
         pos += 4
         if n < 0:
             bad_length("JoinGroupRequest.protocols", n)
-        if n > size - pos:
-            bad_count("JoinGroupRequest.protocols", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("JoinGroupRequest.protocols", n, size - pos)
         protocols: list[JoinGroupRequestProtocol] = []
         message.protocols = protocols
         for _ in range(n):
@@ -441,33 +459,37 @@ def encode_request_5(message: JoinGroupRequest, out: list[Sized]) -> None:
         raise unencodable("JoinGroupRequest", error) from error
 
 
-def decode_request_6(buf: bytes | bytearray, pos: int) -> JoinGroupRequest:
+def decode_request_6(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> JoinGroupRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(JoinGroupRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "JoinGroupRequest.group_id")
         if n == 0:
             bad_length("JoinGroupRequest.group_id", n)
         message.group_id = buf[pos : (pos := pos + n - 1)].decode()
         message.session_timeout_ms, message.rebalance_timeout_ms, n = U_iiB(buf, pos)
         pos += 9
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "JoinGroupRequest.member_id")
         if n == 0:
             bad_length("JoinGroupRequest.member_id", n)
         message.member_id = buf[pos : (pos := pos + n - 1)].decode()
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "JoinGroupRequest.group_instance_id")
         message.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "JoinGroupRequest.protocol_type")
         if n == 0:
             bad_length("JoinGroupRequest.protocol_type", n)
         message.protocol_type = buf[pos : (pos := pos + n - 1)].decode()
@@ -477,8 +499,9 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> JoinGroupRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("JoinGroupRequest.protocols", n)
-        if n > size - pos + 1:
-            bad_count("JoinGroupRequest.protocols", n)
+        left -= n
+        if left < 0:
+            bad_count("JoinGroupRequest.protocols", n - 1, size - pos)
         protocols: list[JoinGroupRequestProtocol] = []
         message.protocols = protocols
         for _ in range(1, n):
@@ -486,7 +509,7 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> JoinGroupRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "JoinGroupRequestProtocol.name")
             if n == 0:
                 bad_length("JoinGroupRequestProtocol.name", n)
             join_group_request_protocol.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -500,7 +523,7 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> JoinGroupRequest:
             k = buf[pos]
             pos += 1
             if k:
-                join_group_request_protocol.unknown_tags, pos = read_tags(buf, pos, k)
+                join_group_request_protocol.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 join_group_request_protocol.unknown_tags = ()
             protocols.append(join_group_request_protocol)
@@ -508,7 +531,7 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> JoinGroupRequest:
         pos += 1
         message.reason = None
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -564,33 +587,37 @@ def encode_request_6(message: JoinGroupRequest, out: list[Sized]) -> None:
         raise unencodable("JoinGroupRequest", error) from error
 
 
-def decode_request_8(buf: bytes | bytearray, pos: int) -> JoinGroupRequest:
+def decode_request_8(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> JoinGroupRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(JoinGroupRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "JoinGroupRequest.group_id")
         if n == 0:
             bad_length("JoinGroupRequest.group_id", n)
         message.group_id = buf[pos : (pos := pos + n - 1)].decode()
         message.session_timeout_ms, message.rebalance_timeout_ms, n = U_iiB(buf, pos)
         pos += 9
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "JoinGroupRequest.member_id")
         if n == 0:
             bad_length("JoinGroupRequest.member_id", n)
         message.member_id = buf[pos : (pos := pos + n - 1)].decode()
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "JoinGroupRequest.group_instance_id")
         message.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "JoinGroupRequest.protocol_type")
         if n == 0:
             bad_length("JoinGroupRequest.protocol_type", n)
         message.protocol_type = buf[pos : (pos := pos + n - 1)].decode()
@@ -600,8 +627,9 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> JoinGroupRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("JoinGroupRequest.protocols", n)
-        if n > size - pos + 1:
-            bad_count("JoinGroupRequest.protocols", n)
+        left -= n
+        if left < 0:
+            bad_count("JoinGroupRequest.protocols", n - 1, size - pos)
         protocols: list[JoinGroupRequestProtocol] = []
         message.protocols = protocols
         for _ in range(1, n):
@@ -609,7 +637,7 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> JoinGroupRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "JoinGroupRequestProtocol.name")
             if n == 0:
                 bad_length("JoinGroupRequestProtocol.name", n)
             join_group_request_protocol.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -623,19 +651,19 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> JoinGroupRequest:
             k = buf[pos]
             pos += 1
             if k:
-                join_group_request_protocol.unknown_tags, pos = read_tags(buf, pos, k)
+                join_group_request_protocol.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 join_group_request_protocol.unknown_tags = ()
             protocols.append(join_group_request_protocol)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "JoinGroupRequest.reason")
         message.reason = buf[pos : (pos := pos + n - 1)].decode() if n else None
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -696,8 +724,12 @@ def encode_request_8(message: JoinGroupRequest, out: list[Sized]) -> None:
         raise unencodable("JoinGroupRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> JoinGroupResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(JoinGroupResponse)
         message.error_code, message.generation_id, n = U_hih(buf, pos)
@@ -719,8 +751,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
         pos += 4
         if n < 0:
             bad_length("JoinGroupResponse.members", n)
-        if n > size - pos:
-            bad_count("JoinGroupResponse.members", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("JoinGroupResponse.members", n, size - pos)
         members: list[JoinGroupResponseMember] = []
         message.members = members
         for _ in range(n):
@@ -783,8 +816,12 @@ def encode_response_0(message: JoinGroupResponse, out: list[Sized]) -> None:
         raise unencodable("JoinGroupResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> JoinGroupResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(JoinGroupResponse)
         message.throttle_time_ms, message.error_code, message.generation_id, n = U_ihih(buf, pos)
@@ -806,8 +843,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
         pos += 4
         if n < 0:
             bad_length("JoinGroupResponse.members", n)
-        if n > size - pos:
-            bad_count("JoinGroupResponse.members", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("JoinGroupResponse.members", n, size - pos)
         members: list[JoinGroupResponseMember] = []
         message.members = members
         for _ in range(n):
@@ -869,8 +907,12 @@ def encode_response_2(message: JoinGroupResponse, out: list[Sized]) -> None:
         raise unencodable("JoinGroupResponse", error) from error
 
 
-def decode_response_5(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
+def decode_response_5(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> JoinGroupResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(JoinGroupResponse)
         message.throttle_time_ms, message.error_code, message.generation_id, n = U_ihih(buf, pos)
@@ -892,8 +934,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
         pos += 4
         if n < 0:
             bad_length("JoinGroupResponse.members", n)
-        if n > size - pos:
-            bad_count("JoinGroupResponse.members", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("JoinGroupResponse.members", n, size - pos)
         members: list[JoinGroupResponseMember] = []
         message.members = members
         for _ in range(n):
@@ -966,28 +1009,32 @@ def encode_response_5(message: JoinGroupResponse, out: list[Sized]) -> None:
         raise unencodable("JoinGroupResponse", error) from error
 
 
-def decode_response_6(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
+def decode_response_6(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> JoinGroupResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(JoinGroupResponse)
         message.throttle_time_ms, message.error_code, message.generation_id, n = U_ihiB(buf, pos)
         pos += 11
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "JoinGroupResponse.protocol_name")
         if n == 0:
             bad_length("JoinGroupResponse.protocol_name", n)
         message.protocol_name = buf[pos : (pos := pos + n - 1)].decode()
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "JoinGroupResponse.leader")
         if n == 0:
             bad_length("JoinGroupResponse.leader", n)
         message.leader = buf[pos : (pos := pos + n - 1)].decode()
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "JoinGroupResponse.member_id")
         if n == 0:
             bad_length("JoinGroupResponse.member_id", n)
         message.member_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -997,8 +1044,9 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("JoinGroupResponse.members", n)
-        if n > size - pos + 1:
-            bad_count("JoinGroupResponse.members", n)
+        left -= n
+        if left < 0:
+            bad_count("JoinGroupResponse.members", n - 1, size - pos)
         members: list[JoinGroupResponseMember] = []
         message.members = members
         for _ in range(1, n):
@@ -1006,14 +1054,14 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "JoinGroupResponseMember.member_id")
             if n == 0:
                 bad_length("JoinGroupResponseMember.member_id", n)
             join_group_response_member.member_id = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "JoinGroupResponseMember.group_instance_id")
             join_group_response_member.group_instance_id = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
@@ -1027,7 +1075,7 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
             k = buf[pos]
             pos += 1
             if k:
-                join_group_response_member.unknown_tags, pos = read_tags(buf, pos, k)
+                join_group_response_member.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 join_group_response_member.unknown_tags = ()
             members.append(join_group_response_member)
@@ -1036,7 +1084,7 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
         message.protocol_type = None
         message.skip_assignment = False
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -1095,31 +1143,35 @@ def encode_response_6(message: JoinGroupResponse, out: list[Sized]) -> None:
         raise unencodable("JoinGroupResponse", error) from error
 
 
-def decode_response_7(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
+def decode_response_7(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> JoinGroupResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(JoinGroupResponse)
         message.throttle_time_ms, message.error_code, message.generation_id, n = U_ihiB(buf, pos)
         pos += 11
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "JoinGroupResponse.protocol_type")
         message.protocol_type = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "JoinGroupResponse.protocol_name")
         message.protocol_name = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "JoinGroupResponse.leader")
         if n == 0:
             bad_length("JoinGroupResponse.leader", n)
         message.leader = buf[pos : (pos := pos + n - 1)].decode()
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "JoinGroupResponse.member_id")
         if n == 0:
             bad_length("JoinGroupResponse.member_id", n)
         message.member_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -1129,8 +1181,9 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("JoinGroupResponse.members", n)
-        if n > size - pos + 1:
-            bad_count("JoinGroupResponse.members", n)
+        left -= n
+        if left < 0:
+            bad_count("JoinGroupResponse.members", n - 1, size - pos)
         members: list[JoinGroupResponseMember] = []
         message.members = members
         for _ in range(1, n):
@@ -1138,14 +1191,14 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "JoinGroupResponseMember.member_id")
             if n == 0:
                 bad_length("JoinGroupResponseMember.member_id", n)
             join_group_response_member.member_id = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "JoinGroupResponseMember.group_instance_id")
             join_group_response_member.group_instance_id = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
@@ -1159,7 +1212,7 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
             k = buf[pos]
             pos += 1
             if k:
-                join_group_response_member.unknown_tags, pos = read_tags(buf, pos, k)
+                join_group_response_member.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 join_group_response_member.unknown_tags = ()
             members.append(join_group_response_member)
@@ -1167,7 +1220,7 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
         pos += 1
         message.skip_assignment = False
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -1229,31 +1282,35 @@ def encode_response_7(message: JoinGroupResponse, out: list[Sized]) -> None:
         raise unencodable("JoinGroupResponse", error) from error
 
 
-def decode_response_9(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
+def decode_response_9(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> JoinGroupResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(JoinGroupResponse)
         message.throttle_time_ms, message.error_code, message.generation_id, n = U_ihiB(buf, pos)
         pos += 11
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "JoinGroupResponse.protocol_type")
         message.protocol_type = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "JoinGroupResponse.protocol_name")
         message.protocol_name = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "JoinGroupResponse.leader")
         if n == 0:
             bad_length("JoinGroupResponse.leader", n)
         message.leader = buf[pos : (pos := pos + n - 1)].decode()
         message.skip_assignment, n = U_oB(buf, pos)
         pos += 2
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "JoinGroupResponse.member_id")
         if n == 0:
             bad_length("JoinGroupResponse.member_id", n)
         message.member_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -1263,8 +1320,9 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("JoinGroupResponse.members", n)
-        if n > size - pos + 1:
-            bad_count("JoinGroupResponse.members", n)
+        left -= n
+        if left < 0:
+            bad_count("JoinGroupResponse.members", n - 1, size - pos)
         members: list[JoinGroupResponseMember] = []
         message.members = members
         for _ in range(1, n):
@@ -1272,14 +1330,14 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "JoinGroupResponseMember.member_id")
             if n == 0:
                 bad_length("JoinGroupResponseMember.member_id", n)
             join_group_response_member.member_id = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "JoinGroupResponseMember.group_instance_id")
             join_group_response_member.group_instance_id = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
@@ -1293,14 +1351,14 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> JoinGroupResponse:
             k = buf[pos]
             pos += 1
             if k:
-                join_group_response_member.unknown_tags, pos = read_tags(buf, pos, k)
+                join_group_response_member.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 join_group_response_member.unknown_tags = ()
             members.append(join_group_response_member)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -25,6 +27,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -120,7 +123,9 @@ class LeaveGroupResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> LeaveGroupRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> LeaveGroupRequest:
     size = len(buf)
     try:
         message = new(LeaveGroupRequest)
@@ -162,8 +167,12 @@ def encode_request_0(message: LeaveGroupRequest, out: list[Sized]) -> None:
         raise unencodable("LeaveGroupRequest", error) from error
 
 
-def decode_request_3(buf: bytes | bytearray, pos: int) -> LeaveGroupRequest:
+def decode_request_3(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> LeaveGroupRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(LeaveGroupRequest)
         n = U_h(buf, pos)[0]
@@ -175,8 +184,9 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> LeaveGroupRequest:
         pos += 4
         if n < 0:
             bad_length("LeaveGroupRequest.members", n)
-        if n > size - pos:
-            bad_count("LeaveGroupRequest.members", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("LeaveGroupRequest.members", n, size - pos)
         members: list[MemberIdentity] = []
         message.members = members
         for _ in range(n):
@@ -235,14 +245,18 @@ def encode_request_3(message: LeaveGroupRequest, out: list[Sized]) -> None:
         raise unencodable("LeaveGroupRequest", error) from error
 
 
-def decode_request_4(buf: bytes | bytearray, pos: int) -> LeaveGroupRequest:
+def decode_request_4(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> LeaveGroupRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(LeaveGroupRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "LeaveGroupRequest.group_id")
         if n == 0:
             bad_length("LeaveGroupRequest.group_id", n)
         message.group_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -252,8 +266,9 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> LeaveGroupRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("LeaveGroupRequest.members", n)
-        if n > size - pos + 1:
-            bad_count("LeaveGroupRequest.members", n)
+        left -= n
+        if left < 0:
+            bad_count("LeaveGroupRequest.members", n - 1, size - pos)
         members: list[MemberIdentity] = []
         message.members = members
         for _ in range(1, n):
@@ -261,14 +276,14 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> LeaveGroupRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MemberIdentity.member_id")
             if n == 0:
                 bad_length("MemberIdentity.member_id", n)
             member_identity.member_id = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MemberIdentity.group_instance_id")
             member_identity.group_instance_id = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
@@ -276,7 +291,7 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> LeaveGroupRequest:
             pos += 1
             member_identity.reason = None
             if k:
-                member_identity.unknown_tags, pos = read_tags(buf, pos, k)
+                member_identity.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 member_identity.unknown_tags = ()
             members.append(member_identity)
@@ -284,7 +299,7 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> LeaveGroupRequest:
         pos += 1
         message.member_id = ""
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -326,14 +341,18 @@ def encode_request_4(message: LeaveGroupRequest, out: list[Sized]) -> None:
         raise unencodable("LeaveGroupRequest", error) from error
 
 
-def decode_request_5(buf: bytes | bytearray, pos: int) -> LeaveGroupRequest:
+def decode_request_5(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> LeaveGroupRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(LeaveGroupRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "LeaveGroupRequest.group_id")
         if n == 0:
             bad_length("LeaveGroupRequest.group_id", n)
         message.group_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -343,8 +362,9 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> LeaveGroupRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("LeaveGroupRequest.members", n)
-        if n > size - pos + 1:
-            bad_count("LeaveGroupRequest.members", n)
+        left -= n
+        if left < 0:
+            bad_count("LeaveGroupRequest.members", n - 1, size - pos)
         members: list[MemberIdentity] = []
         message.members = members
         for _ in range(1, n):
@@ -352,26 +372,26 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> LeaveGroupRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MemberIdentity.member_id")
             if n == 0:
                 bad_length("MemberIdentity.member_id", n)
             member_identity.member_id = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MemberIdentity.group_instance_id")
             member_identity.group_instance_id = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MemberIdentity.reason")
             member_identity.reason = buf[pos : (pos := pos + n - 1)].decode() if n else None
             k = buf[pos]
             pos += 1
             if k:
-                member_identity.unknown_tags, pos = read_tags(buf, pos, k)
+                member_identity.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 member_identity.unknown_tags = ()
             members.append(member_identity)
@@ -379,7 +399,7 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> LeaveGroupRequest:
         pos += 1
         message.member_id = ""
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -426,7 +446,9 @@ def encode_request_5(message: LeaveGroupRequest, out: list[Sized]) -> None:
         raise unencodable("LeaveGroupRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> LeaveGroupResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> LeaveGroupResponse:
     size = len(buf)
     try:
         message = new(LeaveGroupResponse)
@@ -450,7 +472,9 @@ def encode_response_0(message: LeaveGroupResponse, out: list[Sized]) -> None:
         raise unencodable("LeaveGroupResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> LeaveGroupResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> LeaveGroupResponse:
     size = len(buf)
     try:
         message = new(LeaveGroupResponse)
@@ -473,16 +497,21 @@ def encode_response_1(message: LeaveGroupResponse, out: list[Sized]) -> None:
         raise unencodable("LeaveGroupResponse", error) from error
 
 
-def decode_response_3(buf: bytes | bytearray, pos: int) -> LeaveGroupResponse:
+def decode_response_3(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> LeaveGroupResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(LeaveGroupResponse)
         message.throttle_time_ms, message.error_code, n = U_ihi(buf, pos)
         pos += 10
         if n < 0:
             bad_length("LeaveGroupResponse.members", n)
-        if n > size - pos:
-            bad_count("LeaveGroupResponse.members", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("LeaveGroupResponse.members", n, size - pos)
         members: list[MemberResponse] = []
         message.members = members
         for _ in range(n):
@@ -532,8 +561,12 @@ def encode_response_3(message: LeaveGroupResponse, out: list[Sized]) -> None:
         raise unencodable("LeaveGroupResponse", error) from error
 
 
-def decode_response_4(buf: bytes | bytearray, pos: int) -> LeaveGroupResponse:
+def decode_response_4(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> LeaveGroupResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(LeaveGroupResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
@@ -542,8 +575,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> LeaveGroupResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("LeaveGroupResponse.members", n)
-        if n > size - pos + 1:
-            bad_count("LeaveGroupResponse.members", n)
+        left -= n
+        if left < 0:
+            bad_count("LeaveGroupResponse.members", n - 1, size - pos)
         members: list[MemberResponse] = []
         message.members = members
         for _ in range(1, n):
@@ -551,28 +585,28 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> LeaveGroupResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MemberResponse.member_id")
             if n == 0:
                 bad_length("MemberResponse.member_id", n)
             member_response.member_id = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MemberResponse.group_instance_id")
             member_response.group_instance_id = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
             member_response.error_code, k = U_hB(buf, pos)
             pos += 3
             if k:
-                member_response.unknown_tags, pos = read_tags(buf, pos, k)
+                member_response.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 member_response.unknown_tags = ()
             members.append(member_response)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

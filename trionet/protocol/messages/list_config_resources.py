@@ -17,6 +17,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -28,6 +30,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -93,7 +96,9 @@ class ListConfigResourcesResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> ListConfigResourcesRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ListConfigResourcesRequest:
     size = len(buf)
     try:
         message = new(ListConfigResourcesRequest)
@@ -101,7 +106,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ListConfigResourcesReq
         pos += 1
         message.resource_types = []
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -123,8 +128,12 @@ def encode_request_0(message: ListConfigResourcesRequest, out: list[Sized]) -> N
         raise unencodable("ListConfigResourcesRequest", error) from error
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> ListConfigResourcesRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ListConfigResourcesRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListConfigResourcesRequest)
         n = buf[pos]
@@ -133,12 +142,15 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ListConfigResourcesReq
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListConfigResourcesRequest.resource_types", n)
+        left -= n
+        if left < 0:
+            bad_count("ListConfigResourcesRequest.resource_types", n - 1, size - pos)
         message.resource_types = [*UA_Bnb[n](buf, pos)]
         pos += n - 1
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -165,8 +177,12 @@ def encode_request_1(message: ListConfigResourcesRequest, out: list[Sized]) -> N
         raise unencodable("ListConfigResourcesRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> ListConfigResourcesResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ListConfigResourcesResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListConfigResourcesResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
@@ -175,8 +191,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListConfigResourcesRe
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListConfigResourcesResponse.config_resources", n)
-        if n > size - pos + 1:
-            bad_count("ListConfigResourcesResponse.config_resources", n)
+        left -= n
+        if left < 0:
+            bad_count("ListConfigResourcesResponse.config_resources", n - 1, size - pos)
         config_resources: list[ConfigResource] = []
         message.config_resources = config_resources
         for _ in range(1, n):
@@ -184,7 +201,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListConfigResourcesRe
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ConfigResource.resource_name")
             if n == 0:
                 bad_length("ConfigResource.resource_name", n)
             config_resource.resource_name = buf[pos : (pos := pos + n - 1)].decode()
@@ -192,14 +209,14 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListConfigResourcesRe
             pos += 1
             config_resource.resource_type = 16
             if k:
-                config_resource.unknown_tags, pos = read_tags(buf, pos, k)
+                config_resource.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 config_resource.unknown_tags = ()
             config_resources.append(config_resource)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -234,8 +251,12 @@ def encode_response_0(message: ListConfigResourcesResponse, out: list[Sized]) ->
         raise unencodable("ListConfigResourcesResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> ListConfigResourcesResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ListConfigResourcesResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListConfigResourcesResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
@@ -244,8 +265,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ListConfigResourcesRe
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListConfigResourcesResponse.config_resources", n)
-        if n > size - pos + 1:
-            bad_count("ListConfigResourcesResponse.config_resources", n)
+        left -= n
+        if left < 0:
+            bad_count("ListConfigResourcesResponse.config_resources", n - 1, size - pos)
         config_resources: list[ConfigResource] = []
         message.config_resources = config_resources
         for _ in range(1, n):
@@ -253,21 +275,21 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ListConfigResourcesRe
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ConfigResource.resource_name")
             if n == 0:
                 bad_length("ConfigResource.resource_name", n)
             config_resource.resource_name = buf[pos : (pos := pos + n - 1)].decode()
             config_resource.resource_type, k = U_bB(buf, pos)
             pos += 2
             if k:
-                config_resource.unknown_tags, pos = read_tags(buf, pos, k)
+                config_resource.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 config_resource.unknown_tags = ()
             config_resources.append(config_resource)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

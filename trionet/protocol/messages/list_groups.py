@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -25,6 +27,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -98,7 +101,9 @@ class ListGroupsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> ListGroupsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ListGroupsRequest:
     size = len(buf)
     try:
         message = new(ListGroupsRequest)
@@ -125,7 +130,9 @@ def encode_request_0(message: ListGroupsRequest, out: list[Sized]) -> None:
         raise unencodable("ListGroupsRequest", error) from error
 
 
-def decode_request_3(buf: bytes | bytearray, pos: int) -> ListGroupsRequest:
+def decode_request_3(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ListGroupsRequest:
     size = len(buf)
     try:
         message = new(ListGroupsRequest)
@@ -134,7 +141,7 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> ListGroupsRequest:
         message.states_filter = []
         message.types_filter = []
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -158,8 +165,12 @@ def encode_request_3(message: ListGroupsRequest, out: list[Sized]) -> None:
         raise unencodable("ListGroupsRequest", error) from error
 
 
-def decode_request_4(buf: bytes | bytearray, pos: int) -> ListGroupsRequest:
+def decode_request_4(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ListGroupsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListGroupsRequest)
         n = buf[pos]
@@ -168,15 +179,16 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> ListGroupsRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListGroupsRequest.states_filter", n)
-        if n > size - pos + 1:
-            bad_count("ListGroupsRequest.states_filter", n)
+        left -= n
+        if left < 0:
+            bad_count("ListGroupsRequest.states_filter", n - 1, size - pos)
         states_filter: list[str] = []
         message.states_filter = states_filter
         for _ in range(1, n):
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ListGroupsRequest.states_filter")
             if n == 0:
                 bad_length("ListGroupsRequest.states_filter", n)
             states_filter.append(buf[pos : (pos := pos + n - 1)].decode())
@@ -184,7 +196,7 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> ListGroupsRequest:
         pos += 1
         message.types_filter = []
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -214,8 +226,12 @@ def encode_request_4(message: ListGroupsRequest, out: list[Sized]) -> None:
         raise unencodable("ListGroupsRequest", error) from error
 
 
-def decode_request_5(buf: bytes | bytearray, pos: int) -> ListGroupsRequest:
+def decode_request_5(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ListGroupsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListGroupsRequest)
         n = buf[pos]
@@ -224,15 +240,16 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> ListGroupsRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListGroupsRequest.states_filter", n)
-        if n > size - pos + 1:
-            bad_count("ListGroupsRequest.states_filter", n)
+        left -= n
+        if left < 0:
+            bad_count("ListGroupsRequest.states_filter", n - 1, size - pos)
         states_filter: list[str] = []
         message.states_filter = states_filter
         for _ in range(1, n):
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ListGroupsRequest.states_filter")
             if n == 0:
                 bad_length("ListGroupsRequest.states_filter", n)
             states_filter.append(buf[pos : (pos := pos + n - 1)].decode())
@@ -242,22 +259,23 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> ListGroupsRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListGroupsRequest.types_filter", n)
-        if n > size - pos + 1:
-            bad_count("ListGroupsRequest.types_filter", n)
+        left -= n
+        if left < 0:
+            bad_count("ListGroupsRequest.types_filter", n - 1, size - pos)
         types_filter: list[str] = []
         message.types_filter = types_filter
         for _ in range(1, n):
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ListGroupsRequest.types_filter")
             if n == 0:
                 bad_length("ListGroupsRequest.types_filter", n)
             types_filter.append(buf[pos : (pos := pos + n - 1)].decode())
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -293,16 +311,21 @@ def encode_request_5(message: ListGroupsRequest, out: list[Sized]) -> None:
         raise unencodable("ListGroupsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> ListGroupsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ListGroupsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListGroupsResponse)
         message.error_code, n = U_hi(buf, pos)
         pos += 6
         if n < 0:
             bad_length("ListGroupsResponse.groups", n)
-        if n > size - pos:
-            bad_count("ListGroupsResponse.groups", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ListGroupsResponse.groups", n, size - pos)
         groups: list[ListedGroup] = []
         message.groups = groups
         for _ in range(n):
@@ -348,16 +371,21 @@ def encode_response_0(message: ListGroupsResponse, out: list[Sized]) -> None:
         raise unencodable("ListGroupsResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> ListGroupsResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ListGroupsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListGroupsResponse)
         message.throttle_time_ms, message.error_code, n = U_ihi(buf, pos)
         pos += 10
         if n < 0:
             bad_length("ListGroupsResponse.groups", n)
-        if n > size - pos:
-            bad_count("ListGroupsResponse.groups", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ListGroupsResponse.groups", n, size - pos)
         groups: list[ListedGroup] = []
         message.groups = groups
         for _ in range(n):
@@ -402,8 +430,12 @@ def encode_response_1(message: ListGroupsResponse, out: list[Sized]) -> None:
         raise unencodable("ListGroupsResponse", error) from error
 
 
-def decode_response_3(buf: bytes | bytearray, pos: int) -> ListGroupsResponse:
+def decode_response_3(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ListGroupsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListGroupsResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
@@ -412,8 +444,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> ListGroupsResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListGroupsResponse.groups", n)
-        if n > size - pos + 1:
-            bad_count("ListGroupsResponse.groups", n)
+        left -= n
+        if left < 0:
+            bad_count("ListGroupsResponse.groups", n - 1, size - pos)
         groups: list[ListedGroup] = []
         message.groups = groups
         for _ in range(1, n):
@@ -421,14 +454,14 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> ListGroupsResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ListedGroup.group_id")
             if n == 0:
                 bad_length("ListedGroup.group_id", n)
             listed_group.group_id = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ListedGroup.protocol_type")
             if n == 0:
                 bad_length("ListedGroup.protocol_type", n)
             listed_group.protocol_type = buf[pos : (pos := pos + n - 1)].decode()
@@ -436,14 +469,14 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> ListGroupsResponse:
             pos += 1
             listed_group.group_state = listed_group.group_type = ""
             if k:
-                listed_group.unknown_tags, pos = read_tags(buf, pos, k)
+                listed_group.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 listed_group.unknown_tags = ()
             groups.append(listed_group)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -482,8 +515,12 @@ def encode_response_3(message: ListGroupsResponse, out: list[Sized]) -> None:
         raise unencodable("ListGroupsResponse", error) from error
 
 
-def decode_response_4(buf: bytes | bytearray, pos: int) -> ListGroupsResponse:
+def decode_response_4(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ListGroupsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListGroupsResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
@@ -492,8 +529,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> ListGroupsResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListGroupsResponse.groups", n)
-        if n > size - pos + 1:
-            bad_count("ListGroupsResponse.groups", n)
+        left -= n
+        if left < 0:
+            bad_count("ListGroupsResponse.groups", n - 1, size - pos)
         groups: list[ListedGroup] = []
         message.groups = groups
         for _ in range(1, n):
@@ -501,21 +539,21 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> ListGroupsResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ListedGroup.group_id")
             if n == 0:
                 bad_length("ListedGroup.group_id", n)
             listed_group.group_id = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ListedGroup.protocol_type")
             if n == 0:
                 bad_length("ListedGroup.protocol_type", n)
             listed_group.protocol_type = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ListedGroup.group_state")
             if n == 0:
                 bad_length("ListedGroup.group_state", n)
             listed_group.group_state = buf[pos : (pos := pos + n - 1)].decode()
@@ -523,14 +561,14 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> ListGroupsResponse:
             pos += 1
             listed_group.group_type = ""
             if k:
-                listed_group.unknown_tags, pos = read_tags(buf, pos, k)
+                listed_group.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 listed_group.unknown_tags = ()
             groups.append(listed_group)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -573,8 +611,12 @@ def encode_response_4(message: ListGroupsResponse, out: list[Sized]) -> None:
         raise unencodable("ListGroupsResponse", error) from error
 
 
-def decode_response_5(buf: bytes | bytearray, pos: int) -> ListGroupsResponse:
+def decode_response_5(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ListGroupsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListGroupsResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
@@ -583,8 +625,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> ListGroupsResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListGroupsResponse.groups", n)
-        if n > size - pos + 1:
-            bad_count("ListGroupsResponse.groups", n)
+        left -= n
+        if left < 0:
+            bad_count("ListGroupsResponse.groups", n - 1, size - pos)
         groups: list[ListedGroup] = []
         message.groups = groups
         for _ in range(1, n):
@@ -592,42 +635,42 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> ListGroupsResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ListedGroup.group_id")
             if n == 0:
                 bad_length("ListedGroup.group_id", n)
             listed_group.group_id = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ListedGroup.protocol_type")
             if n == 0:
                 bad_length("ListedGroup.protocol_type", n)
             listed_group.protocol_type = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ListedGroup.group_state")
             if n == 0:
                 bad_length("ListedGroup.group_state", n)
             listed_group.group_state = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ListedGroup.group_type")
             if n == 0:
                 bad_length("ListedGroup.group_type", n)
             listed_group.group_type = buf[pos : (pos := pos + n - 1)].decode()
             k = buf[pos]
             pos += 1
             if k:
-                listed_group.unknown_tags, pos = read_tags(buf, pos, k)
+                listed_group.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 listed_group.unknown_tags = ()
             groups.append(listed_group)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -17,6 +17,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -28,6 +30,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -199,16 +202,21 @@ class ListOffsetsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ListOffsetsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListOffsetsRequest)
         message.replica_id, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("ListOffsetsRequest.topics", n)
-        if n > size - pos:
-            bad_count("ListOffsetsRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ListOffsetsRequest.topics", n, size - pos)
         topics: list[ListOffsetsTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -222,8 +230,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
             pos += 4
             if n < 0:
                 bad_length("ListOffsetsTopic.partitions", n)
-            if n > size - pos:
-                bad_count("ListOffsetsTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("ListOffsetsTopic.partitions", n, size - pos)
             partitions: list[ListOffsetsPartition] = []
             list_offsets_topic.partitions = partitions
             for _ in range(n):
@@ -280,16 +289,21 @@ def encode_request_0(message: ListOffsetsRequest, out: list[Sized]) -> None:
         raise unencodable("ListOffsetsRequest", error) from error
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ListOffsetsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListOffsetsRequest)
         message.replica_id, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("ListOffsetsRequest.topics", n)
-        if n > size - pos:
-            bad_count("ListOffsetsRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ListOffsetsRequest.topics", n, size - pos)
         topics: list[ListOffsetsTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -303,8 +317,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
             pos += 4
             if n < 0:
                 bad_length("ListOffsetsTopic.partitions", n)
-            if n > size - pos:
-                bad_count("ListOffsetsTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("ListOffsetsTopic.partitions", n, size - pos)
             partitions: list[ListOffsetsPartition] = []
             list_offsets_topic.partitions = partitions
             for _ in range(n):
@@ -358,16 +373,21 @@ def encode_request_1(message: ListOffsetsRequest, out: list[Sized]) -> None:
         raise unencodable("ListOffsetsRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ListOffsetsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListOffsetsRequest)
         message.replica_id, message.isolation_level, n = U_ibi(buf, pos)
         pos += 9
         if n < 0:
             bad_length("ListOffsetsRequest.topics", n)
-        if n > size - pos:
-            bad_count("ListOffsetsRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ListOffsetsRequest.topics", n, size - pos)
         topics: list[ListOffsetsTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -381,8 +401,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
             pos += 4
             if n < 0:
                 bad_length("ListOffsetsTopic.partitions", n)
-            if n > size - pos:
-                bad_count("ListOffsetsTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("ListOffsetsTopic.partitions", n, size - pos)
             partitions: list[ListOffsetsPartition] = []
             list_offsets_topic.partitions = partitions
             for _ in range(n):
@@ -434,16 +455,21 @@ def encode_request_2(message: ListOffsetsRequest, out: list[Sized]) -> None:
         raise unencodable("ListOffsetsRequest", error) from error
 
 
-def decode_request_4(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
+def decode_request_4(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ListOffsetsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListOffsetsRequest)
         message.replica_id, message.isolation_level, n = U_ibi(buf, pos)
         pos += 9
         if n < 0:
             bad_length("ListOffsetsRequest.topics", n)
-        if n > size - pos:
-            bad_count("ListOffsetsRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ListOffsetsRequest.topics", n, size - pos)
         topics: list[ListOffsetsTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -457,8 +483,9 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
             pos += 4
             if n < 0:
                 bad_length("ListOffsetsTopic.partitions", n)
-            if n > size - pos:
-                bad_count("ListOffsetsTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("ListOffsetsTopic.partitions", n, size - pos)
             partitions: list[ListOffsetsPartition] = []
             list_offsets_topic.partitions = partitions
             for _ in range(n):
@@ -516,8 +543,12 @@ def encode_request_4(message: ListOffsetsRequest, out: list[Sized]) -> None:
         raise unencodable("ListOffsetsRequest", error) from error
 
 
-def decode_request_6(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
+def decode_request_6(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ListOffsetsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListOffsetsRequest)
         message.replica_id, message.isolation_level, n = U_ibB(buf, pos)
@@ -526,8 +557,9 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListOffsetsRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("ListOffsetsRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("ListOffsetsRequest.topics", n - 1, size - pos)
         topics: list[ListOffsetsTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -535,7 +567,7 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ListOffsetsTopic.name")
             if n == 0:
                 bad_length("ListOffsetsTopic.name", n)
             list_offsets_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -545,8 +577,9 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ListOffsetsTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("ListOffsetsTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ListOffsetsTopic.partitions", n - 1, size - pos)
             partitions: list[ListOffsetsPartition] = []
             list_offsets_topic.partitions = partitions
             for _ in range(1, n):
@@ -559,14 +592,14 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
                 pos += 17
                 list_offsets_partition.max_num_offsets = 1
                 if k:
-                    list_offsets_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    list_offsets_partition.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     list_offsets_partition.unknown_tags = ()
                 partitions.append(list_offsets_partition)
             k = buf[pos]
             pos += 1
             if k:
-                list_offsets_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                list_offsets_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 list_offsets_topic.unknown_tags = ()
             topics.append(list_offsets_topic)
@@ -574,7 +607,7 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
         pos += 1
         message.timeout_ms = 0
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -624,8 +657,12 @@ def encode_request_6(message: ListOffsetsRequest, out: list[Sized]) -> None:
         raise unencodable("ListOffsetsRequest", error) from error
 
 
-def decode_request_10(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
+def decode_request_10(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ListOffsetsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListOffsetsRequest)
         message.replica_id, message.isolation_level, n = U_ibB(buf, pos)
@@ -634,8 +671,9 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListOffsetsRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("ListOffsetsRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("ListOffsetsRequest.topics", n - 1, size - pos)
         topics: list[ListOffsetsTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -643,7 +681,7 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ListOffsetsTopic.name")
             if n == 0:
                 bad_length("ListOffsetsTopic.name", n)
             list_offsets_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -653,8 +691,9 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ListOffsetsTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("ListOffsetsTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ListOffsetsTopic.partitions", n - 1, size - pos)
             partitions: list[ListOffsetsPartition] = []
             list_offsets_topic.partitions = partitions
             for _ in range(1, n):
@@ -667,21 +706,21 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> ListOffsetsRequest:
                 pos += 17
                 list_offsets_partition.max_num_offsets = 1
                 if k:
-                    list_offsets_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    list_offsets_partition.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     list_offsets_partition.unknown_tags = ()
                 partitions.append(list_offsets_partition)
             k = buf[pos]
             pos += 1
             if k:
-                list_offsets_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                list_offsets_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 list_offsets_topic.unknown_tags = ()
             topics.append(list_offsets_topic)
         message.timeout_ms, k = U_iB(buf, pos)
         pos += 5
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -731,16 +770,21 @@ def encode_request_10(message: ListOffsetsRequest, out: list[Sized]) -> None:
         raise unencodable("ListOffsetsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ListOffsetsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListOffsetsResponse)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("ListOffsetsResponse.topics", n)
-        if n > size - pos:
-            bad_count("ListOffsetsResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ListOffsetsResponse.topics", n, size - pos)
         topics: list[ListOffsetsTopicResponse] = []
         message.topics = topics
         for _ in range(n):
@@ -754,8 +798,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
             pos += 4
             if n < 0:
                 bad_length("ListOffsetsTopicResponse.partitions", n)
-            if n > size - pos:
-                bad_count("ListOffsetsTopicResponse.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("ListOffsetsTopicResponse.partitions", n, size - pos)
             partitions: list[ListOffsetsPartitionResponse] = []
             list_offsets_topic_response.partitions = partitions
             for _ in range(n):
@@ -767,6 +812,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
                 pos += 10
                 if n < 0:
                     bad_length("ListOffsetsPartitionResponse.old_style_offsets", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("ListOffsetsPartitionResponse.old_style_offsets", n, size - pos)
                 list_offsets_partition_response.old_style_offsets = [*UA_inq[n](buf, pos)]
                 pos += 8 * (n)
                 list_offsets_partition_response.timestamp = -1
@@ -822,16 +870,21 @@ def encode_response_0(message: ListOffsetsResponse, out: list[Sized]) -> None:
         raise unencodable("ListOffsetsResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ListOffsetsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListOffsetsResponse)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("ListOffsetsResponse.topics", n)
-        if n > size - pos:
-            bad_count("ListOffsetsResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ListOffsetsResponse.topics", n, size - pos)
         topics: list[ListOffsetsTopicResponse] = []
         message.topics = topics
         for _ in range(n):
@@ -845,8 +898,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
             pos += 4
             if n < 0:
                 bad_length("ListOffsetsTopicResponse.partitions", n)
-            if n > size - pos:
-                bad_count("ListOffsetsTopicResponse.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("ListOffsetsTopicResponse.partitions", n, size - pos)
             partitions: list[ListOffsetsPartitionResponse] = []
             list_offsets_topic_response.partitions = partitions
             for _ in range(n):
@@ -900,16 +954,21 @@ def encode_response_1(message: ListOffsetsResponse, out: list[Sized]) -> None:
         raise unencodable("ListOffsetsResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ListOffsetsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListOffsetsResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("ListOffsetsResponse.topics", n)
-        if n > size - pos:
-            bad_count("ListOffsetsResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ListOffsetsResponse.topics", n, size - pos)
         topics: list[ListOffsetsTopicResponse] = []
         message.topics = topics
         for _ in range(n):
@@ -923,8 +982,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
             pos += 4
             if n < 0:
                 bad_length("ListOffsetsTopicResponse.partitions", n)
-            if n > size - pos:
-                bad_count("ListOffsetsTopicResponse.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("ListOffsetsTopicResponse.partitions", n, size - pos)
             partitions: list[ListOffsetsPartitionResponse] = []
             list_offsets_topic_response.partitions = partitions
             for _ in range(n):
@@ -977,16 +1037,21 @@ def encode_response_2(message: ListOffsetsResponse, out: list[Sized]) -> None:
         raise unencodable("ListOffsetsResponse", error) from error
 
 
-def decode_response_4(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
+def decode_response_4(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ListOffsetsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListOffsetsResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("ListOffsetsResponse.topics", n)
-        if n > size - pos:
-            bad_count("ListOffsetsResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ListOffsetsResponse.topics", n, size - pos)
         topics: list[ListOffsetsTopicResponse] = []
         message.topics = topics
         for _ in range(n):
@@ -1000,8 +1065,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
             pos += 4
             if n < 0:
                 bad_length("ListOffsetsTopicResponse.partitions", n)
-            if n > size - pos:
-                bad_count("ListOffsetsTopicResponse.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("ListOffsetsTopicResponse.partitions", n, size - pos)
             partitions: list[ListOffsetsPartitionResponse] = []
             list_offsets_topic_response.partitions = partitions
             for _ in range(n):
@@ -1055,8 +1121,12 @@ def encode_response_4(message: ListOffsetsResponse, out: list[Sized]) -> None:
         raise unencodable("ListOffsetsResponse", error) from error
 
 
-def decode_response_6(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
+def decode_response_6(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ListOffsetsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListOffsetsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -1065,8 +1135,9 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListOffsetsResponse.topics", n)
-        if n > size - pos + 1:
-            bad_count("ListOffsetsResponse.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("ListOffsetsResponse.topics", n - 1, size - pos)
         topics: list[ListOffsetsTopicResponse] = []
         message.topics = topics
         for _ in range(1, n):
@@ -1074,7 +1145,7 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ListOffsetsTopicResponse.name")
             if n == 0:
                 bad_length("ListOffsetsTopicResponse.name", n)
             list_offsets_topic_response.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -1084,8 +1155,9 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ListOffsetsTopicResponse.partitions", n)
-            if n > size - pos + 1:
-                bad_count("ListOffsetsTopicResponse.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ListOffsetsTopicResponse.partitions", n - 1, size - pos)
             partitions: list[ListOffsetsPartitionResponse] = []
             list_offsets_topic_response.partitions = partitions
             for _ in range(1, n):
@@ -1100,21 +1172,23 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> ListOffsetsResponse:
                 pos += 27
                 list_offsets_partition_response.old_style_offsets = []
                 if k:
-                    list_offsets_partition_response.unknown_tags, pos = read_tags(buf, pos, k)
+                    list_offsets_partition_response.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     list_offsets_partition_response.unknown_tags = ()
                 partitions.append(list_offsets_partition_response)
             k = buf[pos]
             pos += 1
             if k:
-                list_offsets_topic_response.unknown_tags, pos = read_tags(buf, pos, k)
+                list_offsets_topic_response.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 list_offsets_topic_response.unknown_tags = ()
             topics.append(list_offsets_topic_response)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -17,6 +17,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -27,6 +29,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -142,8 +145,12 @@ class ListPartitionReassignmentsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> ListPartitionReassignmentsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ListPartitionReassignmentsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListPartitionReassignmentsRequest)
         message.timeout_ms, n = U_iB(buf, pos)
@@ -153,8 +160,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ListPartitionReassignm
         if n == 0:
             message.topics = None
         else:
-            if n > size - pos + 1:
-                bad_count("ListPartitionReassignmentsRequest.topics", n)
+            left -= n
+            if left < 0:
+                bad_count("ListPartitionReassignmentsRequest.topics", n - 1, size - pos)
             topics: list[ListPartitionReassignmentsTopics] = []
             message.topics = topics
             for _ in range(1, n):
@@ -162,7 +170,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ListPartitionReassignm
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "ListPartitionReassignmentsTopics.name")
                 if n == 0:
                     bad_length("ListPartitionReassignmentsTopics.name", n)
                 list_partition_reassignments_topics.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -172,19 +180,26 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ListPartitionReassignm
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("ListPartitionReassignmentsTopics.partition_indexes", n)
+                left -= n
+                if left < 0:
+                    bad_count(
+                        "ListPartitionReassignmentsTopics.partition_indexes", n - 1, size - pos,
+                    )
                 list_partition_reassignments_topics.partition_indexes = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    list_partition_reassignments_topics.unknown_tags, pos = read_tags(buf, pos, k)
+                    list_partition_reassignments_topics.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     list_partition_reassignments_topics.unknown_tags = ()
                 topics.append(list_partition_reassignments_topics)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -226,14 +241,18 @@ def encode_request_0(message: ListPartitionReassignmentsRequest, out: list[Sized
         raise unencodable("ListPartitionReassignmentsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> ListPartitionReassignmentsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ListPartitionReassignmentsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListPartitionReassignmentsResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ListPartitionReassignmentsResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -241,8 +260,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListPartitionReassign
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListPartitionReassignmentsResponse.topics", n)
-        if n > size - pos + 1:
-            bad_count("ListPartitionReassignmentsResponse.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("ListPartitionReassignmentsResponse.topics", n - 1, size - pos)
         topics: list[OngoingTopicReassignment] = []
         message.topics = topics
         for _ in range(1, n):
@@ -250,7 +270,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListPartitionReassign
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "OngoingTopicReassignment.name")
             if n == 0:
                 bad_length("OngoingTopicReassignment.name", n)
             ongoing_topic_reassignment.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -260,8 +280,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListPartitionReassign
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("OngoingTopicReassignment.partitions", n)
-            if n > size - pos + 1:
-                bad_count("OngoingTopicReassignment.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("OngoingTopicReassignment.partitions", n - 1, size - pos)
             partitions: list[OngoingPartitionReassignment] = []
             ongoing_topic_reassignment.partitions = partitions
             for _ in range(1, n):
@@ -272,6 +293,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListPartitionReassign
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("OngoingPartitionReassignment.replicas", n)
+                left -= n
+                if left < 0:
+                    bad_count("OngoingPartitionReassignment.replicas", n - 1, size - pos)
                 ongoing_partition_reassignment.replicas = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 n = buf[pos]
@@ -280,6 +304,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListPartitionReassign
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("OngoingPartitionReassignment.adding_replicas", n)
+                left -= n
+                if left < 0:
+                    bad_count("OngoingPartitionReassignment.adding_replicas", n - 1, size - pos)
                 ongoing_partition_reassignment.adding_replicas = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 n = buf[pos]
@@ -288,26 +315,31 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListPartitionReassign
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("OngoingPartitionReassignment.removing_replicas", n)
+                left -= n
+                if left < 0:
+                    bad_count("OngoingPartitionReassignment.removing_replicas", n - 1, size - pos)
                 ongoing_partition_reassignment.removing_replicas = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    ongoing_partition_reassignment.unknown_tags, pos = read_tags(buf, pos, k)
+                    ongoing_partition_reassignment.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     ongoing_partition_reassignment.unknown_tags = ()
                 partitions.append(ongoing_partition_reassignment)
             k = buf[pos]
             pos += 1
             if k:
-                ongoing_topic_reassignment.unknown_tags, pos = read_tags(buf, pos, k)
+                ongoing_topic_reassignment.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 ongoing_topic_reassignment.unknown_tags = ()
             topics.append(ongoing_topic_reassignment)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -17,6 +17,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -28,6 +30,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -119,8 +122,12 @@ class ListTransactionsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> ListTransactionsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ListTransactionsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListTransactionsRequest)
         n = buf[pos]
@@ -129,15 +136,16 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ListTransactionsReques
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListTransactionsRequest.state_filters", n)
-        if n > size - pos + 1:
-            bad_count("ListTransactionsRequest.state_filters", n)
+        left -= n
+        if left < 0:
+            bad_count("ListTransactionsRequest.state_filters", n - 1, size - pos)
         state_filters: list[str] = []
         message.state_filters = state_filters
         for _ in range(1, n):
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ListTransactionsRequest.state_filters")
             if n == 0:
                 bad_length("ListTransactionsRequest.state_filters", n)
             state_filters.append(buf[pos : (pos := pos + n - 1)].decode())
@@ -147,6 +155,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ListTransactionsReques
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListTransactionsRequest.producer_id_filters", n)
+        left -= n
+        if left < 0:
+            bad_count("ListTransactionsRequest.producer_id_filters", n - 1, size - pos)
         message.producer_id_filters = [*UA_Bnq[n](buf, pos)]
         pos += 8 * (n - 1)
         k = buf[pos]
@@ -154,7 +165,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ListTransactionsReques
         message.duration_filter = -1
         message.transactional_id_pattern = None
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -193,8 +204,12 @@ def encode_request_0(message: ListTransactionsRequest, out: list[Sized]) -> None
         raise unencodable("ListTransactionsRequest", error) from error
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> ListTransactionsRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ListTransactionsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListTransactionsRequest)
         n = buf[pos]
@@ -203,15 +218,16 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ListTransactionsReques
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListTransactionsRequest.state_filters", n)
-        if n > size - pos + 1:
-            bad_count("ListTransactionsRequest.state_filters", n)
+        left -= n
+        if left < 0:
+            bad_count("ListTransactionsRequest.state_filters", n - 1, size - pos)
         state_filters: list[str] = []
         message.state_filters = state_filters
         for _ in range(1, n):
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ListTransactionsRequest.state_filters")
             if n == 0:
                 bad_length("ListTransactionsRequest.state_filters", n)
             state_filters.append(buf[pos : (pos := pos + n - 1)].decode())
@@ -221,13 +237,16 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ListTransactionsReques
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListTransactionsRequest.producer_id_filters", n)
+        left -= n
+        if left < 0:
+            bad_count("ListTransactionsRequest.producer_id_filters", n - 1, size - pos)
         message.producer_id_filters = [*UA_Bnq[n](buf, pos)]
         pos += 8 * (n - 1)
         message.duration_filter, k = U_qB(buf, pos)
         pos += 9
         message.transactional_id_pattern = None
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -268,8 +287,12 @@ def encode_request_1(message: ListTransactionsRequest, out: list[Sized]) -> None
         raise unencodable("ListTransactionsRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> ListTransactionsRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ListTransactionsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListTransactionsRequest)
         n = buf[pos]
@@ -278,15 +301,16 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ListTransactionsReques
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListTransactionsRequest.state_filters", n)
-        if n > size - pos + 1:
-            bad_count("ListTransactionsRequest.state_filters", n)
+        left -= n
+        if left < 0:
+            bad_count("ListTransactionsRequest.state_filters", n - 1, size - pos)
         state_filters: list[str] = []
         message.state_filters = state_filters
         for _ in range(1, n):
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ListTransactionsRequest.state_filters")
             if n == 0:
                 bad_length("ListTransactionsRequest.state_filters", n)
             state_filters.append(buf[pos : (pos := pos + n - 1)].decode())
@@ -296,17 +320,20 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ListTransactionsReques
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListTransactionsRequest.producer_id_filters", n)
+        left -= n
+        if left < 0:
+            bad_count("ListTransactionsRequest.producer_id_filters", n - 1, size - pos)
         message.producer_id_filters = [*UA_Bnq[n](buf, pos)]
         pos += 8 * (n - 1)
         message.duration_filter, n = U_qB(buf, pos)
         pos += 9
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ListTransactionsRequest.transactional_id_pattern")
         message.transactional_id_pattern = buf[pos : (pos := pos + n - 1)].decode() if n else None
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -351,8 +378,12 @@ def encode_request_2(message: ListTransactionsRequest, out: list[Sized]) -> None
         raise unencodable("ListTransactionsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> ListTransactionsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ListTransactionsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ListTransactionsResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
@@ -361,15 +392,16 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListTransactionsRespo
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListTransactionsResponse.unknown_state_filters", n)
-        if n > size - pos + 1:
-            bad_count("ListTransactionsResponse.unknown_state_filters", n)
+        left -= n
+        if left < 0:
+            bad_count("ListTransactionsResponse.unknown_state_filters", n - 1, size - pos)
         unknown_state_filters: list[str] = []
         message.unknown_state_filters = unknown_state_filters
         for _ in range(1, n):
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ListTransactionsResponse.unknown_state_filters")
             if n == 0:
                 bad_length("ListTransactionsResponse.unknown_state_filters", n)
             unknown_state_filters.append(buf[pos : (pos := pos + n - 1)].decode())
@@ -379,8 +411,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListTransactionsRespo
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ListTransactionsResponse.transaction_states", n)
-        if n > size - pos + 1:
-            bad_count("ListTransactionsResponse.transaction_states", n)
+        left -= n
+        if left < 0:
+            bad_count("ListTransactionsResponse.transaction_states", n - 1, size - pos)
         transaction_states: list[TransactionState] = []
         message.transaction_states = transaction_states
         for _ in range(1, n):
@@ -388,28 +421,28 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ListTransactionsRespo
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "TransactionState.transactional_id")
             if n == 0:
                 bad_length("TransactionState.transactional_id", n)
             transaction_state.transactional_id = buf[pos : (pos := pos + n - 1)].decode()
             transaction_state.producer_id, n = U_qB(buf, pos)
             pos += 9
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "TransactionState.transaction_state")
             if n == 0:
                 bad_length("TransactionState.transaction_state", n)
             transaction_state.transaction_state = buf[pos : (pos := pos + n - 1)].decode()
             k = buf[pos]
             pos += 1
             if k:
-                transaction_state.unknown_tags, pos = read_tags(buf, pos, k)
+                transaction_state.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 transaction_state.unknown_tags = ()
             transaction_states.append(transaction_state)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -18,6 +18,8 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -31,6 +33,7 @@ from trionet.protocol.wire import (
     null_field,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -255,16 +258,21 @@ class MetadataResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> MetadataRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> MetadataRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(MetadataRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("MetadataRequest.topics", n)
-        if n > size - pos:
-            bad_count("MetadataRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("MetadataRequest.topics", n, size - pos)
         topics: list[MetadataRequestTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -318,8 +326,12 @@ def encode_request_0(message: MetadataRequest, out: list[Sized]) -> None:
         raise unencodable("MetadataRequest", error) from error
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> MetadataRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> MetadataRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(MetadataRequest)
         n = U_i(buf, pos)[0]
@@ -329,8 +341,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> MetadataRequest:
         if n < 0:
             message.topics = None
         else:
-            if n > size - pos:
-                bad_count("MetadataRequest.topics", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("MetadataRequest.topics", n, size - pos)
             topics: list[MetadataRequestTopic] = []
             message.topics = topics
             for _ in range(n):
@@ -382,8 +395,12 @@ def encode_request_1(message: MetadataRequest, out: list[Sized]) -> None:
         raise unencodable("MetadataRequest", error) from error
 
 
-def decode_request_4(buf: bytes | bytearray, pos: int) -> MetadataRequest:
+def decode_request_4(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> MetadataRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(MetadataRequest)
         n = U_i(buf, pos)[0]
@@ -393,8 +410,9 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> MetadataRequest:
         if n < 0:
             message.topics = None
         else:
-            if n > size - pos:
-                bad_count("MetadataRequest.topics", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("MetadataRequest.topics", n, size - pos)
             topics: list[MetadataRequestTopic] = []
             message.topics = topics
             for _ in range(n):
@@ -446,8 +464,12 @@ def encode_request_4(message: MetadataRequest, out: list[Sized]) -> None:
         raise unencodable("MetadataRequest", error) from error
 
 
-def decode_request_8(buf: bytes | bytearray, pos: int) -> MetadataRequest:
+def decode_request_8(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> MetadataRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(MetadataRequest)
         n = U_i(buf, pos)[0]
@@ -457,8 +479,9 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> MetadataRequest:
         if n < 0:
             message.topics = None
         else:
-            if n > size - pos:
-                bad_count("MetadataRequest.topics", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("MetadataRequest.topics", n, size - pos)
             topics: list[MetadataRequestTopic] = []
             message.topics = topics
             for _ in range(n):
@@ -512,8 +535,12 @@ def encode_request_8(message: MetadataRequest, out: list[Sized]) -> None:
         raise unencodable("MetadataRequest", error) from error
 
 
-def decode_request_9(buf: bytes | bytearray, pos: int) -> MetadataRequest:
+def decode_request_9(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> MetadataRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(MetadataRequest)
         n = buf[pos]
@@ -523,8 +550,9 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> MetadataRequest:
         if n == 0:
             message.topics = None
         else:
-            if n > size - pos + 1:
-                bad_count("MetadataRequest.topics", n)
+            left -= n
+            if left < 0:
+                bad_count("MetadataRequest.topics", n - 1, size - pos)
             topics: list[MetadataRequestTopic] = []
             message.topics = topics
             for _ in range(1, n):
@@ -532,7 +560,7 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> MetadataRequest:
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "MetadataRequestTopic.name")
                 if n == 0:
                     bad_length("MetadataRequestTopic.name", n)
                 metadata_request_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -540,7 +568,7 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> MetadataRequest:
                 pos += 1
                 metadata_request_topic.topic_id = NO_UUID
                 if k:
-                    metadata_request_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                    metadata_request_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     metadata_request_topic.unknown_tags = ()
                 topics.append(metadata_request_topic)
@@ -550,7 +578,7 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> MetadataRequest:
         ) = U_oooB(buf, pos)
         pos += 4
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -589,8 +617,12 @@ def encode_request_9(message: MetadataRequest, out: list[Sized]) -> None:
         raise unencodable("MetadataRequest", error) from error
 
 
-def decode_request_10(buf: bytes | bytearray, pos: int) -> MetadataRequest:
+def decode_request_10(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> MetadataRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(MetadataRequest)
         n = buf[pos]
@@ -600,8 +632,9 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> MetadataRequest:
         if n == 0:
             message.topics = None
         else:
-            if n > size - pos + 1:
-                bad_count("MetadataRequest.topics", n)
+            left -= n
+            if left < 0:
+                bad_count("MetadataRequest.topics", n - 1, size - pos)
             topics: list[MetadataRequestTopic] = []
             message.topics = topics
             for _ in range(1, n):
@@ -609,14 +642,14 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> MetadataRequest:
                 metadata_request_topic.topic_id, n = U_16sB(buf, pos)
                 pos += 17
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "MetadataRequestTopic.name")
                 metadata_request_topic.name = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
                 k = buf[pos]
                 pos += 1
                 if k:
-                    metadata_request_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                    metadata_request_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     metadata_request_topic.unknown_tags = ()
                 topics.append(metadata_request_topic)
@@ -626,7 +659,7 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> MetadataRequest:
         ) = U_oooB(buf, pos)
         pos += 4
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -669,8 +702,12 @@ def encode_request_10(message: MetadataRequest, out: list[Sized]) -> None:
         raise unencodable("MetadataRequest", error) from error
 
 
-def decode_request_11(buf: bytes | bytearray, pos: int) -> MetadataRequest:
+def decode_request_11(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> MetadataRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(MetadataRequest)
         n = buf[pos]
@@ -680,8 +717,9 @@ def decode_request_11(buf: bytes | bytearray, pos: int) -> MetadataRequest:
         if n == 0:
             message.topics = None
         else:
-            if n > size - pos + 1:
-                bad_count("MetadataRequest.topics", n)
+            left -= n
+            if left < 0:
+                bad_count("MetadataRequest.topics", n - 1, size - pos)
             topics: list[MetadataRequestTopic] = []
             message.topics = topics
             for _ in range(1, n):
@@ -689,14 +727,14 @@ def decode_request_11(buf: bytes | bytearray, pos: int) -> MetadataRequest:
                 metadata_request_topic.topic_id, n = U_16sB(buf, pos)
                 pos += 17
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "MetadataRequestTopic.name")
                 metadata_request_topic.name = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
                 k = buf[pos]
                 pos += 1
                 if k:
-                    metadata_request_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                    metadata_request_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     metadata_request_topic.unknown_tags = ()
                 topics.append(metadata_request_topic)
@@ -706,7 +744,7 @@ def decode_request_11(buf: bytes | bytearray, pos: int) -> MetadataRequest:
         pos += 3
         message.include_cluster_authorized_operations = False
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -746,16 +784,21 @@ def encode_request_11(message: MetadataRequest, out: list[Sized]) -> None:
         raise unencodable("MetadataRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> MetadataResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> MetadataResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(MetadataResponse)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("MetadataResponse.brokers", n)
-        if n > size - pos:
-            bad_count("MetadataResponse.brokers", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("MetadataResponse.brokers", n, size - pos)
         brokers: list[MetadataResponseBroker] = []
         message.brokers = brokers
         for _ in range(n):
@@ -774,8 +817,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> MetadataResponse:
         pos += 4
         if n < 0:
             bad_length("MetadataResponse.topics", n)
-        if n > size - pos:
-            bad_count("MetadataResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("MetadataResponse.topics", n, size - pos)
         topics: list[MetadataResponseTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -789,8 +833,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             pos += 4
             if n < 0:
                 bad_length("MetadataResponseTopic.partitions", n)
-            if n > size - pos:
-                bad_count("MetadataResponseTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("MetadataResponseTopic.partitions", n, size - pos)
             partitions: list[MetadataResponsePartition] = []
             metadata_response_topic.partitions = partitions
             for _ in range(n):
@@ -803,12 +848,18 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                 pos += 14
                 if n < 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("MetadataResponsePartition.replica_nodes", n, size - pos)
                 metadata_response_partition.replica_nodes = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 n = U_i(buf, pos)[0]
                 pos += 4
                 if n < 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("MetadataResponsePartition.isr_nodes", n, size - pos)
                 metadata_response_partition.isr_nodes = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 metadata_response_partition.offline_replicas = []
@@ -887,16 +938,21 @@ def encode_response_0(message: MetadataResponse, out: list[Sized]) -> None:
         raise unencodable("MetadataResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> MetadataResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> MetadataResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(MetadataResponse)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("MetadataResponse.brokers", n)
-        if n > size - pos:
-            bad_count("MetadataResponse.brokers", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("MetadataResponse.brokers", n, size - pos)
         brokers: list[MetadataResponseBroker] = []
         message.brokers = brokers
         for _ in range(n):
@@ -917,8 +973,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> MetadataResponse:
         pos += 8
         if n < 0:
             bad_length("MetadataResponse.topics", n)
-        if n > size - pos:
-            bad_count("MetadataResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("MetadataResponse.topics", n, size - pos)
         topics: list[MetadataResponseTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -932,8 +989,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             pos += 5
             if n < 0:
                 bad_length("MetadataResponseTopic.partitions", n)
-            if n > size - pos:
-                bad_count("MetadataResponseTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("MetadataResponseTopic.partitions", n, size - pos)
             partitions: list[MetadataResponsePartition] = []
             metadata_response_topic.partitions = partitions
             for _ in range(n):
@@ -946,12 +1004,18 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                 pos += 14
                 if n < 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("MetadataResponsePartition.replica_nodes", n, size - pos)
                 metadata_response_partition.replica_nodes = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 n = U_i(buf, pos)[0]
                 pos += 4
                 if n < 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("MetadataResponsePartition.isr_nodes", n, size - pos)
                 metadata_response_partition.isr_nodes = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 metadata_response_partition.offline_replicas = []
@@ -1032,16 +1096,21 @@ def encode_response_1(message: MetadataResponse, out: list[Sized]) -> None:
         raise unencodable("MetadataResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> MetadataResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> MetadataResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(MetadataResponse)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("MetadataResponse.brokers", n)
-        if n > size - pos:
-            bad_count("MetadataResponse.brokers", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("MetadataResponse.brokers", n, size - pos)
         brokers: list[MetadataResponseBroker] = []
         message.brokers = brokers
         for _ in range(n):
@@ -1067,8 +1136,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> MetadataResponse:
         pos += 8
         if n < 0:
             bad_length("MetadataResponse.topics", n)
-        if n > size - pos:
-            bad_count("MetadataResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("MetadataResponse.topics", n, size - pos)
         topics: list[MetadataResponseTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -1082,8 +1152,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             pos += 5
             if n < 0:
                 bad_length("MetadataResponseTopic.partitions", n)
-            if n > size - pos:
-                bad_count("MetadataResponseTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("MetadataResponseTopic.partitions", n, size - pos)
             partitions: list[MetadataResponsePartition] = []
             metadata_response_topic.partitions = partitions
             for _ in range(n):
@@ -1096,12 +1167,18 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                 pos += 14
                 if n < 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("MetadataResponsePartition.replica_nodes", n, size - pos)
                 metadata_response_partition.replica_nodes = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 n = U_i(buf, pos)[0]
                 pos += 4
                 if n < 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("MetadataResponsePartition.isr_nodes", n, size - pos)
                 metadata_response_partition.isr_nodes = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 metadata_response_partition.offline_replicas = []
@@ -1186,16 +1263,21 @@ def encode_response_2(message: MetadataResponse, out: list[Sized]) -> None:
         raise unencodable("MetadataResponse", error) from error
 
 
-def decode_response_3(buf: bytes | bytearray, pos: int) -> MetadataResponse:
+def decode_response_3(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> MetadataResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(MetadataResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("MetadataResponse.brokers", n)
-        if n > size - pos:
-            bad_count("MetadataResponse.brokers", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("MetadataResponse.brokers", n, size - pos)
         brokers: list[MetadataResponseBroker] = []
         message.brokers = brokers
         for _ in range(n):
@@ -1221,8 +1303,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> MetadataResponse:
         pos += 8
         if n < 0:
             bad_length("MetadataResponse.topics", n)
-        if n > size - pos:
-            bad_count("MetadataResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("MetadataResponse.topics", n, size - pos)
         topics: list[MetadataResponseTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -1236,8 +1319,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             pos += 5
             if n < 0:
                 bad_length("MetadataResponseTopic.partitions", n)
-            if n > size - pos:
-                bad_count("MetadataResponseTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("MetadataResponseTopic.partitions", n, size - pos)
             partitions: list[MetadataResponsePartition] = []
             metadata_response_topic.partitions = partitions
             for _ in range(n):
@@ -1250,12 +1334,18 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                 pos += 14
                 if n < 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("MetadataResponsePartition.replica_nodes", n, size - pos)
                 metadata_response_partition.replica_nodes = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 n = U_i(buf, pos)[0]
                 pos += 4
                 if n < 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("MetadataResponsePartition.isr_nodes", n, size - pos)
                 metadata_response_partition.isr_nodes = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 metadata_response_partition.offline_replicas = []
@@ -1340,16 +1430,21 @@ def encode_response_3(message: MetadataResponse, out: list[Sized]) -> None:
         raise unencodable("MetadataResponse", error) from error
 
 
-def decode_response_5(buf: bytes | bytearray, pos: int) -> MetadataResponse:
+def decode_response_5(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> MetadataResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(MetadataResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("MetadataResponse.brokers", n)
-        if n > size - pos:
-            bad_count("MetadataResponse.brokers", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("MetadataResponse.brokers", n, size - pos)
         brokers: list[MetadataResponseBroker] = []
         message.brokers = brokers
         for _ in range(n):
@@ -1375,8 +1470,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> MetadataResponse:
         pos += 8
         if n < 0:
             bad_length("MetadataResponse.topics", n)
-        if n > size - pos:
-            bad_count("MetadataResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("MetadataResponse.topics", n, size - pos)
         topics: list[MetadataResponseTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -1390,8 +1486,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             pos += 5
             if n < 0:
                 bad_length("MetadataResponseTopic.partitions", n)
-            if n > size - pos:
-                bad_count("MetadataResponseTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("MetadataResponseTopic.partitions", n, size - pos)
             partitions: list[MetadataResponsePartition] = []
             metadata_response_topic.partitions = partitions
             for _ in range(n):
@@ -1404,18 +1501,27 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                 pos += 14
                 if n < 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("MetadataResponsePartition.replica_nodes", n, size - pos)
                 metadata_response_partition.replica_nodes = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 n = U_i(buf, pos)[0]
                 pos += 4
                 if n < 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("MetadataResponsePartition.isr_nodes", n, size - pos)
                 metadata_response_partition.isr_nodes = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 n = U_i(buf, pos)[0]
                 pos += 4
                 if n < 0:
                     bad_length("MetadataResponsePartition.offline_replicas", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("MetadataResponsePartition.offline_replicas", n, size - pos)
                 metadata_response_partition.offline_replicas = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 metadata_response_partition.leader_epoch = -1
@@ -1503,16 +1609,21 @@ def encode_response_5(message: MetadataResponse, out: list[Sized]) -> None:
         raise unencodable("MetadataResponse", error) from error
 
 
-def decode_response_7(buf: bytes | bytearray, pos: int) -> MetadataResponse:
+def decode_response_7(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> MetadataResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(MetadataResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("MetadataResponse.brokers", n)
-        if n > size - pos:
-            bad_count("MetadataResponse.brokers", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("MetadataResponse.brokers", n, size - pos)
         brokers: list[MetadataResponseBroker] = []
         message.brokers = brokers
         for _ in range(n):
@@ -1538,8 +1649,9 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> MetadataResponse:
         pos += 8
         if n < 0:
             bad_length("MetadataResponse.topics", n)
-        if n > size - pos:
-            bad_count("MetadataResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("MetadataResponse.topics", n, size - pos)
         topics: list[MetadataResponseTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -1553,8 +1665,9 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             pos += 5
             if n < 0:
                 bad_length("MetadataResponseTopic.partitions", n)
-            if n > size - pos:
-                bad_count("MetadataResponseTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("MetadataResponseTopic.partitions", n, size - pos)
             partitions: list[MetadataResponsePartition] = []
             metadata_response_topic.partitions = partitions
             for _ in range(n):
@@ -1568,18 +1681,27 @@ def decode_response_7(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                 pos += 18
                 if n < 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("MetadataResponsePartition.replica_nodes", n, size - pos)
                 metadata_response_partition.replica_nodes = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 n = U_i(buf, pos)[0]
                 pos += 4
                 if n < 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("MetadataResponsePartition.isr_nodes", n, size - pos)
                 metadata_response_partition.isr_nodes = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 n = U_i(buf, pos)[0]
                 pos += 4
                 if n < 0:
                     bad_length("MetadataResponsePartition.offline_replicas", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("MetadataResponsePartition.offline_replicas", n, size - pos)
                 metadata_response_partition.offline_replicas = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 metadata_response_partition.unknown_tags = ()
@@ -1669,16 +1791,21 @@ def encode_response_7(message: MetadataResponse, out: list[Sized]) -> None:
         raise unencodable("MetadataResponse", error) from error
 
 
-def decode_response_8(buf: bytes | bytearray, pos: int) -> MetadataResponse:
+def decode_response_8(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> MetadataResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(MetadataResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("MetadataResponse.brokers", n)
-        if n > size - pos:
-            bad_count("MetadataResponse.brokers", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("MetadataResponse.brokers", n, size - pos)
         brokers: list[MetadataResponseBroker] = []
         message.brokers = brokers
         for _ in range(n):
@@ -1704,8 +1831,9 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> MetadataResponse:
         pos += 8
         if n < 0:
             bad_length("MetadataResponse.topics", n)
-        if n > size - pos:
-            bad_count("MetadataResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("MetadataResponse.topics", n, size - pos)
         topics: list[MetadataResponseTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -1719,8 +1847,9 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             pos += 5
             if n < 0:
                 bad_length("MetadataResponseTopic.partitions", n)
-            if n > size - pos:
-                bad_count("MetadataResponseTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("MetadataResponseTopic.partitions", n, size - pos)
             partitions: list[MetadataResponsePartition] = []
             metadata_response_topic.partitions = partitions
             for _ in range(n):
@@ -1734,18 +1863,27 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                 pos += 18
                 if n < 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("MetadataResponsePartition.replica_nodes", n, size - pos)
                 metadata_response_partition.replica_nodes = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 n = U_i(buf, pos)[0]
                 pos += 4
                 if n < 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("MetadataResponsePartition.isr_nodes", n, size - pos)
                 metadata_response_partition.isr_nodes = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 n = U_i(buf, pos)[0]
                 pos += 4
                 if n < 0:
                     bad_length("MetadataResponsePartition.offline_replicas", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("MetadataResponsePartition.offline_replicas", n, size - pos)
                 metadata_response_partition.offline_replicas = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 metadata_response_partition.unknown_tags = ()
@@ -1839,8 +1977,12 @@ def encode_response_8(message: MetadataResponse, out: list[Sized]) -> None:
         raise unencodable("MetadataResponse", error) from error
 
 
-def decode_response_9(buf: bytes | bytearray, pos: int) -> MetadataResponse:
+def decode_response_9(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> MetadataResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(MetadataResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -1849,8 +1991,9 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("MetadataResponse.brokers", n)
-        if n > size - pos + 1:
-            bad_count("MetadataResponse.brokers", n)
+        left -= n
+        if left < 0:
+            bad_count("MetadataResponse.brokers", n - 1, size - pos)
         brokers: list[MetadataResponseBroker] = []
         message.brokers = brokers
         for _ in range(1, n):
@@ -1858,26 +2001,26 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             metadata_response_broker.node_id, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MetadataResponseBroker.host")
             if n == 0:
                 bad_length("MetadataResponseBroker.host", n)
             metadata_response_broker.host = buf[pos : (pos := pos + n - 1)].decode()
             metadata_response_broker.port, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MetadataResponseBroker.rack")
             metadata_response_broker.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
             k = buf[pos]
             pos += 1
             if k:
-                metadata_response_broker.unknown_tags, pos = read_tags(buf, pos, k)
+                metadata_response_broker.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 metadata_response_broker.unknown_tags = ()
             brokers.append(metadata_response_broker)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "MetadataResponse.cluster_id")
         message.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.controller_id, n = U_iB(buf, pos)
         pos += 5
@@ -1885,8 +2028,9 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("MetadataResponse.topics", n)
-        if n > size - pos + 1:
-            bad_count("MetadataResponse.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("MetadataResponse.topics", n - 1, size - pos)
         topics: list[MetadataResponseTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -1894,7 +2038,7 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             metadata_response_topic.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MetadataResponseTopic.name")
             if n == 0:
                 bad_length("MetadataResponseTopic.name", n)
             metadata_response_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -1904,8 +2048,9 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("MetadataResponseTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("MetadataResponseTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("MetadataResponseTopic.partitions", n - 1, size - pos)
             partitions: list[MetadataResponsePartition] = []
             metadata_response_topic.partitions = partitions
             for _ in range(1, n):
@@ -1921,6 +2066,9 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
+                left -= n
+                if left < 0:
+                    bad_count("MetadataResponsePartition.replica_nodes", n - 1, size - pos)
                 metadata_response_partition.replica_nodes = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 n = buf[pos]
@@ -1929,6 +2077,9 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
+                left -= n
+                if left < 0:
+                    bad_count("MetadataResponsePartition.isr_nodes", n - 1, size - pos)
                 metadata_response_partition.isr_nodes = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 n = buf[pos]
@@ -1937,12 +2088,17 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.offline_replicas", n)
+                left -= n
+                if left < 0:
+                    bad_count("MetadataResponsePartition.offline_replicas", n - 1, size - pos)
                 metadata_response_partition.offline_replicas = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    metadata_response_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    metadata_response_partition.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     metadata_response_partition.unknown_tags = ()
                 partitions.append(metadata_response_partition)
@@ -1950,7 +2106,7 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             pos += 5
             metadata_response_topic.topic_id = NO_UUID
             if k:
-                metadata_response_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                metadata_response_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 metadata_response_topic.unknown_tags = ()
             topics.append(metadata_response_topic)
@@ -1958,7 +2114,7 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> MetadataResponse:
         pos += 5
         message.error_code = 0
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -2076,8 +2232,12 @@ def encode_response_9(message: MetadataResponse, out: list[Sized]) -> None:
         raise unencodable("MetadataResponse", error) from error
 
 
-def decode_response_10(buf: bytes | bytearray, pos: int) -> MetadataResponse:
+def decode_response_10(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> MetadataResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(MetadataResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -2086,8 +2246,9 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("MetadataResponse.brokers", n)
-        if n > size - pos + 1:
-            bad_count("MetadataResponse.brokers", n)
+        left -= n
+        if left < 0:
+            bad_count("MetadataResponse.brokers", n - 1, size - pos)
         brokers: list[MetadataResponseBroker] = []
         message.brokers = brokers
         for _ in range(1, n):
@@ -2095,26 +2256,26 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             metadata_response_broker.node_id, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MetadataResponseBroker.host")
             if n == 0:
                 bad_length("MetadataResponseBroker.host", n)
             metadata_response_broker.host = buf[pos : (pos := pos + n - 1)].decode()
             metadata_response_broker.port, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MetadataResponseBroker.rack")
             metadata_response_broker.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
             k = buf[pos]
             pos += 1
             if k:
-                metadata_response_broker.unknown_tags, pos = read_tags(buf, pos, k)
+                metadata_response_broker.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 metadata_response_broker.unknown_tags = ()
             brokers.append(metadata_response_broker)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "MetadataResponse.cluster_id")
         message.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.controller_id, n = U_iB(buf, pos)
         pos += 5
@@ -2122,8 +2283,9 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("MetadataResponse.topics", n)
-        if n > size - pos + 1:
-            bad_count("MetadataResponse.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("MetadataResponse.topics", n - 1, size - pos)
         topics: list[MetadataResponseTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -2131,7 +2293,7 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             metadata_response_topic.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MetadataResponseTopic.name")
             if n == 0:
                 bad_length("MetadataResponseTopic.name", n)
             metadata_response_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -2143,8 +2305,9 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("MetadataResponseTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("MetadataResponseTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("MetadataResponseTopic.partitions", n - 1, size - pos)
             partitions: list[MetadataResponsePartition] = []
             metadata_response_topic.partitions = partitions
             for _ in range(1, n):
@@ -2160,6 +2323,9 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
+                left -= n
+                if left < 0:
+                    bad_count("MetadataResponsePartition.replica_nodes", n - 1, size - pos)
                 metadata_response_partition.replica_nodes = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 n = buf[pos]
@@ -2168,6 +2334,9 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
+                left -= n
+                if left < 0:
+                    bad_count("MetadataResponsePartition.isr_nodes", n - 1, size - pos)
                 metadata_response_partition.isr_nodes = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 n = buf[pos]
@@ -2176,19 +2345,24 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.offline_replicas", n)
+                left -= n
+                if left < 0:
+                    bad_count("MetadataResponsePartition.offline_replicas", n - 1, size - pos)
                 metadata_response_partition.offline_replicas = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    metadata_response_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    metadata_response_partition.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     metadata_response_partition.unknown_tags = ()
                 partitions.append(metadata_response_partition)
             metadata_response_topic.topic_authorized_operations, k = U_iB(buf, pos)
             pos += 5
             if k:
-                metadata_response_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                metadata_response_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 metadata_response_topic.unknown_tags = ()
             topics.append(metadata_response_topic)
@@ -2196,7 +2370,7 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> MetadataResponse:
         pos += 5
         message.error_code = 0
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -2320,8 +2494,12 @@ def encode_response_10(message: MetadataResponse, out: list[Sized]) -> None:
         raise unencodable("MetadataResponse", error) from error
 
 
-def decode_response_11(buf: bytes | bytearray, pos: int) -> MetadataResponse:
+def decode_response_11(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> MetadataResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(MetadataResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -2330,8 +2508,9 @@ def decode_response_11(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("MetadataResponse.brokers", n)
-        if n > size - pos + 1:
-            bad_count("MetadataResponse.brokers", n)
+        left -= n
+        if left < 0:
+            bad_count("MetadataResponse.brokers", n - 1, size - pos)
         brokers: list[MetadataResponseBroker] = []
         message.brokers = brokers
         for _ in range(1, n):
@@ -2339,26 +2518,26 @@ def decode_response_11(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             metadata_response_broker.node_id, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MetadataResponseBroker.host")
             if n == 0:
                 bad_length("MetadataResponseBroker.host", n)
             metadata_response_broker.host = buf[pos : (pos := pos + n - 1)].decode()
             metadata_response_broker.port, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MetadataResponseBroker.rack")
             metadata_response_broker.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
             k = buf[pos]
             pos += 1
             if k:
-                metadata_response_broker.unknown_tags, pos = read_tags(buf, pos, k)
+                metadata_response_broker.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 metadata_response_broker.unknown_tags = ()
             brokers.append(metadata_response_broker)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "MetadataResponse.cluster_id")
         message.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.controller_id, n = U_iB(buf, pos)
         pos += 5
@@ -2366,8 +2545,9 @@ def decode_response_11(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("MetadataResponse.topics", n)
-        if n > size - pos + 1:
-            bad_count("MetadataResponse.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("MetadataResponse.topics", n - 1, size - pos)
         topics: list[MetadataResponseTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -2375,7 +2555,7 @@ def decode_response_11(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             metadata_response_topic.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MetadataResponseTopic.name")
             if n == 0:
                 bad_length("MetadataResponseTopic.name", n)
             metadata_response_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -2387,8 +2567,9 @@ def decode_response_11(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("MetadataResponseTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("MetadataResponseTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("MetadataResponseTopic.partitions", n - 1, size - pos)
             partitions: list[MetadataResponsePartition] = []
             metadata_response_topic.partitions = partitions
             for _ in range(1, n):
@@ -2404,6 +2585,9 @@ def decode_response_11(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
+                left -= n
+                if left < 0:
+                    bad_count("MetadataResponsePartition.replica_nodes", n - 1, size - pos)
                 metadata_response_partition.replica_nodes = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 n = buf[pos]
@@ -2412,6 +2596,9 @@ def decode_response_11(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
+                left -= n
+                if left < 0:
+                    bad_count("MetadataResponsePartition.isr_nodes", n - 1, size - pos)
                 metadata_response_partition.isr_nodes = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 n = buf[pos]
@@ -2420,19 +2607,24 @@ def decode_response_11(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.offline_replicas", n)
+                left -= n
+                if left < 0:
+                    bad_count("MetadataResponsePartition.offline_replicas", n - 1, size - pos)
                 metadata_response_partition.offline_replicas = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    metadata_response_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    metadata_response_partition.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     metadata_response_partition.unknown_tags = ()
                 partitions.append(metadata_response_partition)
             metadata_response_topic.topic_authorized_operations, k = U_iB(buf, pos)
             pos += 5
             if k:
-                metadata_response_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                metadata_response_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 metadata_response_topic.unknown_tags = ()
             topics.append(metadata_response_topic)
@@ -2441,7 +2633,7 @@ def decode_response_11(buf: bytes | bytearray, pos: int) -> MetadataResponse:
         message.cluster_authorized_operations = -2147483648
         message.error_code = 0
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -2565,8 +2757,12 @@ def encode_response_11(message: MetadataResponse, out: list[Sized]) -> None:
         raise unencodable("MetadataResponse", error) from error
 
 
-def decode_response_12(buf: bytes | bytearray, pos: int) -> MetadataResponse:
+def decode_response_12(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> MetadataResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(MetadataResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -2575,8 +2771,9 @@ def decode_response_12(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("MetadataResponse.brokers", n)
-        if n > size - pos + 1:
-            bad_count("MetadataResponse.brokers", n)
+        left -= n
+        if left < 0:
+            bad_count("MetadataResponse.brokers", n - 1, size - pos)
         brokers: list[MetadataResponseBroker] = []
         message.brokers = brokers
         for _ in range(1, n):
@@ -2584,26 +2781,26 @@ def decode_response_12(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             metadata_response_broker.node_id, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MetadataResponseBroker.host")
             if n == 0:
                 bad_length("MetadataResponseBroker.host", n)
             metadata_response_broker.host = buf[pos : (pos := pos + n - 1)].decode()
             metadata_response_broker.port, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MetadataResponseBroker.rack")
             metadata_response_broker.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
             k = buf[pos]
             pos += 1
             if k:
-                metadata_response_broker.unknown_tags, pos = read_tags(buf, pos, k)
+                metadata_response_broker.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 metadata_response_broker.unknown_tags = ()
             brokers.append(metadata_response_broker)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "MetadataResponse.cluster_id")
         message.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.controller_id, n = U_iB(buf, pos)
         pos += 5
@@ -2611,8 +2808,9 @@ def decode_response_12(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("MetadataResponse.topics", n)
-        if n > size - pos + 1:
-            bad_count("MetadataResponse.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("MetadataResponse.topics", n - 1, size - pos)
         topics: list[MetadataResponseTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -2620,7 +2818,7 @@ def decode_response_12(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             metadata_response_topic.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MetadataResponseTopic.name")
             metadata_response_topic.name = buf[pos : (pos := pos + n - 1)].decode() if n else None
             (
                 metadata_response_topic.topic_id, metadata_response_topic.is_internal, n,
@@ -2630,8 +2828,9 @@ def decode_response_12(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("MetadataResponseTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("MetadataResponseTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("MetadataResponseTopic.partitions", n - 1, size - pos)
             partitions: list[MetadataResponsePartition] = []
             metadata_response_topic.partitions = partitions
             for _ in range(1, n):
@@ -2647,6 +2846,9 @@ def decode_response_12(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
+                left -= n
+                if left < 0:
+                    bad_count("MetadataResponsePartition.replica_nodes", n - 1, size - pos)
                 metadata_response_partition.replica_nodes = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 n = buf[pos]
@@ -2655,6 +2857,9 @@ def decode_response_12(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
+                left -= n
+                if left < 0:
+                    bad_count("MetadataResponsePartition.isr_nodes", n - 1, size - pos)
                 metadata_response_partition.isr_nodes = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 n = buf[pos]
@@ -2663,19 +2868,24 @@ def decode_response_12(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.offline_replicas", n)
+                left -= n
+                if left < 0:
+                    bad_count("MetadataResponsePartition.offline_replicas", n - 1, size - pos)
                 metadata_response_partition.offline_replicas = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    metadata_response_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    metadata_response_partition.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     metadata_response_partition.unknown_tags = ()
                 partitions.append(metadata_response_partition)
             metadata_response_topic.topic_authorized_operations, k = U_iB(buf, pos)
             pos += 5
             if k:
-                metadata_response_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                metadata_response_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 metadata_response_topic.unknown_tags = ()
             topics.append(metadata_response_topic)
@@ -2684,7 +2894,7 @@ def decode_response_12(buf: bytes | bytearray, pos: int) -> MetadataResponse:
         message.cluster_authorized_operations = -2147483648
         message.error_code = 0
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -2806,8 +3016,12 @@ def encode_response_12(message: MetadataResponse, out: list[Sized]) -> None:
         raise unencodable("MetadataResponse", error) from error
 
 
-def decode_response_13(buf: bytes | bytearray, pos: int) -> MetadataResponse:
+def decode_response_13(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> MetadataResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(MetadataResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -2816,8 +3030,9 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("MetadataResponse.brokers", n)
-        if n > size - pos + 1:
-            bad_count("MetadataResponse.brokers", n)
+        left -= n
+        if left < 0:
+            bad_count("MetadataResponse.brokers", n - 1, size - pos)
         brokers: list[MetadataResponseBroker] = []
         message.brokers = brokers
         for _ in range(1, n):
@@ -2825,26 +3040,26 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             metadata_response_broker.node_id, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MetadataResponseBroker.host")
             if n == 0:
                 bad_length("MetadataResponseBroker.host", n)
             metadata_response_broker.host = buf[pos : (pos := pos + n - 1)].decode()
             metadata_response_broker.port, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MetadataResponseBroker.rack")
             metadata_response_broker.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
             k = buf[pos]
             pos += 1
             if k:
-                metadata_response_broker.unknown_tags, pos = read_tags(buf, pos, k)
+                metadata_response_broker.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 metadata_response_broker.unknown_tags = ()
             brokers.append(metadata_response_broker)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "MetadataResponse.cluster_id")
         message.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.controller_id, n = U_iB(buf, pos)
         pos += 5
@@ -2852,8 +3067,9 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("MetadataResponse.topics", n)
-        if n > size - pos + 1:
-            bad_count("MetadataResponse.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("MetadataResponse.topics", n - 1, size - pos)
         topics: list[MetadataResponseTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -2861,7 +3077,7 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> MetadataResponse:
             metadata_response_topic.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "MetadataResponseTopic.name")
             metadata_response_topic.name = buf[pos : (pos := pos + n - 1)].decode() if n else None
             (
                 metadata_response_topic.topic_id, metadata_response_topic.is_internal, n,
@@ -2871,8 +3087,9 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("MetadataResponseTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("MetadataResponseTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("MetadataResponseTopic.partitions", n - 1, size - pos)
             partitions: list[MetadataResponsePartition] = []
             metadata_response_topic.partitions = partitions
             for _ in range(1, n):
@@ -2888,6 +3105,9 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.replica_nodes", n)
+                left -= n
+                if left < 0:
+                    bad_count("MetadataResponsePartition.replica_nodes", n - 1, size - pos)
                 metadata_response_partition.replica_nodes = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 n = buf[pos]
@@ -2896,6 +3116,9 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.isr_nodes", n)
+                left -= n
+                if left < 0:
+                    bad_count("MetadataResponsePartition.isr_nodes", n - 1, size - pos)
                 metadata_response_partition.isr_nodes = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 n = buf[pos]
@@ -2904,19 +3127,24 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> MetadataResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("MetadataResponsePartition.offline_replicas", n)
+                left -= n
+                if left < 0:
+                    bad_count("MetadataResponsePartition.offline_replicas", n - 1, size - pos)
                 metadata_response_partition.offline_replicas = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    metadata_response_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    metadata_response_partition.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     metadata_response_partition.unknown_tags = ()
                 partitions.append(metadata_response_partition)
             metadata_response_topic.topic_authorized_operations, k = U_iB(buf, pos)
             pos += 5
             if k:
-                metadata_response_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                metadata_response_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 metadata_response_topic.unknown_tags = ()
             topics.append(metadata_response_topic)
@@ -2924,7 +3152,7 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> MetadataResponse:
         pos += 3
         message.cluster_authorized_operations = -2147483648
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

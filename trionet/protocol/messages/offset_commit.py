@@ -16,6 +16,8 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -27,6 +29,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -197,8 +200,12 @@ class OffsetCommitResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> OffsetCommitRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetCommitRequest)
         n = U_h(buf, pos)[0]
@@ -210,8 +217,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
         pos += 4
         if n < 0:
             bad_length("OffsetCommitRequest.topics", n)
-        if n > size - pos:
-            bad_count("OffsetCommitRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("OffsetCommitRequest.topics", n, size - pos)
         topics: list[OffsetCommitRequestTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -225,8 +233,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
             pos += 4
             if n < 0:
                 bad_length("OffsetCommitRequestTopic.partitions", n)
-            if n > size - pos:
-                bad_count("OffsetCommitRequestTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetCommitRequestTopic.partitions", n, size - pos)
             partitions: list[OffsetCommitRequestPartition] = []
             offset_commit_request_topic.partitions = partitions
             for _ in range(n):
@@ -303,8 +312,12 @@ def encode_request_0(message: OffsetCommitRequest, out: list[Sized]) -> None:
         raise unencodable("OffsetCommitRequest", error) from error
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> OffsetCommitRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetCommitRequest)
         n = U_h(buf, pos)[0]
@@ -321,8 +334,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
         pos += 4
         if n < 0:
             bad_length("OffsetCommitRequest.topics", n)
-        if n > size - pos:
-            bad_count("OffsetCommitRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("OffsetCommitRequest.topics", n, size - pos)
         topics: list[OffsetCommitRequestTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -336,8 +350,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
             pos += 4
             if n < 0:
                 bad_length("OffsetCommitRequestTopic.partitions", n)
-            if n > size - pos:
-                bad_count("OffsetCommitRequestTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetCommitRequestTopic.partitions", n, size - pos)
             partitions: list[OffsetCommitRequestPartition] = []
             offset_commit_request_topic.partitions = partitions
             for _ in range(n):
@@ -415,8 +430,12 @@ def encode_request_1(message: OffsetCommitRequest, out: list[Sized]) -> None:
         raise unencodable("OffsetCommitRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> OffsetCommitRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetCommitRequest)
         n = U_h(buf, pos)[0]
@@ -433,8 +452,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
         pos += 12
         if n < 0:
             bad_length("OffsetCommitRequest.topics", n)
-        if n > size - pos:
-            bad_count("OffsetCommitRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("OffsetCommitRequest.topics", n, size - pos)
         topics: list[OffsetCommitRequestTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -448,8 +468,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
             pos += 4
             if n < 0:
                 bad_length("OffsetCommitRequestTopic.partitions", n)
-            if n > size - pos:
-                bad_count("OffsetCommitRequestTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetCommitRequestTopic.partitions", n, size - pos)
             partitions: list[OffsetCommitRequestPartition] = []
             offset_commit_request_topic.partitions = partitions
             for _ in range(n):
@@ -527,8 +548,12 @@ def encode_request_2(message: OffsetCommitRequest, out: list[Sized]) -> None:
         raise unencodable("OffsetCommitRequest", error) from error
 
 
-def decode_request_5(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
+def decode_request_5(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> OffsetCommitRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetCommitRequest)
         n = U_h(buf, pos)[0]
@@ -545,8 +570,9 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
         pos += 4
         if n < 0:
             bad_length("OffsetCommitRequest.topics", n)
-        if n > size - pos:
-            bad_count("OffsetCommitRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("OffsetCommitRequest.topics", n, size - pos)
         topics: list[OffsetCommitRequestTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -560,8 +586,9 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
             pos += 4
             if n < 0:
                 bad_length("OffsetCommitRequestTopic.partitions", n)
-            if n > size - pos:
-                bad_count("OffsetCommitRequestTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetCommitRequestTopic.partitions", n, size - pos)
             partitions: list[OffsetCommitRequestPartition] = []
             offset_commit_request_topic.partitions = partitions
             for _ in range(n):
@@ -640,8 +667,12 @@ def encode_request_5(message: OffsetCommitRequest, out: list[Sized]) -> None:
         raise unencodable("OffsetCommitRequest", error) from error
 
 
-def decode_request_6(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
+def decode_request_6(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> OffsetCommitRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetCommitRequest)
         n = U_h(buf, pos)[0]
@@ -658,8 +689,9 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
         pos += 4
         if n < 0:
             bad_length("OffsetCommitRequest.topics", n)
-        if n > size - pos:
-            bad_count("OffsetCommitRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("OffsetCommitRequest.topics", n, size - pos)
         topics: list[OffsetCommitRequestTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -673,8 +705,9 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
             pos += 4
             if n < 0:
                 bad_length("OffsetCommitRequestTopic.partitions", n)
-            if n > size - pos:
-                bad_count("OffsetCommitRequestTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetCommitRequestTopic.partitions", n, size - pos)
             partitions: list[OffsetCommitRequestPartition] = []
             offset_commit_request_topic.partitions = partitions
             for _ in range(n):
@@ -754,8 +787,12 @@ def encode_request_6(message: OffsetCommitRequest, out: list[Sized]) -> None:
         raise unencodable("OffsetCommitRequest", error) from error
 
 
-def decode_request_7(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
+def decode_request_7(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> OffsetCommitRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetCommitRequest)
         n = U_h(buf, pos)[0]
@@ -777,8 +814,9 @@ def decode_request_7(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
         pos += 4
         if n < 0:
             bad_length("OffsetCommitRequest.topics", n)
-        if n > size - pos:
-            bad_count("OffsetCommitRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("OffsetCommitRequest.topics", n, size - pos)
         topics: list[OffsetCommitRequestTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -792,8 +830,9 @@ def decode_request_7(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
             pos += 4
             if n < 0:
                 bad_length("OffsetCommitRequestTopic.partitions", n)
-            if n > size - pos:
-                bad_count("OffsetCommitRequestTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetCommitRequestTopic.partitions", n, size - pos)
             partitions: list[OffsetCommitRequestPartition] = []
             offset_commit_request_topic.partitions = partitions
             for _ in range(n):
@@ -875,28 +914,32 @@ def encode_request_7(message: OffsetCommitRequest, out: list[Sized]) -> None:
         raise unencodable("OffsetCommitRequest", error) from error
 
 
-def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
+def decode_request_8(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> OffsetCommitRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetCommitRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "OffsetCommitRequest.group_id")
         if n == 0:
             bad_length("OffsetCommitRequest.group_id", n)
         message.group_id = buf[pos : (pos := pos + n - 1)].decode()
         message.generation_id_or_member_epoch, n = U_iB(buf, pos)
         pos += 5
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "OffsetCommitRequest.member_id")
         if n == 0:
             bad_length("OffsetCommitRequest.member_id", n)
         message.member_id = buf[pos : (pos := pos + n - 1)].decode()
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "OffsetCommitRequest.group_instance_id")
         message.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -904,8 +947,9 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("OffsetCommitRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("OffsetCommitRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("OffsetCommitRequest.topics", n - 1, size - pos)
         topics: list[OffsetCommitRequestTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -913,7 +957,7 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "OffsetCommitRequestTopic.name")
             if n == 0:
                 bad_length("OffsetCommitRequestTopic.name", n)
             offset_commit_request_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -923,8 +967,9 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("OffsetCommitRequestTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("OffsetCommitRequestTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("OffsetCommitRequestTopic.partitions", n - 1, size - pos)
             partitions: list[OffsetCommitRequestPartition] = []
             offset_commit_request_topic.partitions = partitions
             for _ in range(1, n):
@@ -936,7 +981,9 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
                 ) = U_iqiB(buf, pos)
                 pos += 17
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = (
+                        text_length(buf, pos, n, "OffsetCommitRequestPartition.committed_metadata")
+                    )
                 offset_commit_request_partition.committed_metadata = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
@@ -944,7 +991,9 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
                 pos += 1
                 offset_commit_request_partition.commit_timestamp = -1
                 if k:
-                    offset_commit_request_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    offset_commit_request_partition.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     offset_commit_request_partition.unknown_tags = ()
                 partitions.append(offset_commit_request_partition)
@@ -952,7 +1001,7 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
             pos += 1
             offset_commit_request_topic.topic_id = NO_UUID
             if k:
-                offset_commit_request_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                offset_commit_request_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 offset_commit_request_topic.unknown_tags = ()
             topics.append(offset_commit_request_topic)
@@ -960,7 +1009,7 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
         pos += 1
         message.retention_time_ms = -1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -1038,28 +1087,32 @@ def encode_request_8(message: OffsetCommitRequest, out: list[Sized]) -> None:
         raise unencodable("OffsetCommitRequest", error) from error
 
 
-def decode_request_10(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
+def decode_request_10(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> OffsetCommitRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetCommitRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "OffsetCommitRequest.group_id")
         if n == 0:
             bad_length("OffsetCommitRequest.group_id", n)
         message.group_id = buf[pos : (pos := pos + n - 1)].decode()
         message.generation_id_or_member_epoch, n = U_iB(buf, pos)
         pos += 5
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "OffsetCommitRequest.member_id")
         if n == 0:
             bad_length("OffsetCommitRequest.member_id", n)
         message.member_id = buf[pos : (pos := pos + n - 1)].decode()
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "OffsetCommitRequest.group_instance_id")
         message.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -1067,8 +1120,9 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("OffsetCommitRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("OffsetCommitRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("OffsetCommitRequest.topics", n - 1, size - pos)
         topics: list[OffsetCommitRequestTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -1079,8 +1133,9 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("OffsetCommitRequestTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("OffsetCommitRequestTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("OffsetCommitRequestTopic.partitions", n - 1, size - pos)
             partitions: list[OffsetCommitRequestPartition] = []
             offset_commit_request_topic.partitions = partitions
             for _ in range(1, n):
@@ -1092,7 +1147,9 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
                 ) = U_iqiB(buf, pos)
                 pos += 17
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = (
+                        text_length(buf, pos, n, "OffsetCommitRequestPartition.committed_metadata")
+                    )
                 offset_commit_request_partition.committed_metadata = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
@@ -1100,7 +1157,9 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
                 pos += 1
                 offset_commit_request_partition.commit_timestamp = -1
                 if k:
-                    offset_commit_request_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    offset_commit_request_partition.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     offset_commit_request_partition.unknown_tags = ()
                 partitions.append(offset_commit_request_partition)
@@ -1108,7 +1167,7 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
             pos += 1
             offset_commit_request_topic.name = ""
             if k:
-                offset_commit_request_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                offset_commit_request_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 offset_commit_request_topic.unknown_tags = ()
             topics.append(offset_commit_request_topic)
@@ -1116,7 +1175,7 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> OffsetCommitRequest:
         pos += 1
         message.retention_time_ms = -1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -1196,16 +1255,21 @@ def encode_request_10(message: OffsetCommitRequest, out: list[Sized]) -> None:
         raise unencodable("OffsetCommitRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> OffsetCommitResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetCommitResponse)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("OffsetCommitResponse.topics", n)
-        if n > size - pos:
-            bad_count("OffsetCommitResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("OffsetCommitResponse.topics", n, size - pos)
         topics: list[OffsetCommitResponseTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -1219,8 +1283,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse:
             pos += 4
             if n < 0:
                 bad_length("OffsetCommitResponseTopic.partitions", n)
-            if n > size - pos:
-                bad_count("OffsetCommitResponseTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetCommitResponseTopic.partitions", n, size - pos)
             partitions: list[OffsetCommitResponsePartition] = []
             offset_commit_response_topic.partitions = partitions
             for _ in range(n):
@@ -1269,16 +1334,21 @@ def encode_response_0(message: OffsetCommitResponse, out: list[Sized]) -> None:
         raise unencodable("OffsetCommitResponse", error) from error
 
 
-def decode_response_3(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse:
+def decode_response_3(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> OffsetCommitResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetCommitResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("OffsetCommitResponse.topics", n)
-        if n > size - pos:
-            bad_count("OffsetCommitResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("OffsetCommitResponse.topics", n, size - pos)
         topics: list[OffsetCommitResponseTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -1292,8 +1362,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse:
             pos += 4
             if n < 0:
                 bad_length("OffsetCommitResponseTopic.partitions", n)
-            if n > size - pos:
-                bad_count("OffsetCommitResponseTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetCommitResponseTopic.partitions", n, size - pos)
             partitions: list[OffsetCommitResponsePartition] = []
             offset_commit_response_topic.partitions = partitions
             for _ in range(n):
@@ -1341,8 +1412,12 @@ def encode_response_3(message: OffsetCommitResponse, out: list[Sized]) -> None:
         raise unencodable("OffsetCommitResponse", error) from error
 
 
-def decode_response_8(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse:
+def decode_response_8(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> OffsetCommitResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetCommitResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -1351,8 +1426,9 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("OffsetCommitResponse.topics", n)
-        if n > size - pos + 1:
-            bad_count("OffsetCommitResponse.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("OffsetCommitResponse.topics", n - 1, size - pos)
         topics: list[OffsetCommitResponseTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -1360,7 +1436,7 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "OffsetCommitResponseTopic.name")
             if n == 0:
                 bad_length("OffsetCommitResponseTopic.name", n)
             offset_commit_response_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -1370,8 +1446,9 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("OffsetCommitResponseTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("OffsetCommitResponseTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("OffsetCommitResponseTopic.partitions", n - 1, size - pos)
             partitions: list[OffsetCommitResponsePartition] = []
             offset_commit_response_topic.partitions = partitions
             for _ in range(1, n):
@@ -1382,7 +1459,9 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse:
                 ) = U_ihB(buf, pos)
                 pos += 7
                 if k:
-                    offset_commit_response_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    offset_commit_response_partition.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     offset_commit_response_partition.unknown_tags = ()
                 partitions.append(offset_commit_response_partition)
@@ -1390,14 +1469,14 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse:
             pos += 1
             offset_commit_response_topic.topic_id = NO_UUID
             if k:
-                offset_commit_response_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                offset_commit_response_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 offset_commit_response_topic.unknown_tags = ()
             topics.append(offset_commit_response_topic)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -1444,8 +1523,12 @@ def encode_response_8(message: OffsetCommitResponse, out: list[Sized]) -> None:
         raise unencodable("OffsetCommitResponse", error) from error
 
 
-def decode_response_10(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse:
+def decode_response_10(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> OffsetCommitResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetCommitResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -1454,8 +1537,9 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("OffsetCommitResponse.topics", n)
-        if n > size - pos + 1:
-            bad_count("OffsetCommitResponse.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("OffsetCommitResponse.topics", n - 1, size - pos)
         topics: list[OffsetCommitResponseTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -1466,8 +1550,9 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("OffsetCommitResponseTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("OffsetCommitResponseTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("OffsetCommitResponseTopic.partitions", n - 1, size - pos)
             partitions: list[OffsetCommitResponsePartition] = []
             offset_commit_response_topic.partitions = partitions
             for _ in range(1, n):
@@ -1478,7 +1563,9 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse
                 ) = U_ihB(buf, pos)
                 pos += 7
                 if k:
-                    offset_commit_response_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    offset_commit_response_partition.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     offset_commit_response_partition.unknown_tags = ()
                 partitions.append(offset_commit_response_partition)
@@ -1486,14 +1573,14 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> OffsetCommitResponse
             pos += 1
             offset_commit_response_topic.name = ""
             if k:
-                offset_commit_response_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                offset_commit_response_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 offset_commit_response_topic.unknown_tags = ()
             topics.append(offset_commit_response_topic)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -14,6 +14,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -137,8 +139,12 @@ class OffsetDeleteResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> OffsetDeleteRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> OffsetDeleteRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetDeleteRequest)
         n = U_h(buf, pos)[0]
@@ -150,8 +156,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> OffsetDeleteRequest:
         pos += 4
         if n < 0:
             bad_length("OffsetDeleteRequest.topics", n)
-        if n > size - pos:
-            bad_count("OffsetDeleteRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("OffsetDeleteRequest.topics", n, size - pos)
         topics: list[OffsetDeleteRequestTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -165,8 +172,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> OffsetDeleteRequest:
             pos += 4
             if n < 0:
                 bad_length("OffsetDeleteRequestTopic.partitions", n)
-            if n > size - pos:
-                bad_count("OffsetDeleteRequestTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetDeleteRequestTopic.partitions", n, size - pos)
             partitions: list[OffsetDeleteRequestPartition] = []
             offset_delete_request_topic.partitions = partitions
             for _ in range(n):
@@ -215,16 +223,21 @@ def encode_request_0(message: OffsetDeleteRequest, out: list[Sized]) -> None:
         raise unencodable("OffsetDeleteRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> OffsetDeleteResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> OffsetDeleteResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetDeleteResponse)
         message.error_code, message.throttle_time_ms, n = U_hii(buf, pos)
         pos += 10
         if n < 0:
             bad_length("OffsetDeleteResponse.topics", n)
-        if n > size - pos:
-            bad_count("OffsetDeleteResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("OffsetDeleteResponse.topics", n, size - pos)
         topics: list[OffsetDeleteResponseTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -238,8 +251,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> OffsetDeleteResponse:
             pos += 4
             if n < 0:
                 bad_length("OffsetDeleteResponseTopic.partitions", n)
-            if n > size - pos:
-                bad_count("OffsetDeleteResponseTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetDeleteResponseTopic.partitions", n, size - pos)
             partitions: list[OffsetDeleteResponsePartition] = []
             offset_delete_response_topic.partitions = partitions
             for _ in range(n):

@@ -18,6 +18,8 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -31,6 +33,7 @@ from trionet.protocol.wire import (
     null_field,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -281,8 +284,12 @@ class OffsetFetchResponseTopic(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> OffsetFetchRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetFetchRequest)
         n = U_h(buf, pos)[0]
@@ -294,8 +301,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
         pos += 4
         if n < 0:
             bad_length("OffsetFetchRequest.topics", n)
-        if n > size - pos:
-            bad_count("OffsetFetchRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("OffsetFetchRequest.topics", n, size - pos)
         topics: list[OffsetFetchRequestTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -309,6 +317,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
             pos += 4
             if n < 0:
                 bad_length("OffsetFetchRequestTopic.partition_indexes", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetFetchRequestTopic.partition_indexes", n, size - pos)
             offset_fetch_request_topic.partition_indexes = [*UA_ini[n](buf, pos)]
             pos += 4 * (n)
             offset_fetch_request_topic.unknown_tags = ()
@@ -359,8 +370,12 @@ def encode_request_0(message: OffsetFetchRequest, out: list[Sized]) -> None:
         raise unencodable("OffsetFetchRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> OffsetFetchRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetFetchRequest)
         n = U_h(buf, pos)[0]
@@ -375,8 +390,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
         if n < 0:
             message.topics = None
         else:
-            if n > size - pos:
-                bad_count("OffsetFetchRequest.topics", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetFetchRequest.topics", n, size - pos)
             topics: list[OffsetFetchRequestTopic] = []
             message.topics = topics
             for _ in range(n):
@@ -390,6 +406,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
                 pos += 4
                 if n < 0:
                     bad_length("OffsetFetchRequestTopic.partition_indexes", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("OffsetFetchRequestTopic.partition_indexes", n, size - pos)
                 offset_fetch_request_topic.partition_indexes = [*UA_ini[n](buf, pos)]
                 pos += 4 * (n)
                 offset_fetch_request_topic.unknown_tags = ()
@@ -438,14 +457,18 @@ def encode_request_2(message: OffsetFetchRequest, out: list[Sized]) -> None:
         raise unencodable("OffsetFetchRequest", error) from error
 
 
-def decode_request_6(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
+def decode_request_6(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> OffsetFetchRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetFetchRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "OffsetFetchRequest.group_id")
         if n == 0:
             bad_length("OffsetFetchRequest.group_id", n)
         message.group_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -456,8 +479,9 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
         if n == 0:
             message.topics = None
         else:
-            if n > size - pos + 1:
-                bad_count("OffsetFetchRequest.topics", n)
+            left -= n
+            if left < 0:
+                bad_count("OffsetFetchRequest.topics", n - 1, size - pos)
             topics: list[OffsetFetchRequestTopic] = []
             message.topics = topics
             for _ in range(1, n):
@@ -465,7 +489,7 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "OffsetFetchRequestTopic.name")
                 if n == 0:
                     bad_length("OffsetFetchRequestTopic.name", n)
                 offset_fetch_request_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -475,12 +499,17 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("OffsetFetchRequestTopic.partition_indexes", n)
+                left -= n
+                if left < 0:
+                    bad_count("OffsetFetchRequestTopic.partition_indexes", n - 1, size - pos)
                 offset_fetch_request_topic.partition_indexes = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    offset_fetch_request_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                    offset_fetch_request_topic.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     offset_fetch_request_topic.unknown_tags = ()
                 topics.append(offset_fetch_request_topic)
@@ -489,7 +518,7 @@ def decode_request_6(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
         message.groups = []
         message.require_stable = False
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -535,14 +564,18 @@ def encode_request_6(message: OffsetFetchRequest, out: list[Sized]) -> None:
         raise unencodable("OffsetFetchRequest", error) from error
 
 
-def decode_request_7(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
+def decode_request_7(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> OffsetFetchRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetFetchRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "OffsetFetchRequest.group_id")
         if n == 0:
             bad_length("OffsetFetchRequest.group_id", n)
         message.group_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -553,8 +586,9 @@ def decode_request_7(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
         if n == 0:
             message.topics = None
         else:
-            if n > size - pos + 1:
-                bad_count("OffsetFetchRequest.topics", n)
+            left -= n
+            if left < 0:
+                bad_count("OffsetFetchRequest.topics", n - 1, size - pos)
             topics: list[OffsetFetchRequestTopic] = []
             message.topics = topics
             for _ in range(1, n):
@@ -562,7 +596,7 @@ def decode_request_7(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "OffsetFetchRequestTopic.name")
                 if n == 0:
                     bad_length("OffsetFetchRequestTopic.name", n)
                 offset_fetch_request_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -572,12 +606,17 @@ def decode_request_7(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("OffsetFetchRequestTopic.partition_indexes", n)
+                left -= n
+                if left < 0:
+                    bad_count("OffsetFetchRequestTopic.partition_indexes", n - 1, size - pos)
                 offset_fetch_request_topic.partition_indexes = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    offset_fetch_request_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                    offset_fetch_request_topic.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     offset_fetch_request_topic.unknown_tags = ()
                 topics.append(offset_fetch_request_topic)
@@ -585,7 +624,7 @@ def decode_request_7(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
         pos += 2
         message.groups = []
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -629,8 +668,12 @@ def encode_request_7(message: OffsetFetchRequest, out: list[Sized]) -> None:
         raise unencodable("OffsetFetchRequest", error) from error
 
 
-def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
+def decode_request_8(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> OffsetFetchRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetFetchRequest)
         n = buf[pos]
@@ -639,8 +682,9 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("OffsetFetchRequest.groups", n)
-        if n > size - pos + 1:
-            bad_count("OffsetFetchRequest.groups", n)
+        left -= n
+        if left < 0:
+            bad_count("OffsetFetchRequest.groups", n - 1, size - pos)
         groups: list[OffsetFetchRequestGroup] = []
         message.groups = groups
         for _ in range(1, n):
@@ -648,7 +692,7 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "OffsetFetchRequestGroup.group_id")
             if n == 0:
                 bad_length("OffsetFetchRequestGroup.group_id", n)
             offset_fetch_request_group.group_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -659,8 +703,9 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
             if n == 0:
                 offset_fetch_request_group.topics = None
             else:
-                if n > size - pos + 1:
-                    bad_count("OffsetFetchRequestGroup.topics", n)
+                left -= n
+                if left < 0:
+                    bad_count("OffsetFetchRequestGroup.topics", n - 1, size - pos)
                 topics: list[OffsetFetchRequestTopics] = []
                 offset_fetch_request_group.topics = topics
                 for _ in range(1, n):
@@ -668,7 +713,7 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "OffsetFetchRequestTopics.name")
                     if n == 0:
                         bad_length("OffsetFetchRequestTopics.name", n)
                     offset_fetch_request_topics.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -678,13 +723,18 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("OffsetFetchRequestTopics.partition_indexes", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("OffsetFetchRequestTopics.partition_indexes", n - 1, size - pos)
                     offset_fetch_request_topics.partition_indexes = [*UA_Bni[n](buf, pos)]
                     pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     offset_fetch_request_topics.topic_id = NO_UUID
                     if k:
-                        offset_fetch_request_topics.unknown_tags, pos = read_tags(buf, pos, k)
+                        offset_fetch_request_topics.unknown_tags, pos, left = (
+                            read_tags(buf, pos, k, left)
+                        )
                     else:
                         offset_fetch_request_topics.unknown_tags = ()
                     topics.append(offset_fetch_request_topics)
@@ -693,7 +743,7 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
             offset_fetch_request_group.member_id = None
             offset_fetch_request_group.member_epoch = -1
             if k:
-                offset_fetch_request_group.unknown_tags, pos = read_tags(buf, pos, k)
+                offset_fetch_request_group.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 offset_fetch_request_group.unknown_tags = ()
             groups.append(offset_fetch_request_group)
@@ -702,7 +752,7 @@ def decode_request_8(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
         message.topics = []
         message.group_id = ""
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -755,8 +805,12 @@ def encode_request_8(message: OffsetFetchRequest, out: list[Sized]) -> None:
         raise unencodable("OffsetFetchRequest", error) from error
 
 
-def decode_request_9(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
+def decode_request_9(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> OffsetFetchRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetFetchRequest)
         n = buf[pos]
@@ -765,8 +819,9 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("OffsetFetchRequest.groups", n)
-        if n > size - pos + 1:
-            bad_count("OffsetFetchRequest.groups", n)
+        left -= n
+        if left < 0:
+            bad_count("OffsetFetchRequest.groups", n - 1, size - pos)
         groups: list[OffsetFetchRequestGroup] = []
         message.groups = groups
         for _ in range(1, n):
@@ -774,14 +829,14 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "OffsetFetchRequestGroup.group_id")
             if n == 0:
                 bad_length("OffsetFetchRequestGroup.group_id", n)
             offset_fetch_request_group.group_id = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "OffsetFetchRequestGroup.member_id")
             offset_fetch_request_group.member_id = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
@@ -792,8 +847,9 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
             if n == 0:
                 offset_fetch_request_group.topics = None
             else:
-                if n > size - pos + 1:
-                    bad_count("OffsetFetchRequestGroup.topics", n)
+                left -= n
+                if left < 0:
+                    bad_count("OffsetFetchRequestGroup.topics", n - 1, size - pos)
                 topics: list[OffsetFetchRequestTopics] = []
                 offset_fetch_request_group.topics = topics
                 for _ in range(1, n):
@@ -801,7 +857,7 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "OffsetFetchRequestTopics.name")
                     if n == 0:
                         bad_length("OffsetFetchRequestTopics.name", n)
                     offset_fetch_request_topics.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -811,20 +867,25 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("OffsetFetchRequestTopics.partition_indexes", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("OffsetFetchRequestTopics.partition_indexes", n - 1, size - pos)
                     offset_fetch_request_topics.partition_indexes = [*UA_Bni[n](buf, pos)]
                     pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     offset_fetch_request_topics.topic_id = NO_UUID
                     if k:
-                        offset_fetch_request_topics.unknown_tags, pos = read_tags(buf, pos, k)
+                        offset_fetch_request_topics.unknown_tags, pos, left = (
+                            read_tags(buf, pos, k, left)
+                        )
                     else:
                         offset_fetch_request_topics.unknown_tags = ()
                     topics.append(offset_fetch_request_topics)
             k = buf[pos]
             pos += 1
             if k:
-                offset_fetch_request_group.unknown_tags, pos = read_tags(buf, pos, k)
+                offset_fetch_request_group.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 offset_fetch_request_group.unknown_tags = ()
             groups.append(offset_fetch_request_group)
@@ -833,7 +894,7 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
         message.topics = []
         message.group_id = ""
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -895,8 +956,12 @@ def encode_request_9(message: OffsetFetchRequest, out: list[Sized]) -> None:
         raise unencodable("OffsetFetchRequest", error) from error
 
 
-def decode_request_10(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
+def decode_request_10(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> OffsetFetchRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetFetchRequest)
         n = buf[pos]
@@ -905,8 +970,9 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("OffsetFetchRequest.groups", n)
-        if n > size - pos + 1:
-            bad_count("OffsetFetchRequest.groups", n)
+        left -= n
+        if left < 0:
+            bad_count("OffsetFetchRequest.groups", n - 1, size - pos)
         groups: list[OffsetFetchRequestGroup] = []
         message.groups = groups
         for _ in range(1, n):
@@ -914,14 +980,14 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "OffsetFetchRequestGroup.group_id")
             if n == 0:
                 bad_length("OffsetFetchRequestGroup.group_id", n)
             offset_fetch_request_group.group_id = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "OffsetFetchRequestGroup.member_id")
             offset_fetch_request_group.member_id = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
@@ -932,8 +998,9 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
             if n == 0:
                 offset_fetch_request_group.topics = None
             else:
-                if n > size - pos + 1:
-                    bad_count("OffsetFetchRequestGroup.topics", n)
+                left -= n
+                if left < 0:
+                    bad_count("OffsetFetchRequestGroup.topics", n - 1, size - pos)
                 topics: list[OffsetFetchRequestTopics] = []
                 offset_fetch_request_group.topics = topics
                 for _ in range(1, n):
@@ -944,20 +1011,25 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("OffsetFetchRequestTopics.partition_indexes", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("OffsetFetchRequestTopics.partition_indexes", n - 1, size - pos)
                     offset_fetch_request_topics.partition_indexes = [*UA_Bni[n](buf, pos)]
                     pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     offset_fetch_request_topics.name = ""
                     if k:
-                        offset_fetch_request_topics.unknown_tags, pos = read_tags(buf, pos, k)
+                        offset_fetch_request_topics.unknown_tags, pos, left = (
+                            read_tags(buf, pos, k, left)
+                        )
                     else:
                         offset_fetch_request_topics.unknown_tags = ()
                     topics.append(offset_fetch_request_topics)
             k = buf[pos]
             pos += 1
             if k:
-                offset_fetch_request_group.unknown_tags, pos = read_tags(buf, pos, k)
+                offset_fetch_request_group.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 offset_fetch_request_group.unknown_tags = ()
             groups.append(offset_fetch_request_group)
@@ -966,7 +1038,7 @@ def decode_request_10(buf: bytes | bytearray, pos: int) -> OffsetFetchRequest:
         message.topics = []
         message.group_id = ""
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -1032,16 +1104,21 @@ def encode_request_10(message: OffsetFetchRequest, out: list[Sized]) -> None:
         raise unencodable("OffsetFetchRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> OffsetFetchResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetFetchResponse)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("OffsetFetchResponse.topics", n)
-        if n > size - pos:
-            bad_count("OffsetFetchResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("OffsetFetchResponse.topics", n, size - pos)
         topics: list[OffsetFetchResponseTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -1055,8 +1132,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
             pos += 4
             if n < 0:
                 bad_length("OffsetFetchResponseTopic.partitions", n)
-            if n > size - pos:
-                bad_count("OffsetFetchResponseTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetFetchResponseTopic.partitions", n, size - pos)
             partitions: list[OffsetFetchResponsePartition] = []
             offset_fetch_response_topic.partitions = partitions
             for _ in range(n):
@@ -1118,16 +1196,21 @@ def encode_response_0(message: OffsetFetchResponse, out: list[Sized]) -> None:
         raise unencodable("OffsetFetchResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> OffsetFetchResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetFetchResponse)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("OffsetFetchResponse.topics", n)
-        if n > size - pos:
-            bad_count("OffsetFetchResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("OffsetFetchResponse.topics", n, size - pos)
         topics: list[OffsetFetchResponseTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -1141,8 +1224,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
             pos += 4
             if n < 0:
                 bad_length("OffsetFetchResponseTopic.partitions", n)
-            if n > size - pos:
-                bad_count("OffsetFetchResponseTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetFetchResponseTopic.partitions", n, size - pos)
             partitions: list[OffsetFetchResponsePartition] = []
             offset_fetch_response_topic.partitions = partitions
             for _ in range(n):
@@ -1207,16 +1291,21 @@ def encode_response_2(message: OffsetFetchResponse, out: list[Sized]) -> None:
         raise unencodable("OffsetFetchResponse", error) from error
 
 
-def decode_response_3(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
+def decode_response_3(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> OffsetFetchResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetFetchResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("OffsetFetchResponse.topics", n)
-        if n > size - pos:
-            bad_count("OffsetFetchResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("OffsetFetchResponse.topics", n, size - pos)
         topics: list[OffsetFetchResponseTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -1230,8 +1319,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
             pos += 4
             if n < 0:
                 bad_length("OffsetFetchResponseTopic.partitions", n)
-            if n > size - pos:
-                bad_count("OffsetFetchResponseTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetFetchResponseTopic.partitions", n, size - pos)
             partitions: list[OffsetFetchResponsePartition] = []
             offset_fetch_response_topic.partitions = partitions
             for _ in range(n):
@@ -1295,16 +1385,21 @@ def encode_response_3(message: OffsetFetchResponse, out: list[Sized]) -> None:
         raise unencodable("OffsetFetchResponse", error) from error
 
 
-def decode_response_5(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
+def decode_response_5(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> OffsetFetchResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetFetchResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("OffsetFetchResponse.topics", n)
-        if n > size - pos:
-            bad_count("OffsetFetchResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("OffsetFetchResponse.topics", n, size - pos)
         topics: list[OffsetFetchResponseTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -1318,8 +1413,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
             pos += 4
             if n < 0:
                 bad_length("OffsetFetchResponseTopic.partitions", n)
-            if n > size - pos:
-                bad_count("OffsetFetchResponseTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetFetchResponseTopic.partitions", n, size - pos)
             partitions: list[OffsetFetchResponsePartition] = []
             offset_fetch_response_topic.partitions = partitions
             for _ in range(n):
@@ -1384,8 +1480,12 @@ def encode_response_5(message: OffsetFetchResponse, out: list[Sized]) -> None:
         raise unencodable("OffsetFetchResponse", error) from error
 
 
-def decode_response_6(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
+def decode_response_6(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> OffsetFetchResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetFetchResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -1394,8 +1494,9 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("OffsetFetchResponse.topics", n)
-        if n > size - pos + 1:
-            bad_count("OffsetFetchResponse.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("OffsetFetchResponse.topics", n - 1, size - pos)
         topics: list[OffsetFetchResponseTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -1403,7 +1504,7 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "OffsetFetchResponseTopic.name")
             if n == 0:
                 bad_length("OffsetFetchResponseTopic.name", n)
             offset_fetch_response_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -1413,8 +1514,9 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("OffsetFetchResponseTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("OffsetFetchResponseTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("OffsetFetchResponseTopic.partitions", n - 1, size - pos)
             partitions: list[OffsetFetchResponsePartition] = []
             offset_fetch_response_topic.partitions = partitions
             for _ in range(1, n):
@@ -1426,21 +1528,23 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
                 ) = U_iqiB(buf, pos)
                 pos += 17
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "OffsetFetchResponsePartition.metadata")
                 offset_fetch_response_partition.metadata = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
                 offset_fetch_response_partition.error_code, k = U_hB(buf, pos)
                 pos += 3
                 if k:
-                    offset_fetch_response_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    offset_fetch_response_partition.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     offset_fetch_response_partition.unknown_tags = ()
                 partitions.append(offset_fetch_response_partition)
             k = buf[pos]
             pos += 1
             if k:
-                offset_fetch_response_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                offset_fetch_response_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 offset_fetch_response_topic.unknown_tags = ()
             topics.append(offset_fetch_response_topic)
@@ -1448,7 +1552,7 @@ def decode_response_6(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
         pos += 3
         message.groups = []
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -1511,8 +1615,12 @@ def encode_response_6(message: OffsetFetchResponse, out: list[Sized]) -> None:
         raise unencodable("OffsetFetchResponse", error) from error
 
 
-def decode_response_8(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
+def decode_response_8(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> OffsetFetchResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetFetchResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -1521,8 +1629,9 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("OffsetFetchResponse.groups", n)
-        if n > size - pos + 1:
-            bad_count("OffsetFetchResponse.groups", n)
+        left -= n
+        if left < 0:
+            bad_count("OffsetFetchResponse.groups", n - 1, size - pos)
         groups: list[OffsetFetchResponseGroup] = []
         message.groups = groups
         for _ in range(1, n):
@@ -1530,7 +1639,7 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "OffsetFetchResponseGroup.group_id")
             if n == 0:
                 bad_length("OffsetFetchResponseGroup.group_id", n)
             offset_fetch_response_group.group_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -1540,8 +1649,9 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("OffsetFetchResponseGroup.topics", n)
-            if n > size - pos + 1:
-                bad_count("OffsetFetchResponseGroup.topics", n)
+            left -= n
+            if left < 0:
+                bad_count("OffsetFetchResponseGroup.topics", n - 1, size - pos)
             topics: list[OffsetFetchResponseTopics] = []
             offset_fetch_response_group.topics = topics
             for _ in range(1, n):
@@ -1549,7 +1659,7 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "OffsetFetchResponseTopics.name")
                 if n == 0:
                     bad_length("OffsetFetchResponseTopics.name", n)
                 offset_fetch_response_topics.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -1559,8 +1669,9 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("OffsetFetchResponseTopics.partitions", n)
-                if n > size - pos + 1:
-                    bad_count("OffsetFetchResponseTopics.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("OffsetFetchResponseTopics.partitions", n - 1, size - pos)
                 partitions: list[OffsetFetchResponsePartitions] = []
                 offset_fetch_response_topics.partitions = partitions
                 for _ in range(1, n):
@@ -1572,14 +1683,16 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
                     ) = U_iqiB(buf, pos)
                     pos += 17
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "OffsetFetchResponsePartitions.metadata")
                     offset_fetch_response_partitions.metadata = (
                         buf[pos : (pos := pos + n - 1)].decode() if n else None
                     )
                     offset_fetch_response_partitions.error_code, k = U_hB(buf, pos)
                     pos += 3
                     if k:
-                        offset_fetch_response_partitions.unknown_tags, pos = read_tags(buf, pos, k)
+                        offset_fetch_response_partitions.unknown_tags, pos, left = (
+                            read_tags(buf, pos, k, left)
+                        )
                     else:
                         offset_fetch_response_partitions.unknown_tags = ()
                     partitions.append(offset_fetch_response_partitions)
@@ -1587,14 +1700,16 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
                 pos += 1
                 offset_fetch_response_topics.topic_id = NO_UUID
                 if k:
-                    offset_fetch_response_topics.unknown_tags, pos = read_tags(buf, pos, k)
+                    offset_fetch_response_topics.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     offset_fetch_response_topics.unknown_tags = ()
                 topics.append(offset_fetch_response_topics)
             offset_fetch_response_group.error_code, k = U_hB(buf, pos)
             pos += 3
             if k:
-                offset_fetch_response_group.unknown_tags, pos = read_tags(buf, pos, k)
+                offset_fetch_response_group.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 offset_fetch_response_group.unknown_tags = ()
             groups.append(offset_fetch_response_group)
@@ -1603,7 +1718,7 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
         message.topics = []
         message.error_code = 0
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -1677,8 +1792,12 @@ def encode_response_8(message: OffsetFetchResponse, out: list[Sized]) -> None:
         raise unencodable("OffsetFetchResponse", error) from error
 
 
-def decode_response_10(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
+def decode_response_10(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> OffsetFetchResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetFetchResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -1687,8 +1806,9 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("OffsetFetchResponse.groups", n)
-        if n > size - pos + 1:
-            bad_count("OffsetFetchResponse.groups", n)
+        left -= n
+        if left < 0:
+            bad_count("OffsetFetchResponse.groups", n - 1, size - pos)
         groups: list[OffsetFetchResponseGroup] = []
         message.groups = groups
         for _ in range(1, n):
@@ -1696,7 +1816,7 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "OffsetFetchResponseGroup.group_id")
             if n == 0:
                 bad_length("OffsetFetchResponseGroup.group_id", n)
             offset_fetch_response_group.group_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -1706,8 +1826,9 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("OffsetFetchResponseGroup.topics", n)
-            if n > size - pos + 1:
-                bad_count("OffsetFetchResponseGroup.topics", n)
+            left -= n
+            if left < 0:
+                bad_count("OffsetFetchResponseGroup.topics", n - 1, size - pos)
             topics: list[OffsetFetchResponseTopics] = []
             offset_fetch_response_group.topics = topics
             for _ in range(1, n):
@@ -1718,8 +1839,9 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("OffsetFetchResponseTopics.partitions", n)
-                if n > size - pos + 1:
-                    bad_count("OffsetFetchResponseTopics.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("OffsetFetchResponseTopics.partitions", n - 1, size - pos)
                 partitions: list[OffsetFetchResponsePartitions] = []
                 offset_fetch_response_topics.partitions = partitions
                 for _ in range(1, n):
@@ -1731,14 +1853,16 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
                     ) = U_iqiB(buf, pos)
                     pos += 17
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "OffsetFetchResponsePartitions.metadata")
                     offset_fetch_response_partitions.metadata = (
                         buf[pos : (pos := pos + n - 1)].decode() if n else None
                     )
                     offset_fetch_response_partitions.error_code, k = U_hB(buf, pos)
                     pos += 3
                     if k:
-                        offset_fetch_response_partitions.unknown_tags, pos = read_tags(buf, pos, k)
+                        offset_fetch_response_partitions.unknown_tags, pos, left = (
+                            read_tags(buf, pos, k, left)
+                        )
                     else:
                         offset_fetch_response_partitions.unknown_tags = ()
                     partitions.append(offset_fetch_response_partitions)
@@ -1746,14 +1870,16 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
                 pos += 1
                 offset_fetch_response_topics.name = ""
                 if k:
-                    offset_fetch_response_topics.unknown_tags, pos = read_tags(buf, pos, k)
+                    offset_fetch_response_topics.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     offset_fetch_response_topics.unknown_tags = ()
                 topics.append(offset_fetch_response_topics)
             offset_fetch_response_group.error_code, k = U_hB(buf, pos)
             pos += 3
             if k:
-                offset_fetch_response_group.unknown_tags, pos = read_tags(buf, pos, k)
+                offset_fetch_response_group.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 offset_fetch_response_group.unknown_tags = ()
             groups.append(offset_fetch_response_group)
@@ -1762,7 +1888,7 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> OffsetFetchResponse:
         message.topics = []
         message.error_code = 0
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

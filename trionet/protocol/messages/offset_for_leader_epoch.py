@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -25,6 +27,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -158,16 +161,21 @@ class OffsetForLeaderEpochResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> OffsetForLeaderEpochRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetForLeaderEpochRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("OffsetForLeaderEpochRequest.topics", n)
-        if n > size - pos:
-            bad_count("OffsetForLeaderEpochRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("OffsetForLeaderEpochRequest.topics", n, size - pos)
         topics: list[OffsetForLeaderTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -181,8 +189,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochRe
             pos += 4
             if n < 0:
                 bad_length("OffsetForLeaderTopic.partitions", n)
-            if n > size - pos:
-                bad_count("OffsetForLeaderTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetForLeaderTopic.partitions", n, size - pos)
             partitions: list[OffsetForLeaderPartition] = []
             offset_for_leader_topic.partitions = partitions
             for _ in range(n):
@@ -237,16 +246,21 @@ def encode_request_0(message: OffsetForLeaderEpochRequest, out: list[Sized]) -> 
         raise unencodable("OffsetForLeaderEpochRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> OffsetForLeaderEpochRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetForLeaderEpochRequest)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("OffsetForLeaderEpochRequest.topics", n)
-        if n > size - pos:
-            bad_count("OffsetForLeaderEpochRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("OffsetForLeaderEpochRequest.topics", n, size - pos)
         topics: list[OffsetForLeaderTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -260,8 +274,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochRe
             pos += 4
             if n < 0:
                 bad_length("OffsetForLeaderTopic.partitions", n)
-            if n > size - pos:
-                bad_count("OffsetForLeaderTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetForLeaderTopic.partitions", n, size - pos)
             partitions: list[OffsetForLeaderPartition] = []
             offset_for_leader_topic.partitions = partitions
             for _ in range(n):
@@ -317,16 +332,21 @@ def encode_request_2(message: OffsetForLeaderEpochRequest, out: list[Sized]) -> 
         raise unencodable("OffsetForLeaderEpochRequest", error) from error
 
 
-def decode_request_3(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochRequest:
+def decode_request_3(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> OffsetForLeaderEpochRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetForLeaderEpochRequest)
         message.replica_id, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("OffsetForLeaderEpochRequest.topics", n)
-        if n > size - pos:
-            bad_count("OffsetForLeaderEpochRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("OffsetForLeaderEpochRequest.topics", n, size - pos)
         topics: list[OffsetForLeaderTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -340,8 +360,9 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochRe
             pos += 4
             if n < 0:
                 bad_length("OffsetForLeaderTopic.partitions", n)
-            if n > size - pos:
-                bad_count("OffsetForLeaderTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetForLeaderTopic.partitions", n, size - pos)
             partitions: list[OffsetForLeaderPartition] = []
             offset_for_leader_topic.partitions = partitions
             for _ in range(n):
@@ -396,8 +417,12 @@ def encode_request_3(message: OffsetForLeaderEpochRequest, out: list[Sized]) -> 
         raise unencodable("OffsetForLeaderEpochRequest", error) from error
 
 
-def decode_request_4(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochRequest:
+def decode_request_4(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> OffsetForLeaderEpochRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetForLeaderEpochRequest)
         message.replica_id, n = U_iB(buf, pos)
@@ -406,8 +431,9 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochRe
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("OffsetForLeaderEpochRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("OffsetForLeaderEpochRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("OffsetForLeaderEpochRequest.topics", n - 1, size - pos)
         topics: list[OffsetForLeaderTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -415,7 +441,7 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochRe
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "OffsetForLeaderTopic.topic")
             if n == 0:
                 bad_length("OffsetForLeaderTopic.topic", n)
             offset_for_leader_topic.topic = buf[pos : (pos := pos + n - 1)].decode()
@@ -425,8 +451,9 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochRe
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("OffsetForLeaderTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("OffsetForLeaderTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("OffsetForLeaderTopic.partitions", n - 1, size - pos)
             partitions: list[OffsetForLeaderPartition] = []
             offset_for_leader_topic.partitions = partitions
             for _ in range(1, n):
@@ -438,21 +465,23 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochRe
                 ) = U_iiiB(buf, pos)
                 pos += 13
                 if k:
-                    offset_for_leader_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    offset_for_leader_partition.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     offset_for_leader_partition.unknown_tags = ()
                 partitions.append(offset_for_leader_partition)
             k = buf[pos]
             pos += 1
             if k:
-                offset_for_leader_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                offset_for_leader_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 offset_for_leader_topic.unknown_tags = ()
             topics.append(offset_for_leader_topic)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -500,16 +529,21 @@ def encode_request_4(message: OffsetForLeaderEpochRequest, out: list[Sized]) -> 
         raise unencodable("OffsetForLeaderEpochRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> OffsetForLeaderEpochResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetForLeaderEpochResponse)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("OffsetForLeaderEpochResponse.topics", n)
-        if n > size - pos:
-            bad_count("OffsetForLeaderEpochResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("OffsetForLeaderEpochResponse.topics", n, size - pos)
         topics: list[OffsetForLeaderTopicResult] = []
         message.topics = topics
         for _ in range(n):
@@ -523,8 +557,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochR
             pos += 4
             if n < 0:
                 bad_length("OffsetForLeaderTopicResult.partitions", n)
-            if n > size - pos:
-                bad_count("OffsetForLeaderTopicResult.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetForLeaderTopicResult.partitions", n, size - pos)
             partitions: list[EpochEndOffset] = []
             offset_for_leader_topic_result.partitions = partitions
             for _ in range(n):
@@ -573,16 +608,21 @@ def encode_response_0(message: OffsetForLeaderEpochResponse, out: list[Sized]) -
         raise unencodable("OffsetForLeaderEpochResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> OffsetForLeaderEpochResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetForLeaderEpochResponse)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("OffsetForLeaderEpochResponse.topics", n)
-        if n > size - pos:
-            bad_count("OffsetForLeaderEpochResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("OffsetForLeaderEpochResponse.topics", n, size - pos)
         topics: list[OffsetForLeaderTopicResult] = []
         message.topics = topics
         for _ in range(n):
@@ -596,8 +636,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochR
             pos += 4
             if n < 0:
                 bad_length("OffsetForLeaderTopicResult.partitions", n)
-            if n > size - pos:
-                bad_count("OffsetForLeaderTopicResult.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetForLeaderTopicResult.partitions", n, size - pos)
             partitions: list[EpochEndOffset] = []
             offset_for_leader_topic_result.partitions = partitions
             for _ in range(n):
@@ -645,16 +686,21 @@ def encode_response_1(message: OffsetForLeaderEpochResponse, out: list[Sized]) -
         raise unencodable("OffsetForLeaderEpochResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> OffsetForLeaderEpochResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetForLeaderEpochResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("OffsetForLeaderEpochResponse.topics", n)
-        if n > size - pos:
-            bad_count("OffsetForLeaderEpochResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("OffsetForLeaderEpochResponse.topics", n, size - pos)
         topics: list[OffsetForLeaderTopicResult] = []
         message.topics = topics
         for _ in range(n):
@@ -668,8 +714,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochR
             pos += 4
             if n < 0:
                 bad_length("OffsetForLeaderTopicResult.partitions", n)
-            if n > size - pos:
-                bad_count("OffsetForLeaderTopicResult.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("OffsetForLeaderTopicResult.partitions", n, size - pos)
             partitions: list[EpochEndOffset] = []
             offset_for_leader_topic_result.partitions = partitions
             for _ in range(n):
@@ -716,8 +763,12 @@ def encode_response_2(message: OffsetForLeaderEpochResponse, out: list[Sized]) -
         raise unencodable("OffsetForLeaderEpochResponse", error) from error
 
 
-def decode_response_4(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochResponse:
+def decode_response_4(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> OffsetForLeaderEpochResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(OffsetForLeaderEpochResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -726,8 +777,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochR
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("OffsetForLeaderEpochResponse.topics", n)
-        if n > size - pos + 1:
-            bad_count("OffsetForLeaderEpochResponse.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("OffsetForLeaderEpochResponse.topics", n - 1, size - pos)
         topics: list[OffsetForLeaderTopicResult] = []
         message.topics = topics
         for _ in range(1, n):
@@ -735,7 +787,7 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochR
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "OffsetForLeaderTopicResult.topic")
             if n == 0:
                 bad_length("OffsetForLeaderTopicResult.topic", n)
             offset_for_leader_topic_result.topic = buf[pos : (pos := pos + n - 1)].decode()
@@ -745,8 +797,9 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochR
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("OffsetForLeaderTopicResult.partitions", n)
-            if n > size - pos + 1:
-                bad_count("OffsetForLeaderTopicResult.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("OffsetForLeaderTopicResult.partitions", n - 1, size - pos)
             partitions: list[EpochEndOffset] = []
             offset_for_leader_topic_result.partitions = partitions
             for _ in range(1, n):
@@ -757,21 +810,23 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> OffsetForLeaderEpochR
                 ) = U_hiiqB(buf, pos)
                 pos += 19
                 if k:
-                    epoch_end_offset.unknown_tags, pos = read_tags(buf, pos, k)
+                    epoch_end_offset.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     epoch_end_offset.unknown_tags = ()
                 partitions.append(epoch_end_offset)
             k = buf[pos]
             pos += 1
             if k:
-                offset_for_leader_topic_result.unknown_tags, pos = read_tags(buf, pos, k)
+                offset_for_leader_topic_result.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
+                )
             else:
                 offset_for_leader_topic_result.unknown_tags = ()
             topics.append(offset_for_leader_topic_result)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -16,6 +16,8 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     Records,
     UNENCODABLE,
     UNSET,
@@ -32,6 +34,7 @@ from trionet.protocol.wire import (
     read_varint,
     tag_count,
     tag_head,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -261,17 +264,22 @@ class ProduceResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> ProduceRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ProduceRequest:
     view = memoryview(buf)
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ProduceRequest)
         message.acks, message.timeout_ms, n = U_hii(buf, pos)
         pos += 10
         if n < 0:
             bad_length("ProduceRequest.topic_data", n)
-        if n > size - pos:
-            bad_count("ProduceRequest.topic_data", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ProduceRequest.topic_data", n, size - pos)
         topic_data: list[TopicProduceData] = []
         message.topic_data = topic_data
         for _ in range(n):
@@ -285,8 +293,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> ProduceRequest:
             pos += 4
             if n < 0:
                 bad_length("TopicProduceData.partition_data", n)
-            if n > size - pos:
-                bad_count("TopicProduceData.partition_data", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("TopicProduceData.partition_data", n, size - pos)
             partition_data: list[PartitionProduceData] = []
             topic_produce_data.partition_data = partition_data
             for _ in range(n):
@@ -342,9 +351,13 @@ def encode_request_0(message: ProduceRequest, out: list[Sized]) -> None:
         raise unencodable("ProduceRequest", error) from error
 
 
-def decode_request_3(buf: bytes | bytearray, pos: int) -> ProduceRequest:
+def decode_request_3(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ProduceRequest:
     view = memoryview(buf)
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ProduceRequest)
         n = U_h(buf, pos)[0]
@@ -356,8 +369,9 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> ProduceRequest:
         pos += 10
         if n < 0:
             bad_length("ProduceRequest.topic_data", n)
-        if n > size - pos:
-            bad_count("ProduceRequest.topic_data", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ProduceRequest.topic_data", n, size - pos)
         topic_data: list[TopicProduceData] = []
         message.topic_data = topic_data
         for _ in range(n):
@@ -371,8 +385,9 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> ProduceRequest:
             pos += 4
             if n < 0:
                 bad_length("TopicProduceData.partition_data", n)
-            if n > size - pos:
-                bad_count("TopicProduceData.partition_data", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("TopicProduceData.partition_data", n, size - pos)
             partition_data: list[PartitionProduceData] = []
             topic_produce_data.partition_data = partition_data
             for _ in range(n):
@@ -430,15 +445,19 @@ def encode_request_3(message: ProduceRequest, out: list[Sized]) -> None:
         raise unencodable("ProduceRequest", error) from error
 
 
-def decode_request_9(buf: bytes | bytearray, pos: int) -> ProduceRequest:
+def decode_request_9(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ProduceRequest:
     view = memoryview(buf)
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ProduceRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ProduceRequest.transactional_id")
         message.transactional_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.acks, message.timeout_ms, n = U_hiB(buf, pos)
         pos += 7
@@ -446,8 +465,9 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> ProduceRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ProduceRequest.topic_data", n)
-        if n > size - pos + 1:
-            bad_count("ProduceRequest.topic_data", n)
+        left -= n
+        if left < 0:
+            bad_count("ProduceRequest.topic_data", n - 1, size - pos)
         topic_data: list[TopicProduceData] = []
         message.topic_data = topic_data
         for _ in range(1, n):
@@ -455,7 +475,7 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> ProduceRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "TopicProduceData.name")
             if n == 0:
                 bad_length("TopicProduceData.name", n)
             topic_produce_data.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -465,8 +485,9 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> ProduceRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("TopicProduceData.partition_data", n)
-            if n > size - pos + 1:
-                bad_count("TopicProduceData.partition_data", n)
+            left -= n
+            if left < 0:
+                bad_count("TopicProduceData.partition_data", n - 1, size - pos)
             partition_data: list[PartitionProduceData] = []
             topic_produce_data.partition_data = partition_data
             for _ in range(1, n):
@@ -479,7 +500,7 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> ProduceRequest:
                 k = buf[pos]
                 pos += 1
                 if k:
-                    partition_produce_data.unknown_tags, pos = read_tags(buf, pos, k)
+                    partition_produce_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     partition_produce_data.unknown_tags = ()
                 partition_data.append(partition_produce_data)
@@ -487,14 +508,14 @@ def decode_request_9(buf: bytes | bytearray, pos: int) -> ProduceRequest:
             pos += 1
             topic_produce_data.topic_id = NO_UUID
             if k:
-                topic_produce_data.unknown_tags, pos = read_tags(buf, pos, k)
+                topic_produce_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 topic_produce_data.unknown_tags = ()
             topic_data.append(topic_produce_data)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -550,15 +571,19 @@ def encode_request_9(message: ProduceRequest, out: list[Sized]) -> None:
         raise unencodable("ProduceRequest", error) from error
 
 
-def decode_request_13(buf: bytes | bytearray, pos: int) -> ProduceRequest:
+def decode_request_13(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ProduceRequest:
     view = memoryview(buf)
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ProduceRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ProduceRequest.transactional_id")
         message.transactional_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.acks, message.timeout_ms, n = U_hiB(buf, pos)
         pos += 7
@@ -566,8 +591,9 @@ def decode_request_13(buf: bytes | bytearray, pos: int) -> ProduceRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ProduceRequest.topic_data", n)
-        if n > size - pos + 1:
-            bad_count("ProduceRequest.topic_data", n)
+        left -= n
+        if left < 0:
+            bad_count("ProduceRequest.topic_data", n - 1, size - pos)
         topic_data: list[TopicProduceData] = []
         message.topic_data = topic_data
         for _ in range(1, n):
@@ -578,8 +604,9 @@ def decode_request_13(buf: bytes | bytearray, pos: int) -> ProduceRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("TopicProduceData.partition_data", n)
-            if n > size - pos + 1:
-                bad_count("TopicProduceData.partition_data", n)
+            left -= n
+            if left < 0:
+                bad_count("TopicProduceData.partition_data", n - 1, size - pos)
             partition_data: list[PartitionProduceData] = []
             topic_produce_data.partition_data = partition_data
             for _ in range(1, n):
@@ -592,7 +619,7 @@ def decode_request_13(buf: bytes | bytearray, pos: int) -> ProduceRequest:
                 k = buf[pos]
                 pos += 1
                 if k:
-                    partition_produce_data.unknown_tags, pos = read_tags(buf, pos, k)
+                    partition_produce_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     partition_produce_data.unknown_tags = ()
                 partition_data.append(partition_produce_data)
@@ -600,14 +627,14 @@ def decode_request_13(buf: bytes | bytearray, pos: int) -> ProduceRequest:
             pos += 1
             topic_produce_data.name = ""
             if k:
-                topic_produce_data.unknown_tags, pos = read_tags(buf, pos, k)
+                topic_produce_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 topic_produce_data.unknown_tags = ()
             topic_data.append(topic_produce_data)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -665,16 +692,21 @@ def encode_request_13(message: ProduceRequest, out: list[Sized]) -> None:
         raise unencodable("ProduceRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> ProduceResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ProduceResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ProduceResponse)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("ProduceResponse.responses", n)
-        if n > size - pos:
-            bad_count("ProduceResponse.responses", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ProduceResponse.responses", n, size - pos)
         responses: list[TopicProduceResponse] = []
         message.responses = responses
         for _ in range(n):
@@ -688,8 +720,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> ProduceResponse:
             pos += 4
             if n < 0:
                 bad_length("TopicProduceResponse.partition_responses", n)
-            if n > size - pos:
-                bad_count("TopicProduceResponse.partition_responses", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("TopicProduceResponse.partition_responses", n, size - pos)
             partition_responses: list[PartitionProduceResponse] = []
             topic_produce_response.partition_responses = partition_responses
             for _ in range(n):
@@ -744,16 +777,21 @@ def encode_response_0(message: ProduceResponse, out: list[Sized]) -> None:
         raise unencodable("ProduceResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> ProduceResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ProduceResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ProduceResponse)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("ProduceResponse.responses", n)
-        if n > size - pos:
-            bad_count("ProduceResponse.responses", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ProduceResponse.responses", n, size - pos)
         responses: list[TopicProduceResponse] = []
         message.responses = responses
         for _ in range(n):
@@ -767,8 +805,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ProduceResponse:
             pos += 4
             if n < 0:
                 bad_length("TopicProduceResponse.partition_responses", n)
-            if n > size - pos:
-                bad_count("TopicProduceResponse.partition_responses", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("TopicProduceResponse.partition_responses", n, size - pos)
             partition_responses: list[PartitionProduceResponse] = []
             topic_produce_response.partition_responses = partition_responses
             for _ in range(n):
@@ -825,16 +864,21 @@ def encode_response_1(message: ProduceResponse, out: list[Sized]) -> None:
         raise unencodable("ProduceResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> ProduceResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ProduceResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ProduceResponse)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("ProduceResponse.responses", n)
-        if n > size - pos:
-            bad_count("ProduceResponse.responses", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ProduceResponse.responses", n, size - pos)
         responses: list[TopicProduceResponse] = []
         message.responses = responses
         for _ in range(n):
@@ -848,8 +892,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> ProduceResponse:
             pos += 4
             if n < 0:
                 bad_length("TopicProduceResponse.partition_responses", n)
-            if n > size - pos:
-                bad_count("TopicProduceResponse.partition_responses", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("TopicProduceResponse.partition_responses", n, size - pos)
             partition_responses: list[PartitionProduceResponse] = []
             topic_produce_response.partition_responses = partition_responses
             for _ in range(n):
@@ -907,16 +952,21 @@ def encode_response_2(message: ProduceResponse, out: list[Sized]) -> None:
         raise unencodable("ProduceResponse", error) from error
 
 
-def decode_response_5(buf: bytes | bytearray, pos: int) -> ProduceResponse:
+def decode_response_5(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ProduceResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ProduceResponse)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("ProduceResponse.responses", n)
-        if n > size - pos:
-            bad_count("ProduceResponse.responses", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ProduceResponse.responses", n, size - pos)
         responses: list[TopicProduceResponse] = []
         message.responses = responses
         for _ in range(n):
@@ -930,8 +980,9 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> ProduceResponse:
             pos += 4
             if n < 0:
                 bad_length("TopicProduceResponse.partition_responses", n)
-            if n > size - pos:
-                bad_count("TopicProduceResponse.partition_responses", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("TopicProduceResponse.partition_responses", n, size - pos)
             partition_responses: list[PartitionProduceResponse] = []
             topic_produce_response.partition_responses = partition_responses
             for _ in range(n):
@@ -990,16 +1041,21 @@ def encode_response_5(message: ProduceResponse, out: list[Sized]) -> None:
         raise unencodable("ProduceResponse", error) from error
 
 
-def decode_response_8(buf: bytes | bytearray, pos: int) -> ProduceResponse:
+def decode_response_8(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ProduceResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ProduceResponse)
         n = U_i(buf, pos)[0]
         pos += 4
         if n < 0:
             bad_length("ProduceResponse.responses", n)
-        if n > size - pos:
-            bad_count("ProduceResponse.responses", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("ProduceResponse.responses", n, size - pos)
         responses: list[TopicProduceResponse] = []
         message.responses = responses
         for _ in range(n):
@@ -1013,8 +1069,9 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> ProduceResponse:
             pos += 4
             if n < 0:
                 bad_length("TopicProduceResponse.partition_responses", n)
-            if n > size - pos:
-                bad_count("TopicProduceResponse.partition_responses", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("TopicProduceResponse.partition_responses", n, size - pos)
             partition_responses: list[PartitionProduceResponse] = []
             topic_produce_response.partition_responses = partition_responses
             for _ in range(n):
@@ -1028,8 +1085,9 @@ def decode_response_8(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                 pos += 34
                 if n < 0:
                     bad_length("PartitionProduceResponse.record_errors", n)
-                if n > size - pos:
-                    bad_count("PartitionProduceResponse.record_errors", n)
+                left -= n + 1
+                if left < 0:
+                    bad_count("PartitionProduceResponse.record_errors", n, size - pos)
                 record_errors: list[BatchIndexAndErrorMessage] = []
                 partition_produce_response.record_errors = record_errors
                 for _ in range(n):
@@ -1108,8 +1166,12 @@ def encode_response_8(message: ProduceResponse, out: list[Sized]) -> None:
         raise unencodable("ProduceResponse", error) from error
 
 
-def decode_response_9(buf: bytes | bytearray, pos: int) -> ProduceResponse:
+def decode_response_9(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ProduceResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ProduceResponse)
         n = buf[pos]
@@ -1118,8 +1180,9 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> ProduceResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ProduceResponse.responses", n)
-        if n > size - pos + 1:
-            bad_count("ProduceResponse.responses", n)
+        left -= n
+        if left < 0:
+            bad_count("ProduceResponse.responses", n - 1, size - pos)
         responses: list[TopicProduceResponse] = []
         message.responses = responses
         for _ in range(1, n):
@@ -1127,7 +1190,7 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> ProduceResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "TopicProduceResponse.name")
             if n == 0:
                 bad_length("TopicProduceResponse.name", n)
             topic_produce_response.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -1137,8 +1200,9 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("TopicProduceResponse.partition_responses", n)
-            if n > size - pos + 1:
-                bad_count("TopicProduceResponse.partition_responses", n)
+            left -= n
+            if left < 0:
+                bad_count("TopicProduceResponse.partition_responses", n - 1, size - pos)
             partition_responses: list[PartitionProduceResponse] = []
             topic_produce_response.partition_responses = partition_responses
             for _ in range(1, n):
@@ -1154,8 +1218,9 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("PartitionProduceResponse.record_errors", n)
-                if n > size - pos + 1:
-                    bad_count("PartitionProduceResponse.record_errors", n)
+                left -= n
+                if left < 0:
+                    bad_count("PartitionProduceResponse.record_errors", n - 1, size - pos)
                 record_errors: list[BatchIndexAndErrorMessage] = []
                 partition_produce_response.record_errors = record_errors
                 for _ in range(1, n):
@@ -1163,21 +1228,27 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                     batch_index_and_error_message.batch_index, n = U_iB(buf, pos)
                     pos += 5
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = (
+                            text_length(
+                                buf, pos, n, "BatchIndexAndErrorMessage.batch_index_error_message",
+                            )
+                        )
                     batch_index_and_error_message.batch_index_error_message = (
                         buf[pos : (pos := pos + n - 1)].decode() if n else None
                     )
                     k = buf[pos]
                     pos += 1
                     if k:
-                        batch_index_and_error_message.unknown_tags, pos = read_tags(buf, pos, k)
+                        batch_index_and_error_message.unknown_tags, pos, left = (
+                            read_tags(buf, pos, k, left)
+                        )
                     else:
                         batch_index_and_error_message.unknown_tags = ()
                     record_errors.append(batch_index_and_error_message)
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "PartitionProduceResponse.error_message")
                 partition_produce_response.error_message = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
@@ -1185,7 +1256,9 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                 pos += 1
                 partition_produce_response.current_leader = None
                 if k:
-                    partition_produce_response.unknown_tags, pos = read_tags(buf, pos, k)
+                    partition_produce_response.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     partition_produce_response.unknown_tags = ()
                 partition_responses.append(partition_produce_response)
@@ -1193,7 +1266,7 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> ProduceResponse:
             pos += 1
             topic_produce_response.topic_id = NO_UUID
             if k:
-                topic_produce_response.unknown_tags, pos = read_tags(buf, pos, k)
+                topic_produce_response.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 topic_produce_response.unknown_tags = ()
             responses.append(topic_produce_response)
@@ -1201,7 +1274,7 @@ def decode_response_9(buf: bytes | bytearray, pos: int) -> ProduceResponse:
         pos += 5
         message.node_endpoints = []
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -1281,10 +1354,10 @@ def encode_response_9(message: ProduceResponse, out: list[Sized]) -> None:
 
 
 def read_tags_PartitionProduceResponse_10(
-    target: PartitionProduceResponse, buf: bytes | bytearray, pos: int, count: int,
-) -> int:
+    target: PartitionProduceResponse, buf: bytes | bytearray, pos: int, count: int, left: int,
+) -> tuple[int, int]:
     size = len(buf)
-    count, pos = tag_count(buf, pos, count)
+    count, pos, left = tag_count(buf, pos, count, left)
     tag = -1
     unknown: list[tuple[int, bytes]] = []
     for _ in range(count):
@@ -1294,7 +1367,7 @@ def read_tags_PartitionProduceResponse_10(
             leader_id_and_epoch.leader_id, leader_id_and_epoch.leader_epoch, k = U_iiB(buf, pos)
             pos += 9
             if k:
-                leader_id_and_epoch.unknown_tags, pos = read_tags(buf, pos, k)
+                leader_id_and_epoch.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 leader_id_and_epoch.unknown_tags = ()
             target.current_leader = leader_id_and_epoch
@@ -1304,7 +1377,7 @@ def read_tags_PartitionProduceResponse_10(
             unknown.append((tag, bytes(buf[pos:end])))
             pos = end
     target.unknown_tags = tuple(unknown)
-    return pos
+    return pos, left
 
 
 def write_tags_PartitionProduceResponse_10(
@@ -1324,10 +1397,10 @@ def write_tags_PartitionProduceResponse_10(
 
 
 def read_tags_ProduceResponse_10(
-    target: ProduceResponse, buf: bytes | bytearray, pos: int, count: int,
-) -> int:
+    target: ProduceResponse, buf: bytes | bytearray, pos: int, count: int, left: int,
+) -> tuple[int, int]:
     size = len(buf)
-    count, pos = tag_count(buf, pos, count)
+    count, pos, left = tag_count(buf, pos, count, left)
     tag = -1
     unknown: list[tuple[int, bytes]] = []
     for _ in range(count):
@@ -1339,8 +1412,9 @@ def read_tags_ProduceResponse_10(
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ProduceResponse.node_endpoints", n)
-            if n > size - pos + 1:
-                bad_count("ProduceResponse.node_endpoints", n)
+            left -= n
+            if left < 0:
+                bad_count("ProduceResponse.node_endpoints", n - 1, size - pos)
             node_endpoints: list[NodeEndpoint] = []
             target.node_endpoints = node_endpoints
             for _ in range(1, n):
@@ -1348,19 +1422,19 @@ def read_tags_ProduceResponse_10(
                 node_endpoint.node_id, n = U_iB(buf, pos)
                 pos += 5
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "NodeEndpoint.host")
                 if n == 0:
                     bad_length("NodeEndpoint.host", n)
                 node_endpoint.host = buf[pos : (pos := pos + n - 1)].decode()
                 node_endpoint.port, n = U_iB(buf, pos)
                 pos += 5
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "NodeEndpoint.rack")
                 node_endpoint.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
                 k = buf[pos]
                 pos += 1
                 if k:
-                    node_endpoint.unknown_tags, pos = read_tags(buf, pos, k)
+                    node_endpoint.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     node_endpoint.unknown_tags = ()
                 node_endpoints.append(node_endpoint)
@@ -1370,7 +1444,7 @@ def read_tags_ProduceResponse_10(
             unknown.append((tag, bytes(buf[pos:end])))
             pos = end
     target.unknown_tags = tuple(unknown)
-    return pos
+    return pos, left
 
 
 def write_tags_ProduceResponse_10(target: ProduceResponse, out: list[Sized]) -> None:
@@ -1407,8 +1481,12 @@ def write_tags_ProduceResponse_10(target: ProduceResponse, out: list[Sized]) -> 
     write_tags(out, tags)
 
 
-def decode_response_10(buf: bytes | bytearray, pos: int) -> ProduceResponse:
+def decode_response_10(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ProduceResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ProduceResponse)
         n = buf[pos]
@@ -1417,8 +1495,9 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> ProduceResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ProduceResponse.responses", n)
-        if n > size - pos + 1:
-            bad_count("ProduceResponse.responses", n)
+        left -= n
+        if left < 0:
+            bad_count("ProduceResponse.responses", n - 1, size - pos)
         responses: list[TopicProduceResponse] = []
         message.responses = responses
         for _ in range(1, n):
@@ -1426,7 +1505,7 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> ProduceResponse:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "TopicProduceResponse.name")
             if n == 0:
                 bad_length("TopicProduceResponse.name", n)
             topic_produce_response.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -1436,8 +1515,9 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("TopicProduceResponse.partition_responses", n)
-            if n > size - pos + 1:
-                bad_count("TopicProduceResponse.partition_responses", n)
+            left -= n
+            if left < 0:
+                bad_count("TopicProduceResponse.partition_responses", n - 1, size - pos)
             partition_responses: list[PartitionProduceResponse] = []
             topic_produce_response.partition_responses = partition_responses
             for _ in range(1, n):
@@ -1453,8 +1533,9 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("PartitionProduceResponse.record_errors", n)
-                if n > size - pos + 1:
-                    bad_count("PartitionProduceResponse.record_errors", n)
+                left -= n
+                if left < 0:
+                    bad_count("PartitionProduceResponse.record_errors", n - 1, size - pos)
                 record_errors: list[BatchIndexAndErrorMessage] = []
                 partition_produce_response.record_errors = record_errors
                 for _ in range(1, n):
@@ -1462,21 +1543,27 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                     batch_index_and_error_message.batch_index, n = U_iB(buf, pos)
                     pos += 5
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = (
+                            text_length(
+                                buf, pos, n, "BatchIndexAndErrorMessage.batch_index_error_message",
+                            )
+                        )
                     batch_index_and_error_message.batch_index_error_message = (
                         buf[pos : (pos := pos + n - 1)].decode() if n else None
                     )
                     k = buf[pos]
                     pos += 1
                     if k:
-                        batch_index_and_error_message.unknown_tags, pos = read_tags(buf, pos, k)
+                        batch_index_and_error_message.unknown_tags, pos, left = (
+                            read_tags(buf, pos, k, left)
+                        )
                     else:
                         batch_index_and_error_message.unknown_tags = ()
                     record_errors.append(batch_index_and_error_message)
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "PartitionProduceResponse.error_message")
                 partition_produce_response.error_message = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
@@ -1484,9 +1571,9 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                 pos += 1
                 partition_produce_response.current_leader = None
                 if k:
-                    pos = (
+                    pos, left = (
                         read_tags_PartitionProduceResponse_10(
-                            partition_produce_response, buf, pos, k,
+                            partition_produce_response, buf, pos, k, left,
                         )
                     )
                 else:
@@ -1496,7 +1583,7 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> ProduceResponse:
             pos += 1
             topic_produce_response.topic_id = NO_UUID
             if k:
-                topic_produce_response.unknown_tags, pos = read_tags(buf, pos, k)
+                topic_produce_response.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 topic_produce_response.unknown_tags = ()
             responses.append(topic_produce_response)
@@ -1504,7 +1591,7 @@ def decode_response_10(buf: bytes | bytearray, pos: int) -> ProduceResponse:
         pos += 5
         message.node_endpoints = []
         if k:
-            pos = read_tags_ProduceResponse_10(message, buf, pos, k)
+            pos, left = read_tags_ProduceResponse_10(message, buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -1586,8 +1673,12 @@ def encode_response_10(message: ProduceResponse, out: list[Sized]) -> None:
         raise unencodable("ProduceResponse", error) from error
 
 
-def decode_response_13(buf: bytes | bytearray, pos: int) -> ProduceResponse:
+def decode_response_13(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ProduceResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ProduceResponse)
         n = buf[pos]
@@ -1596,8 +1687,9 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> ProduceResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ProduceResponse.responses", n)
-        if n > size - pos + 1:
-            bad_count("ProduceResponse.responses", n)
+        left -= n
+        if left < 0:
+            bad_count("ProduceResponse.responses", n - 1, size - pos)
         responses: list[TopicProduceResponse] = []
         message.responses = responses
         for _ in range(1, n):
@@ -1608,8 +1700,9 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("TopicProduceResponse.partition_responses", n)
-            if n > size - pos + 1:
-                bad_count("TopicProduceResponse.partition_responses", n)
+            left -= n
+            if left < 0:
+                bad_count("TopicProduceResponse.partition_responses", n - 1, size - pos)
             partition_responses: list[PartitionProduceResponse] = []
             topic_produce_response.partition_responses = partition_responses
             for _ in range(1, n):
@@ -1625,8 +1718,9 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("PartitionProduceResponse.record_errors", n)
-                if n > size - pos + 1:
-                    bad_count("PartitionProduceResponse.record_errors", n)
+                left -= n
+                if left < 0:
+                    bad_count("PartitionProduceResponse.record_errors", n - 1, size - pos)
                 record_errors: list[BatchIndexAndErrorMessage] = []
                 partition_produce_response.record_errors = record_errors
                 for _ in range(1, n):
@@ -1634,21 +1728,27 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                     batch_index_and_error_message.batch_index, n = U_iB(buf, pos)
                     pos += 5
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = (
+                            text_length(
+                                buf, pos, n, "BatchIndexAndErrorMessage.batch_index_error_message",
+                            )
+                        )
                     batch_index_and_error_message.batch_index_error_message = (
                         buf[pos : (pos := pos + n - 1)].decode() if n else None
                     )
                     k = buf[pos]
                     pos += 1
                     if k:
-                        batch_index_and_error_message.unknown_tags, pos = read_tags(buf, pos, k)
+                        batch_index_and_error_message.unknown_tags, pos, left = (
+                            read_tags(buf, pos, k, left)
+                        )
                     else:
                         batch_index_and_error_message.unknown_tags = ()
                     record_errors.append(batch_index_and_error_message)
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "PartitionProduceResponse.error_message")
                 partition_produce_response.error_message = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
@@ -1656,9 +1756,9 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> ProduceResponse:
                 pos += 1
                 partition_produce_response.current_leader = None
                 if k:
-                    pos = (
+                    pos, left = (
                         read_tags_PartitionProduceResponse_10(
-                            partition_produce_response, buf, pos, k,
+                            partition_produce_response, buf, pos, k, left,
                         )
                     )
                 else:
@@ -1668,7 +1768,7 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> ProduceResponse:
             pos += 1
             topic_produce_response.name = ""
             if k:
-                topic_produce_response.unknown_tags, pos = read_tags(buf, pos, k)
+                topic_produce_response.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 topic_produce_response.unknown_tags = ()
             responses.append(topic_produce_response)
@@ -1676,7 +1776,7 @@ def decode_response_13(buf: bytes | bytearray, pos: int) -> ProduceResponse:
         pos += 5
         message.node_endpoints = []
         if k:
-            pos = read_tags_ProduceResponse_10(message, buf, pos, k)
+            pos, left = read_tags_ProduceResponse_10(message, buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     bad_end,
     bad_length,
@@ -83,7 +85,9 @@ class PushTelemetryResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> PushTelemetryRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> PushTelemetryRequest:
     size = len(buf)
     try:
         message = new(PushTelemetryRequest)
@@ -100,7 +104,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> PushTelemetryRequest:
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -140,14 +144,16 @@ def encode_request_0(message: PushTelemetryRequest, out: list[Sized]) -> None:
         raise unencodable("PushTelemetryRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> PushTelemetryResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> PushTelemetryResponse:
     size = len(buf)
     try:
         message = new(PushTelemetryResponse)
         message.throttle_time_ms, message.error_code, k = U_ihB(buf, pos)
         pos += 7
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     bad_end,
     bad_length,
@@ -23,6 +25,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -77,7 +80,9 @@ class SaslAuthenticateResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> SaslAuthenticateRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> SaslAuthenticateRequest:
     size = len(buf)
     try:
         message = new(SaslAuthenticateRequest)
@@ -107,7 +112,9 @@ def encode_request_0(message: SaslAuthenticateRequest, out: list[Sized]) -> None
         raise unencodable("SaslAuthenticateRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> SaslAuthenticateRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> SaslAuthenticateRequest:
     size = len(buf)
     try:
         message = new(SaslAuthenticateRequest)
@@ -121,7 +128,7 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> SaslAuthenticateReques
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -145,7 +152,9 @@ def encode_request_2(message: SaslAuthenticateRequest, out: list[Sized]) -> None
         raise unencodable("SaslAuthenticateRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> SaslAuthenticateResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> SaslAuthenticateResponse:
     size = len(buf)
     try:
         message = new(SaslAuthenticateResponse)
@@ -184,7 +193,9 @@ def encode_response_0(message: SaslAuthenticateResponse, out: list[Sized]) -> No
         raise unencodable("SaslAuthenticateResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> SaslAuthenticateResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> SaslAuthenticateResponse:
     size = len(buf)
     try:
         message = new(SaslAuthenticateResponse)
@@ -225,14 +236,16 @@ def encode_response_1(message: SaslAuthenticateResponse, out: list[Sized]) -> No
         raise unencodable("SaslAuthenticateResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> SaslAuthenticateResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> SaslAuthenticateResponse:
     size = len(buf)
     try:
         message = new(SaslAuthenticateResponse)
         message.error_code, n = U_hB(buf, pos)
         pos += 3
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "SaslAuthenticateResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -244,7 +257,7 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> SaslAuthenticateRespo
         message.session_lifetime_ms, k = U_qB(buf, pos)
         pos += 9
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -14,6 +14,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -63,7 +65,9 @@ class SaslHandshakeResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> SaslHandshakeRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> SaslHandshakeRequest:
     size = len(buf)
     try:
         message = new(SaslHandshakeRequest)
@@ -93,16 +97,21 @@ def encode_request_0(message: SaslHandshakeRequest, out: list[Sized]) -> None:
         raise unencodable("SaslHandshakeRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> SaslHandshakeResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> SaslHandshakeResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(SaslHandshakeResponse)
         message.error_code, n = U_hi(buf, pos)
         pos += 6
         if n < 0:
             bad_length("SaslHandshakeResponse.mechanisms", n)
-        if n > size - pos:
-            bad_count("SaslHandshakeResponse.mechanisms", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("SaslHandshakeResponse.mechanisms", n, size - pos)
         mechanisms: list[str] = []
         message.mechanisms = mechanisms
         for _ in range(n):

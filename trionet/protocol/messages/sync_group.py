@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -25,6 +27,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -129,8 +132,12 @@ class SyncGroupResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> SyncGroupRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> SyncGroupRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(SyncGroupRequest)
         n = U_h(buf, pos)[0]
@@ -147,8 +154,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> SyncGroupRequest:
         pos += 4
         if n < 0:
             bad_length("SyncGroupRequest.assignments", n)
-        if n > size - pos:
-            bad_count("SyncGroupRequest.assignments", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("SyncGroupRequest.assignments", n, size - pos)
         assignments: list[SyncGroupRequestAssignment] = []
         message.assignments = assignments
         for _ in range(n):
@@ -208,8 +216,12 @@ def encode_request_0(message: SyncGroupRequest, out: list[Sized]) -> None:
         raise unencodable("SyncGroupRequest", error) from error
 
 
-def decode_request_3(buf: bytes | bytearray, pos: int) -> SyncGroupRequest:
+def decode_request_3(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> SyncGroupRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(SyncGroupRequest)
         n = U_h(buf, pos)[0]
@@ -231,8 +243,9 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> SyncGroupRequest:
         pos += 4
         if n < 0:
             bad_length("SyncGroupRequest.assignments", n)
-        if n > size - pos:
-            bad_count("SyncGroupRequest.assignments", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("SyncGroupRequest.assignments", n, size - pos)
         assignments: list[SyncGroupRequestAssignment] = []
         message.assignments = assignments
         for _ in range(n):
@@ -294,28 +307,32 @@ def encode_request_3(message: SyncGroupRequest, out: list[Sized]) -> None:
         raise unencodable("SyncGroupRequest", error) from error
 
 
-def decode_request_4(buf: bytes | bytearray, pos: int) -> SyncGroupRequest:
+def decode_request_4(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> SyncGroupRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(SyncGroupRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "SyncGroupRequest.group_id")
         if n == 0:
             bad_length("SyncGroupRequest.group_id", n)
         message.group_id = buf[pos : (pos := pos + n - 1)].decode()
         message.generation_id, n = U_iB(buf, pos)
         pos += 5
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "SyncGroupRequest.member_id")
         if n == 0:
             bad_length("SyncGroupRequest.member_id", n)
         message.member_id = buf[pos : (pos := pos + n - 1)].decode()
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "SyncGroupRequest.group_instance_id")
         message.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -323,8 +340,9 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> SyncGroupRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("SyncGroupRequest.assignments", n)
-        if n > size - pos + 1:
-            bad_count("SyncGroupRequest.assignments", n)
+        left -= n
+        if left < 0:
+            bad_count("SyncGroupRequest.assignments", n - 1, size - pos)
         assignments: list[SyncGroupRequestAssignment] = []
         message.assignments = assignments
         for _ in range(1, n):
@@ -332,7 +350,7 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> SyncGroupRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "SyncGroupRequestAssignment.member_id")
             if n == 0:
                 bad_length("SyncGroupRequestAssignment.member_id", n)
             sync_group_request_assignment.member_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -346,7 +364,7 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> SyncGroupRequest:
             k = buf[pos]
             pos += 1
             if k:
-                sync_group_request_assignment.unknown_tags, pos = read_tags(buf, pos, k)
+                sync_group_request_assignment.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 sync_group_request_assignment.unknown_tags = ()
             assignments.append(sync_group_request_assignment)
@@ -354,7 +372,7 @@ def decode_request_4(buf: bytes | bytearray, pos: int) -> SyncGroupRequest:
         pos += 1
         message.protocol_type = message.protocol_name = None
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -406,38 +424,42 @@ def encode_request_4(message: SyncGroupRequest, out: list[Sized]) -> None:
         raise unencodable("SyncGroupRequest", error) from error
 
 
-def decode_request_5(buf: bytes | bytearray, pos: int) -> SyncGroupRequest:
+def decode_request_5(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> SyncGroupRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(SyncGroupRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "SyncGroupRequest.group_id")
         if n == 0:
             bad_length("SyncGroupRequest.group_id", n)
         message.group_id = buf[pos : (pos := pos + n - 1)].decode()
         message.generation_id, n = U_iB(buf, pos)
         pos += 5
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "SyncGroupRequest.member_id")
         if n == 0:
             bad_length("SyncGroupRequest.member_id", n)
         message.member_id = buf[pos : (pos := pos + n - 1)].decode()
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "SyncGroupRequest.group_instance_id")
         message.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "SyncGroupRequest.protocol_type")
         message.protocol_type = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "SyncGroupRequest.protocol_name")
         message.protocol_name = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -445,8 +467,9 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> SyncGroupRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("SyncGroupRequest.assignments", n)
-        if n > size - pos + 1:
-            bad_count("SyncGroupRequest.assignments", n)
+        left -= n
+        if left < 0:
+            bad_count("SyncGroupRequest.assignments", n - 1, size - pos)
         assignments: list[SyncGroupRequestAssignment] = []
         message.assignments = assignments
         for _ in range(1, n):
@@ -454,7 +477,7 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> SyncGroupRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "SyncGroupRequestAssignment.member_id")
             if n == 0:
                 bad_length("SyncGroupRequestAssignment.member_id", n)
             sync_group_request_assignment.member_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -468,14 +491,14 @@ def decode_request_5(buf: bytes | bytearray, pos: int) -> SyncGroupRequest:
             k = buf[pos]
             pos += 1
             if k:
-                sync_group_request_assignment.unknown_tags, pos = read_tags(buf, pos, k)
+                sync_group_request_assignment.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 sync_group_request_assignment.unknown_tags = ()
             assignments.append(sync_group_request_assignment)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -537,7 +560,9 @@ def encode_request_5(message: SyncGroupRequest, out: list[Sized]) -> None:
         raise unencodable("SyncGroupRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> SyncGroupResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> SyncGroupResponse:
     size = len(buf)
     try:
         message = new(SyncGroupResponse)
@@ -567,7 +592,9 @@ def encode_response_0(message: SyncGroupResponse, out: list[Sized]) -> None:
         raise unencodable("SyncGroupResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> SyncGroupResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> SyncGroupResponse:
     size = len(buf)
     try:
         message = new(SyncGroupResponse)
@@ -596,7 +623,9 @@ def encode_response_1(message: SyncGroupResponse, out: list[Sized]) -> None:
         raise unencodable("SyncGroupResponse", error) from error
 
 
-def decode_response_4(buf: bytes | bytearray, pos: int) -> SyncGroupResponse:
+def decode_response_4(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> SyncGroupResponse:
     size = len(buf)
     try:
         message = new(SyncGroupResponse)
@@ -611,7 +640,7 @@ def decode_response_4(buf: bytes | bytearray, pos: int) -> SyncGroupResponse:
         pos += 1
         message.protocol_type = message.protocol_name = None
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -639,19 +668,21 @@ def encode_response_4(message: SyncGroupResponse, out: list[Sized]) -> None:
         raise unencodable("SyncGroupResponse", error) from error
 
 
-def decode_response_5(buf: bytes | bytearray, pos: int) -> SyncGroupResponse:
+def decode_response_5(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> SyncGroupResponse:
     size = len(buf)
     try:
         message = new(SyncGroupResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "SyncGroupResponse.protocol_type")
         message.protocol_type = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "SyncGroupResponse.protocol_name")
         message.protocol_name = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -663,7 +694,7 @@ def decode_response_5(buf: bytes | bytearray, pos: int) -> SyncGroupResponse:
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

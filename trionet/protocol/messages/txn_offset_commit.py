@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -25,6 +27,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -189,8 +192,12 @@ class TxnOffsetCommitResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> TxnOffsetCommitRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(TxnOffsetCommitRequest)
         n = U_h(buf, pos)[0]
@@ -207,8 +214,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRequest
         pos += 14
         if n < 0:
             bad_length("TxnOffsetCommitRequest.topics", n)
-        if n > size - pos:
-            bad_count("TxnOffsetCommitRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("TxnOffsetCommitRequest.topics", n, size - pos)
         topics: list[TxnOffsetCommitRequestTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -222,8 +230,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRequest
             pos += 4
             if n < 0:
                 bad_length("TxnOffsetCommitRequestTopic.partitions", n)
-            if n > size - pos:
-                bad_count("TxnOffsetCommitRequestTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("TxnOffsetCommitRequestTopic.partitions", n, size - pos)
             partitions: list[TxnOffsetCommitRequestPartition] = []
             txn_offset_commit_request_topic.partitions = partitions
             for _ in range(n):
@@ -303,8 +312,12 @@ def encode_request_0(message: TxnOffsetCommitRequest, out: list[Sized]) -> None:
         raise unencodable("TxnOffsetCommitRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> TxnOffsetCommitRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(TxnOffsetCommitRequest)
         n = U_h(buf, pos)[0]
@@ -321,8 +334,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRequest
         pos += 14
         if n < 0:
             bad_length("TxnOffsetCommitRequest.topics", n)
-        if n > size - pos:
-            bad_count("TxnOffsetCommitRequest.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("TxnOffsetCommitRequest.topics", n, size - pos)
         topics: list[TxnOffsetCommitRequestTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -336,8 +350,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRequest
             pos += 4
             if n < 0:
                 bad_length("TxnOffsetCommitRequestTopic.partitions", n)
-            if n > size - pos:
-                bad_count("TxnOffsetCommitRequestTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("TxnOffsetCommitRequestTopic.partitions", n, size - pos)
             partitions: list[TxnOffsetCommitRequestPartition] = []
             txn_offset_commit_request_topic.partitions = partitions
             for _ in range(n):
@@ -418,35 +433,39 @@ def encode_request_2(message: TxnOffsetCommitRequest, out: list[Sized]) -> None:
         raise unencodable("TxnOffsetCommitRequest", error) from error
 
 
-def decode_request_3(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRequest:
+def decode_request_3(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> TxnOffsetCommitRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(TxnOffsetCommitRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "TxnOffsetCommitRequest.transactional_id")
         if n == 0:
             bad_length("TxnOffsetCommitRequest.transactional_id", n)
         message.transactional_id = buf[pos : (pos := pos + n - 1)].decode()
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "TxnOffsetCommitRequest.group_id")
         if n == 0:
             bad_length("TxnOffsetCommitRequest.group_id", n)
         message.group_id = buf[pos : (pos := pos + n - 1)].decode()
         message.producer_id, message.producer_epoch, message.generation_id, n = U_qhiB(buf, pos)
         pos += 15
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "TxnOffsetCommitRequest.member_id")
         if n == 0:
             bad_length("TxnOffsetCommitRequest.member_id", n)
         message.member_id = buf[pos : (pos := pos + n - 1)].decode()
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "TxnOffsetCommitRequest.group_instance_id")
         message.group_instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -454,8 +473,9 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRequest
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("TxnOffsetCommitRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("TxnOffsetCommitRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("TxnOffsetCommitRequest.topics", n - 1, size - pos)
         topics: list[TxnOffsetCommitRequestTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -463,7 +483,7 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRequest
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "TxnOffsetCommitRequestTopic.name")
             if n == 0:
                 bad_length("TxnOffsetCommitRequestTopic.name", n)
             txn_offset_commit_request_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -473,8 +493,9 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRequest
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("TxnOffsetCommitRequestTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("TxnOffsetCommitRequestTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("TxnOffsetCommitRequestTopic.partitions", n - 1, size - pos)
             partitions: list[TxnOffsetCommitRequestPartition] = []
             txn_offset_commit_request_topic.partitions = partitions
             for _ in range(1, n):
@@ -486,28 +507,36 @@ def decode_request_3(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRequest
                 ) = U_iqiB(buf, pos)
                 pos += 17
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = (
+                        text_length(
+                            buf, pos, n, "TxnOffsetCommitRequestPartition.committed_metadata",
+                        )
+                    )
                 txn_offset_commit_request_partition.committed_metadata = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
                 k = buf[pos]
                 pos += 1
                 if k:
-                    txn_offset_commit_request_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    txn_offset_commit_request_partition.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     txn_offset_commit_request_partition.unknown_tags = ()
                 partitions.append(txn_offset_commit_request_partition)
             k = buf[pos]
             pos += 1
             if k:
-                txn_offset_commit_request_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                txn_offset_commit_request_topic.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
+                )
             else:
                 txn_offset_commit_request_topic.unknown_tags = ()
             topics.append(txn_offset_commit_request_topic)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -587,16 +616,21 @@ def encode_request_3(message: TxnOffsetCommitRequest, out: list[Sized]) -> None:
         raise unencodable("TxnOffsetCommitRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> TxnOffsetCommitResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(TxnOffsetCommitResponse)
         message.throttle_time_ms, n = U_ii(buf, pos)
         pos += 8
         if n < 0:
             bad_length("TxnOffsetCommitResponse.topics", n)
-        if n > size - pos:
-            bad_count("TxnOffsetCommitResponse.topics", n)
+        left -= n + 1
+        if left < 0:
+            bad_count("TxnOffsetCommitResponse.topics", n, size - pos)
         topics: list[TxnOffsetCommitResponseTopic] = []
         message.topics = topics
         for _ in range(n):
@@ -610,8 +644,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRespon
             pos += 4
             if n < 0:
                 bad_length("TxnOffsetCommitResponseTopic.partitions", n)
-            if n > size - pos:
-                bad_count("TxnOffsetCommitResponseTopic.partitions", n)
+            left -= n + 1
+            if left < 0:
+                bad_count("TxnOffsetCommitResponseTopic.partitions", n, size - pos)
             partitions: list[TxnOffsetCommitResponsePartition] = []
             txn_offset_commit_response_topic.partitions = partitions
             for _ in range(n):
@@ -658,8 +693,12 @@ def encode_response_0(message: TxnOffsetCommitResponse, out: list[Sized]) -> Non
         raise unencodable("TxnOffsetCommitResponse", error) from error
 
 
-def decode_response_3(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitResponse:
+def decode_response_3(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> TxnOffsetCommitResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(TxnOffsetCommitResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -668,8 +707,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRespon
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("TxnOffsetCommitResponse.topics", n)
-        if n > size - pos + 1:
-            bad_count("TxnOffsetCommitResponse.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("TxnOffsetCommitResponse.topics", n - 1, size - pos)
         topics: list[TxnOffsetCommitResponseTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -677,7 +717,7 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRespon
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "TxnOffsetCommitResponseTopic.name")
             if n == 0:
                 bad_length("TxnOffsetCommitResponseTopic.name", n)
             txn_offset_commit_response_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -687,8 +727,9 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRespon
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("TxnOffsetCommitResponseTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("TxnOffsetCommitResponseTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("TxnOffsetCommitResponseTopic.partitions", n - 1, size - pos)
             partitions: list[TxnOffsetCommitResponsePartition] = []
             txn_offset_commit_response_topic.partitions = partitions
             for _ in range(1, n):
@@ -699,21 +740,25 @@ def decode_response_3(buf: bytes | bytearray, pos: int) -> TxnOffsetCommitRespon
                 ) = U_ihB(buf, pos)
                 pos += 7
                 if k:
-                    txn_offset_commit_response_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    txn_offset_commit_response_partition.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     txn_offset_commit_response_partition.unknown_tags = ()
                 partitions.append(txn_offset_commit_response_partition)
             k = buf[pos]
             pos += 1
             if k:
-                txn_offset_commit_response_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                txn_offset_commit_response_topic.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
+                )
             else:
                 txn_offset_commit_response_topic.unknown_tags = ()
             topics.append(txn_offset_commit_response_topic)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

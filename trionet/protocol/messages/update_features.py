@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -25,6 +27,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -127,8 +130,12 @@ class UpdatableFeatureResult(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> UpdateFeaturesRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> UpdateFeaturesRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(UpdateFeaturesRequest)
         message.timeout_ms, n = U_iB(buf, pos)
@@ -137,8 +144,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> UpdateFeaturesRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("UpdateFeaturesRequest.feature_updates", n)
-        if n > size - pos + 1:
-            bad_count("UpdateFeaturesRequest.feature_updates", n)
+        left -= n
+        if left < 0:
+            bad_count("UpdateFeaturesRequest.feature_updates", n - 1, size - pos)
         feature_updates: list[FeatureUpdateKey] = []
         message.feature_updates = feature_updates
         for _ in range(1, n):
@@ -146,7 +154,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> UpdateFeaturesRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "FeatureUpdateKey.feature")
             if n == 0:
                 bad_length("FeatureUpdateKey.feature", n)
             feature_update_key.feature = buf[pos : (pos := pos + n - 1)].decode()
@@ -156,7 +164,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> UpdateFeaturesRequest:
             pos += 4
             feature_update_key.upgrade_type = 1
             if k:
-                feature_update_key.unknown_tags, pos = read_tags(buf, pos, k)
+                feature_update_key.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 feature_update_key.unknown_tags = ()
             feature_updates.append(feature_update_key)
@@ -164,7 +172,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> UpdateFeaturesRequest:
         pos += 1
         message.validate_only = False
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -203,8 +211,12 @@ def encode_request_0(message: UpdateFeaturesRequest, out: list[Sized]) -> None:
         raise unencodable("UpdateFeaturesRequest", error) from error
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> UpdateFeaturesRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> UpdateFeaturesRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(UpdateFeaturesRequest)
         message.timeout_ms, n = U_iB(buf, pos)
@@ -213,8 +225,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> UpdateFeaturesRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("UpdateFeaturesRequest.feature_updates", n)
-        if n > size - pos + 1:
-            bad_count("UpdateFeaturesRequest.feature_updates", n)
+        left -= n
+        if left < 0:
+            bad_count("UpdateFeaturesRequest.feature_updates", n - 1, size - pos)
         feature_updates: list[FeatureUpdateKey] = []
         message.feature_updates = feature_updates
         for _ in range(1, n):
@@ -222,7 +235,7 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> UpdateFeaturesRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "FeatureUpdateKey.feature")
             if n == 0:
                 bad_length("FeatureUpdateKey.feature", n)
             feature_update_key.feature = buf[pos : (pos := pos + n - 1)].decode()
@@ -232,14 +245,14 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> UpdateFeaturesRequest:
             pos += 4
             feature_update_key.allow_downgrade = False
             if k:
-                feature_update_key.unknown_tags, pos = read_tags(buf, pos, k)
+                feature_update_key.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 feature_update_key.unknown_tags = ()
             feature_updates.append(feature_update_key)
         message.validate_only, k = U_oB(buf, pos)
         pos += 2
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -276,14 +289,18 @@ def encode_request_1(message: UpdateFeaturesRequest, out: list[Sized]) -> None:
         raise unencodable("UpdateFeaturesRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> UpdateFeaturesResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> UpdateFeaturesResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(UpdateFeaturesResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "UpdateFeaturesResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -291,8 +308,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> UpdateFeaturesRespons
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("UpdateFeaturesResponse.results", n)
-        if n > size - pos + 1:
-            bad_count("UpdateFeaturesResponse.results", n)
+        left -= n
+        if left < 0:
+            bad_count("UpdateFeaturesResponse.results", n - 1, size - pos)
         results: list[UpdatableFeatureResult] = []
         message.results = results
         for _ in range(1, n):
@@ -300,28 +318,28 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> UpdateFeaturesRespons
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "UpdatableFeatureResult.feature")
             if n == 0:
                 bad_length("UpdatableFeatureResult.feature", n)
             updatable_feature_result.feature = buf[pos : (pos := pos + n - 1)].decode()
             updatable_feature_result.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "UpdatableFeatureResult.error_message")
             updatable_feature_result.error_message = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
             k = buf[pos]
             pos += 1
             if k:
-                updatable_feature_result.unknown_tags, pos = read_tags(buf, pos, k)
+                updatable_feature_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 updatable_feature_result.unknown_tags = ()
             results.append(updatable_feature_result)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -370,20 +388,22 @@ def encode_response_0(message: UpdateFeaturesResponse, out: list[Sized]) -> None
         raise unencodable("UpdateFeaturesResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> UpdateFeaturesResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> UpdateFeaturesResponse:
     size = len(buf)
     try:
         message = new(UpdateFeaturesResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "UpdateFeaturesResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         k = buf[pos]
         pos += 1
         message.results = []
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
