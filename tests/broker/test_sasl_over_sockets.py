@@ -319,7 +319,52 @@ async def test_the_largest_frame_before_authentication(
 
         assert b"" == await other.receive_to_end()
         assert {CloseReason.INVALID_RECEIVE: 1} == rig.serving.reasons()
+        assert 1 == rig.counters.authentication_failures
         await rig.is_served(peer)
+
+
+@pytest.mark.parametrize("comes_at_once", [False, True])
+async def test_the_largest_frame_while_a_client_authenticates_again(
+    protocol: str, comes_at_once: bool, mock_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kafka: SaslServerAuthenticator limits those frames, too; the log names the setting."""
+    caplog.set_level("DEBUG")
+    too_large = token(bytes(1100))
+    async with authenticating(
+        protocol, frame_bytes_max=1024, session_ms={"PLAIN": 60_000}
+    ) as rig:
+        peer = await rig.authenticated()
+        await rig.is_served(peer)
+
+        if comes_at_once:
+            await peer.send_frames(handshake("PLAIN"), too_large)
+            await peer.receive_frame()
+        else:
+            await ask(peer, handshake("PLAIN"))
+            await peer.send_frames(too_large)
+        await wait_all_tasks_blocked()
+        mock_clock.jump(1.1 * DELAY)
+
+        assert b"" == await peer.receive_to_end()
+        assert {CloseReason.INVALID_RECEIVE: 1} == rig.serving.reasons()
+        assert 1 == rig.counters.reauthentication_failures
+        assert 0 == rig.counters.authentication_failures
+        assert "larger than 1024, the limit that sasl.server.max.receive.size sets" in caplog.text
+        await rig.is_well()
+
+
+async def test_the_frames_of_a_client_that_authenticated_again_are_free(protocol: str) -> None:
+    async with authenticating(
+        protocol, frame_bytes_max=1024, session_ms={"PLAIN": 60_000}
+    ) as rig:
+        peer = await rig.authenticated()
+        await ask(peer, handshake("PLAIN"))
+        await ask(peer, token(ALICE))
+
+        await peer.send_frames(bytes(100_000))
+
+        (await rig.serving.receive(bytes(100_000))).respond(answer(b"large"))
+        assert b"large" == await peer.receive_frame()
 
 
 async def test_a_failure_is_answered_late_and_nothing_more_is_read(
