@@ -1,9 +1,10 @@
 """Frames that cost the most memory for each of their bytes: those of a peer that means no good.
 
 An element of an array costs most when its own arrays are there but empty, and its numbers too large
-for the interpreter to share; a struct's tag section, when its tags are as many as their numbers
-allow, and hold nothing that is shared either. So there is one frame for each array, and one for
-each tag section, with nothing but that in it.
+for the interpreter to share. Texts are empty, unless they fill the frame: a byte of the shortest
+text that needs an object costs less than 30. Tags have no data, for the same reason. So there is a
+frame for each array and for each tag section, with little but that in it; a mixture of them costs
+no more than the dearest.
 """
 
 from __future__ import annotations
@@ -27,15 +28,19 @@ _NUMBERS = {
     "uuid": b"\xa5" * 16,
 }
 
-#: Nothing, and the shortest text that needs an object of its own.
-TEXTS = (b"", "\u0101".encode())
+#: The shortest text that needs an object of its own.
+_TEXT = "\u0101".encode()
 
-#: For one struct: the tag section of a single byte, or one of this many tags.
+#: How many tags a struct has if those fill the frame: each of them is two bytes.
 _TAGS_OF_A_STRUCT = 127
 
 
+#: The depth of a struct that no part of the path leads to.
+_OFF_THE_PATH = 99
+
+
 class Place(NamedTuple):
-    """What fills a frame: the array (or, if ``is_tags``, the tag section) that a path leads to."""
+    """What fills a frame: the array that a path of fields leads to, or the tag sections there."""
 
     path: tuple[Field, ...]
     is_tags: bool
@@ -63,26 +68,24 @@ def _below(owner: Struct, path: tuple[Field, ...]) -> Iterator[Place]:
             yield from _below(field.struct, here)
 
 
-def dense_frame(top: Struct, place: Place, size: int, text: bytes = b"") -> bytes:
+def dense_frame(top: Struct, place: Place, size: int) -> bytes:
     """A frame of about ``size`` bytes that is filled in one place.
 
     Args:
         top: the message at one version.
         place: where it is filled.
         size: how long it is, in bytes.
-        text: the value of all texts.
     """
-    return b"".join(_Writer(text, place, size).struct(top, 0))
+    return b"".join(_Writer(place, size).struct(top, 0))
 
 
 class _Writer:
-    def __init__(self, text: bytes, place: Place, size: int) -> None:
-        self._text = text
+    def __init__(self, place: Place, size: int) -> None:
         self._place = place
         self._size = size
 
     def struct(self, owner: Struct, depth: int) -> Iterator[bytes]:
-        """A struct on the way to what is filled; ``depth`` is how far that is behind it."""
+        """A struct: ``depth`` fields of the path lead to it."""
         path, is_tags = self._place
         wanted = path[depth] if depth < len(path) else None
         for field in owner.untagged:
@@ -92,10 +95,9 @@ class _Writer:
         if wanted is not None and wanted.tag is not None:
             data = b"".join(self._field(owner, wanted, depth, True))
             yield b"\1" + varint(wanted.tag) + varint(len(data)) + data
-        elif wanted is None and is_tags and not path:
-            yield _tags(self._size, first=1000)
-        elif wanted is None and is_tags and depth == len(path):
-            yield _tags(_TAGS_OF_A_STRUCT * 2, first=_unknown_after(owner))
+        elif is_tags and depth == len(path):
+            size = _TAGS_OF_A_STRUCT * 2 if path else self._size
+            yield _tags(size, first=_unknown_after(owner))
         else:
             yield b"\0"
 
@@ -107,12 +109,11 @@ class _Writer:
         elif field.struct is not None:
             if field.nullable and field.tag is None:
                 yield b"\1"
-            yield from self.struct(field.struct, depth + 1 if is_wanted else 99)
+            yield from self.struct(field.struct, depth + 1 if is_wanted else _OFF_THE_PATH)
         else:
-            yield self._sized(owner.flexible, field)
+            yield self._sized(owner.flexible, field, b"")
 
-    def _sized(self, flexible: bool, field: Field) -> bytes:
-        text = self._text if field.kind == "string" else b""
+    def _sized(self, flexible: bool, field: Field, text: bytes) -> bytes:
         if flexible:
             return varint(len(text) + 1) + text
         return struct.pack(">h" if field.kind == "string" else ">i", len(text)) + text
@@ -132,7 +133,7 @@ class _Writer:
             return _NUMBERS[field.kind]
         if field.struct is not None:
             return b"".join(self.struct(field.struct, depth))
-        return self._sized(flexible, field)
+        return self._sized(flexible, field, _TEXT if field.kind == "string" else b"")
 
 
 def _unknown_after(owner: Struct) -> int:
