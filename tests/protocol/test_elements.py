@@ -69,9 +69,7 @@ HEARTBEAT_4 = (api_keys.HEARTBEAT, 4)
         pytest.param(HEARTBEAT_4, heartbeat_4(200), 200, id="many tags"),
     ],
 )
-def test_as_many_elements_as_are_allowed(
-    api: tuple[int, int], frame: bytes, elements: int
-) -> None:
+def test_as_many_elements_as_are_allowed(api: tuple[int, int], frame: bytes, elements: int) -> None:
     decode = codec(*api).decode_request
     expected = decode(frame, 0)
 

@@ -237,7 +237,8 @@ class Preparing:
 
     def count_fault(self, channel: Channel, reason: CloseReason) -> None:
         """Count a channel's fault if it is a failed authentication; a frame before the end of it
-        that is too large is one (Kafka: SaslServerAuthenticator)."""
+        that is too large is one (Kafka: SaslServerAuthenticator).
+        """
         is_asked = channel.authenticator is not None and not channel.is_ready
         if reason is CloseReason.AUTHENTICATION_FAILED or (
             reason is CloseReason.INVALID_RECEIVE and is_asked
