@@ -5,10 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from kio.schema.index import api_key_map
 
 from protocol.generator import cli
+from protocol.generator.apis import APIS, LEFT_OUT
 from protocol.generator.classes import span
 from protocol.generator.lines import WIDTH, wrap
+
+
+def test_every_api_of_kio_is_generated_or_left_out_for_a_reason() -> None:
+    assert sorted([*APIS, *LEFT_OUT]) == sorted(api_key_map.values())
+    assert all(LEFT_OUT.values())
 
 
 def test_committed_files_are_what_the_generator_writes() -> None:
