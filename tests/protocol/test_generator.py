@@ -85,3 +85,27 @@ def test_long_calls_break_inside_their_brackets() -> None:
         "    ),",
         ")",
     ]
+
+
+def test_long_conditions_break_at_and() -> None:
+    tests = " and ".join(f"length_number_{number} < 128" for number in range(5))
+
+    assert wrap(f"    if {tests}:") == [
+        "    if (",
+        "        length_number_0 < 128",
+        *(f"        and length_number_{number} < 128" for number in range(1, 5)),
+        "    ):",
+    ]
+
+
+def test_long_keys_before_a_call_break_inside_their_brackets() -> None:
+    keys = ", ".join(f"length_number_{number}" for number in range(6))
+
+    assert wrap(f"PA_BnhBnh[{keys}](value)") == [
+        "PA_BnhBnh[",
+        "    length_number_0, length_number_1, length_number_2, length_number_3, length_number_4,",
+        "    length_number_5,",
+        "](",
+        "    value,",
+        ")",
+    ]

@@ -1093,9 +1093,15 @@ def encode_request_0(message: StreamsGroupHeartbeatRequest, out: list[Sized]) ->
                     source_topic_regex_n = len(source_topic_regex_2) + 1
                     repartition_source_topics_2 = copartition_group.repartition_source_topics
                     repartition_source_topics_n = len(repartition_source_topics_2) + 1
-                    if source_topics_n < 128 and source_topic_regex_n < 128 and repartition_source_topics_n < 128:
+                    if (
+                        source_topics_n < 128
+                        and source_topic_regex_n < 128
+                        and repartition_source_topics_n < 128
+                    ):
                         put(
-                            PA_BnhBnhBnhx[source_topics_n, source_topic_regex_n, repartition_source_topics_n](
+                            PA_BnhBnhBnhx[
+                                source_topics_n, source_topic_regex_n, repartition_source_topics_n,
+                            ](
                                 source_topics_n, *source_topics_2, source_topic_regex_n,
                                 *source_topic_regex_2, repartition_source_topics_n,
                                 *repartition_source_topics_2,
