@@ -91,7 +91,7 @@ class Lines:
 
 
 def wrap(line: str) -> list[str]:
-    """Break a line that is too long: at a read's targets, at ``and``, in a call, or behind ``=``."""
+    """Break a line that is too long: at a read's targets, ``and``, in a call, or behind ``=``."""
     if len(line) <= WIDTH:
         return [line]
     indent = line[: len(line) - len(line.lstrip())]

@@ -17,6 +17,8 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -28,6 +30,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -117,14 +120,18 @@ class AddRaftVoterResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> AddRaftVoterRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> AddRaftVoterRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AddRaftVoterRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "AddRaftVoterRequest.cluster_id")
         message.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.timeout_ms, message.voter_id, message.voter_directory_id, n = U_ii16sB(buf, pos)
         pos += 25
@@ -132,8 +139,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AddRaftVoterRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("AddRaftVoterRequest.listeners", n)
-        if n > size - pos + 1:
-            bad_count("AddRaftVoterRequest.listeners", n)
+        left -= n
+        if left < 0:
+            bad_count("AddRaftVoterRequest.listeners", n - 1, size - pos)
         listeners: list[Listener] = []
         message.listeners = listeners
         for _ in range(1, n):
@@ -141,21 +149,21 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AddRaftVoterRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "Listener.name")
             if n == 0:
                 bad_length("Listener.name", n)
             listener.name = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "Listener.host")
             if n == 0:
                 bad_length("Listener.host", n)
             listener.host = buf[pos : (pos := pos + n - 1)].decode()
             listener.port, k = U_HB(buf, pos)
             pos += 3
             if k:
-                listener.unknown_tags, pos = read_tags(buf, pos, k)
+                listener.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 listener.unknown_tags = ()
             listeners.append(listener)
@@ -163,7 +171,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AddRaftVoterRequest:
         pos += 1
         message.ack_when_committed = True
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -211,14 +219,18 @@ def encode_request_0(message: AddRaftVoterRequest, out: list[Sized]) -> None:
         raise unencodable("AddRaftVoterRequest", error) from error
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> AddRaftVoterRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> AddRaftVoterRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AddRaftVoterRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "AddRaftVoterRequest.cluster_id")
         message.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.timeout_ms, message.voter_id, message.voter_directory_id, n = U_ii16sB(buf, pos)
         pos += 25
@@ -226,8 +238,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> AddRaftVoterRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("AddRaftVoterRequest.listeners", n)
-        if n > size - pos + 1:
-            bad_count("AddRaftVoterRequest.listeners", n)
+        left -= n
+        if left < 0:
+            bad_count("AddRaftVoterRequest.listeners", n - 1, size - pos)
         listeners: list[Listener] = []
         message.listeners = listeners
         for _ in range(1, n):
@@ -235,28 +248,28 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> AddRaftVoterRequest:
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "Listener.name")
             if n == 0:
                 bad_length("Listener.name", n)
             listener.name = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "Listener.host")
             if n == 0:
                 bad_length("Listener.host", n)
             listener.host = buf[pos : (pos := pos + n - 1)].decode()
             listener.port, k = U_HB(buf, pos)
             pos += 3
             if k:
-                listener.unknown_tags, pos = read_tags(buf, pos, k)
+                listener.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 listener.unknown_tags = ()
             listeners.append(listener)
         message.ack_when_committed, k = U_oB(buf, pos)
         pos += 2
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -302,19 +315,21 @@ def encode_request_1(message: AddRaftVoterRequest, out: list[Sized]) -> None:
         raise unencodable("AddRaftVoterRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> AddRaftVoterResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> AddRaftVoterResponse:
     size = len(buf)
     try:
         message = new(AddRaftVoterResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "AddRaftVoterResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

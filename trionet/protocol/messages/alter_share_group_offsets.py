@@ -17,6 +17,8 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -27,6 +29,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -153,14 +156,18 @@ class AlterShareGroupOffsetsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterShareGroupOffsetsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> AlterShareGroupOffsetsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AlterShareGroupOffsetsRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "AlterShareGroupOffsetsRequest.group_id")
         if n == 0:
             bad_length("AlterShareGroupOffsetsRequest.group_id", n)
         message.group_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -170,8 +177,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterShareGroupOffsets
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("AlterShareGroupOffsetsRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("AlterShareGroupOffsetsRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("AlterShareGroupOffsetsRequest.topics", n - 1, size - pos)
         topics: list[AlterShareGroupOffsetsRequestTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -179,7 +187,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterShareGroupOffsets
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "AlterShareGroupOffsetsRequestTopic.topic_name")
             if n == 0:
                 bad_length("AlterShareGroupOffsetsRequestTopic.topic_name", n)
             alter_share_group_offsets_request_topic.topic_name = (
@@ -191,8 +199,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterShareGroupOffsets
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("AlterShareGroupOffsetsRequestTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("AlterShareGroupOffsetsRequestTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("AlterShareGroupOffsetsRequestTopic.partitions", n - 1, size - pos)
             partitions: list[AlterShareGroupOffsetsRequestPartition] = []
             alter_share_group_offsets_request_topic.partitions = partitions
             for _ in range(1, n):
@@ -205,8 +214,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterShareGroupOffsets
                 ) = U_iqB(buf, pos)
                 pos += 13
                 if k:
-                    alter_share_group_offsets_request_partition.unknown_tags, pos = (
-                        read_tags(buf, pos, k)
+                    alter_share_group_offsets_request_partition.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
                     )
                 else:
                     alter_share_group_offsets_request_partition.unknown_tags = ()
@@ -214,14 +223,16 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> AlterShareGroupOffsets
             k = buf[pos]
             pos += 1
             if k:
-                alter_share_group_offsets_request_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                alter_share_group_offsets_request_topic.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
+                )
             else:
                 alter_share_group_offsets_request_topic.unknown_tags = ()
             topics.append(alter_share_group_offsets_request_topic)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -268,14 +279,18 @@ def encode_request_0(message: AlterShareGroupOffsetsRequest, out: list[Sized]) -
         raise unencodable("AlterShareGroupOffsetsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterShareGroupOffsetsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> AlterShareGroupOffsetsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(AlterShareGroupOffsetsResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "AlterShareGroupOffsetsResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -283,8 +298,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterShareGroupOffset
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("AlterShareGroupOffsetsResponse.responses", n)
-        if n > size - pos + 1:
-            bad_count("AlterShareGroupOffsetsResponse.responses", n)
+        left -= n
+        if left < 0:
+            bad_count("AlterShareGroupOffsetsResponse.responses", n - 1, size - pos)
         responses: list[AlterShareGroupOffsetsResponseTopic] = []
         message.responses = responses
         for _ in range(1, n):
@@ -292,7 +308,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterShareGroupOffset
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "AlterShareGroupOffsetsResponseTopic.topic_name")
             if n == 0:
                 bad_length("AlterShareGroupOffsetsResponseTopic.topic_name", n)
             alter_share_group_offsets_response_topic.topic_name = (
@@ -304,8 +320,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterShareGroupOffset
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("AlterShareGroupOffsetsResponseTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("AlterShareGroupOffsetsResponseTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("AlterShareGroupOffsetsResponseTopic.partitions", n - 1, size - pos)
             partitions: list[AlterShareGroupOffsetsResponsePartition] = []
             alter_share_group_offsets_response_topic.partitions = partitions
             for _ in range(1, n):
@@ -318,15 +335,19 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterShareGroupOffset
                 ) = U_ihB(buf, pos)
                 pos += 7
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = (
+                        text_length(
+                            buf, pos, n, "AlterShareGroupOffsetsResponsePartition.error_message",
+                        )
+                    )
                 alter_share_group_offsets_response_partition.error_message = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
                 k = buf[pos]
                 pos += 1
                 if k:
-                    alter_share_group_offsets_response_partition.unknown_tags, pos = (
-                        read_tags(buf, pos, k)
+                    alter_share_group_offsets_response_partition.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
                     )
                 else:
                     alter_share_group_offsets_response_partition.unknown_tags = ()
@@ -334,14 +355,16 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> AlterShareGroupOffset
             k = buf[pos]
             pos += 1
             if k:
-                alter_share_group_offsets_response_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                alter_share_group_offsets_response_topic.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
+                )
             else:
                 alter_share_group_offsets_response_topic.unknown_tags = ()
             responses.append(alter_share_group_offsets_response_topic)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -17,6 +17,8 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -27,6 +29,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -115,14 +118,18 @@ class DeleteShareGroupOffsetsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> DeleteShareGroupOffsetsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DeleteShareGroupOffsetsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteShareGroupOffsetsRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "DeleteShareGroupOffsetsRequest.group_id")
         if n == 0:
             bad_length("DeleteShareGroupOffsetsRequest.group_id", n)
         message.group_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -132,8 +139,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DeleteShareGroupOffset
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DeleteShareGroupOffsetsRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("DeleteShareGroupOffsetsRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("DeleteShareGroupOffsetsRequest.topics", n - 1, size - pos)
         topics: list[DeleteShareGroupOffsetsRequestTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -141,7 +149,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DeleteShareGroupOffset
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DeleteShareGroupOffsetsRequestTopic.topic_name")
             if n == 0:
                 bad_length("DeleteShareGroupOffsetsRequestTopic.topic_name", n)
             delete_share_group_offsets_request_topic.topic_name = (
@@ -150,14 +158,16 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DeleteShareGroupOffset
             k = buf[pos]
             pos += 1
             if k:
-                delete_share_group_offsets_request_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                delete_share_group_offsets_request_topic.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
+                )
             else:
                 delete_share_group_offsets_request_topic.unknown_tags = ()
             topics.append(delete_share_group_offsets_request_topic)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -192,14 +202,18 @@ def encode_request_0(message: DeleteShareGroupOffsetsRequest, out: list[Sized]) 
         raise unencodable("DeleteShareGroupOffsetsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> DeleteShareGroupOffsetsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DeleteShareGroupOffsetsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DeleteShareGroupOffsetsResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "DeleteShareGroupOffsetsResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -207,8 +221,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DeleteShareGroupOffse
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DeleteShareGroupOffsetsResponse.responses", n)
-        if n > size - pos + 1:
-            bad_count("DeleteShareGroupOffsetsResponse.responses", n)
+        left -= n
+        if left < 0:
+            bad_count("DeleteShareGroupOffsetsResponse.responses", n - 1, size - pos)
         responses: list[DeleteShareGroupOffsetsResponseTopic] = []
         message.responses = responses
         for _ in range(1, n):
@@ -216,7 +231,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DeleteShareGroupOffse
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DeleteShareGroupOffsetsResponseTopic.topic_name")
             if n == 0:
                 bad_length("DeleteShareGroupOffsetsResponseTopic.topic_name", n)
             delete_share_group_offsets_response_topic.topic_name = (
@@ -228,21 +243,25 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DeleteShareGroupOffse
             ) = U_16shB(buf, pos)
             pos += 19
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = (
+                    text_length(buf, pos, n, "DeleteShareGroupOffsetsResponseTopic.error_message")
+                )
             delete_share_group_offsets_response_topic.error_message = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
             k = buf[pos]
             pos += 1
             if k:
-                delete_share_group_offsets_response_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                delete_share_group_offsets_response_topic.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
+                )
             else:
                 delete_share_group_offsets_response_topic.unknown_tags = ()
             responses.append(delete_share_group_offsets_response_topic)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

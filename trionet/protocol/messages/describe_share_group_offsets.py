@@ -19,6 +19,8 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -30,6 +32,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -194,8 +197,12 @@ class DescribeShareGroupOffsetsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOffsetsRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> DescribeShareGroupOffsetsRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeShareGroupOffsetsRequest)
         n = buf[pos]
@@ -204,8 +211,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOffs
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeShareGroupOffsetsRequest.groups", n)
-        if n > size - pos + 1:
-            bad_count("DescribeShareGroupOffsetsRequest.groups", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeShareGroupOffsetsRequest.groups", n - 1, size - pos)
         groups: list[DescribeShareGroupOffsetsRequestGroup] = []
         message.groups = groups
         for _ in range(1, n):
@@ -213,7 +221,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOffs
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribeShareGroupOffsetsRequestGroup.group_id")
             if n == 0:
                 bad_length("DescribeShareGroupOffsetsRequestGroup.group_id", n)
             describe_share_group_offsets_request_group.group_id = (
@@ -226,8 +234,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOffs
             if n == 0:
                 describe_share_group_offsets_request_group.topics = None
             else:
-                if n > size - pos + 1:
-                    bad_count("DescribeShareGroupOffsetsRequestGroup.topics", n)
+                left -= n
+                if left < 0:
+                    bad_count("DescribeShareGroupOffsetsRequestGroup.topics", n - 1, size - pos)
                 topics: list[DescribeShareGroupOffsetsRequestTopic] = []
                 describe_share_group_offsets_request_group.topics = topics
                 for _ in range(1, n):
@@ -237,7 +246,11 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOffs
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = (
+                            text_length(
+                                buf, pos, n, "DescribeShareGroupOffsetsRequestTopic.topic_name",
+                            )
+                        )
                     if n == 0:
                         bad_length("DescribeShareGroupOffsetsRequestTopic.topic_name", n)
                     describe_share_group_offsets_request_topic.topic_name = (
@@ -249,13 +262,18 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOffs
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("DescribeShareGroupOffsetsRequestTopic.partitions", n)
+                    left -= n
+                    if left < 0:
+                        bad_count(
+                            "DescribeShareGroupOffsetsRequestTopic.partitions", n - 1, size - pos,
+                        )
                     describe_share_group_offsets_request_topic.partitions = [*UA_Bni[n](buf, pos)]
                     pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     if k:
-                        describe_share_group_offsets_request_topic.unknown_tags, pos = (
-                            read_tags(buf, pos, k)
+                        describe_share_group_offsets_request_topic.unknown_tags, pos, left = (
+                            read_tags(buf, pos, k, left)
                         )
                     else:
                         describe_share_group_offsets_request_topic.unknown_tags = ()
@@ -263,8 +281,8 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOffs
             k = buf[pos]
             pos += 1
             if k:
-                describe_share_group_offsets_request_group.unknown_tags, pos = (
-                    read_tags(buf, pos, k)
+                describe_share_group_offsets_request_group.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
                 )
             else:
                 describe_share_group_offsets_request_group.unknown_tags = ()
@@ -272,7 +290,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOffs
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -321,8 +339,12 @@ def encode_request_0(message: DescribeShareGroupOffsetsRequest, out: list[Sized]
         raise unencodable("DescribeShareGroupOffsetsRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOffsetsResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeShareGroupOffsetsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeShareGroupOffsetsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -331,8 +353,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOff
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeShareGroupOffsetsResponse.groups", n)
-        if n > size - pos + 1:
-            bad_count("DescribeShareGroupOffsetsResponse.groups", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeShareGroupOffsetsResponse.groups", n - 1, size - pos)
         groups: list[DescribeShareGroupOffsetsResponseGroup] = []
         message.groups = groups
         for _ in range(1, n):
@@ -342,7 +365,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOff
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribeShareGroupOffsetsResponseGroup.group_id")
             if n == 0:
                 bad_length("DescribeShareGroupOffsetsResponseGroup.group_id", n)
             describe_share_group_offsets_response_group.group_id = (
@@ -354,8 +377,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOff
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("DescribeShareGroupOffsetsResponseGroup.topics", n)
-            if n > size - pos + 1:
-                bad_count("DescribeShareGroupOffsetsResponseGroup.topics", n)
+            left -= n
+            if left < 0:
+                bad_count("DescribeShareGroupOffsetsResponseGroup.topics", n - 1, size - pos)
             topics: list[DescribeShareGroupOffsetsResponseTopic] = []
             describe_share_group_offsets_response_group.topics = topics
             for _ in range(1, n):
@@ -365,7 +389,11 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOff
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = (
+                        text_length(
+                            buf, pos, n, "DescribeShareGroupOffsetsResponseTopic.topic_name",
+                        )
+                    )
                 if n == 0:
                     bad_length("DescribeShareGroupOffsetsResponseTopic.topic_name", n)
                 describe_share_group_offsets_response_topic.topic_name = (
@@ -377,8 +405,11 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOff
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribeShareGroupOffsetsResponseTopic.partitions", n)
-                if n > size - pos + 1:
-                    bad_count("DescribeShareGroupOffsetsResponseTopic.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count(
+                        "DescribeShareGroupOffsetsResponseTopic.partitions", n - 1, size - pos,
+                    )
                 partitions: list[DescribeShareGroupOffsetsResponsePartition] = []
                 describe_share_group_offsets_response_topic.partitions = partitions
                 for _ in range(1, n):
@@ -393,7 +424,12 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOff
                     ) = U_iqihB(buf, pos)
                     pos += 19
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = (
+                            text_length(
+                                buf, pos, n,
+                                "DescribeShareGroupOffsetsResponsePartition.error_message",
+                            )
+                        )
                     describe_share_group_offsets_response_partition.error_message = (
                         buf[pos : (pos := pos + n - 1)].decode() if n else None
                     )
@@ -401,8 +437,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOff
                     pos += 1
                     describe_share_group_offsets_response_partition.lag = -1
                     if k:
-                        describe_share_group_offsets_response_partition.unknown_tags, pos = (
-                            read_tags(buf, pos, k)
+                        describe_share_group_offsets_response_partition.unknown_tags, pos, left = (
+                            read_tags(buf, pos, k, left)
                         )
                     else:
                         describe_share_group_offsets_response_partition.unknown_tags = ()
@@ -410,8 +446,8 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOff
                 k = buf[pos]
                 pos += 1
                 if k:
-                    describe_share_group_offsets_response_topic.unknown_tags, pos = (
-                        read_tags(buf, pos, k)
+                    describe_share_group_offsets_response_topic.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
                     )
                 else:
                     describe_share_group_offsets_response_topic.unknown_tags = ()
@@ -419,15 +455,17 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOff
             describe_share_group_offsets_response_group.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = (
+                    text_length(buf, pos, n, "DescribeShareGroupOffsetsResponseGroup.error_message")
+                )
             describe_share_group_offsets_response_group.error_message = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
             k = buf[pos]
             pos += 1
             if k:
-                describe_share_group_offsets_response_group.unknown_tags, pos = (
-                    read_tags(buf, pos, k)
+                describe_share_group_offsets_response_group.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
                 )
             else:
                 describe_share_group_offsets_response_group.unknown_tags = ()
@@ -435,7 +473,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOff
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -528,8 +566,12 @@ def encode_response_0(message: DescribeShareGroupOffsetsResponse, out: list[Size
         raise unencodable("DescribeShareGroupOffsetsResponse", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOffsetsResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> DescribeShareGroupOffsetsResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(DescribeShareGroupOffsetsResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -538,8 +580,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOff
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("DescribeShareGroupOffsetsResponse.groups", n)
-        if n > size - pos + 1:
-            bad_count("DescribeShareGroupOffsetsResponse.groups", n)
+        left -= n
+        if left < 0:
+            bad_count("DescribeShareGroupOffsetsResponse.groups", n - 1, size - pos)
         groups: list[DescribeShareGroupOffsetsResponseGroup] = []
         message.groups = groups
         for _ in range(1, n):
@@ -549,7 +592,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOff
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribeShareGroupOffsetsResponseGroup.group_id")
             if n == 0:
                 bad_length("DescribeShareGroupOffsetsResponseGroup.group_id", n)
             describe_share_group_offsets_response_group.group_id = (
@@ -561,8 +604,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOff
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("DescribeShareGroupOffsetsResponseGroup.topics", n)
-            if n > size - pos + 1:
-                bad_count("DescribeShareGroupOffsetsResponseGroup.topics", n)
+            left -= n
+            if left < 0:
+                bad_count("DescribeShareGroupOffsetsResponseGroup.topics", n - 1, size - pos)
             topics: list[DescribeShareGroupOffsetsResponseTopic] = []
             describe_share_group_offsets_response_group.topics = topics
             for _ in range(1, n):
@@ -572,7 +616,11 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOff
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = (
+                        text_length(
+                            buf, pos, n, "DescribeShareGroupOffsetsResponseTopic.topic_name",
+                        )
+                    )
                 if n == 0:
                     bad_length("DescribeShareGroupOffsetsResponseTopic.topic_name", n)
                 describe_share_group_offsets_response_topic.topic_name = (
@@ -584,8 +632,11 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOff
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("DescribeShareGroupOffsetsResponseTopic.partitions", n)
-                if n > size - pos + 1:
-                    bad_count("DescribeShareGroupOffsetsResponseTopic.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count(
+                        "DescribeShareGroupOffsetsResponseTopic.partitions", n - 1, size - pos,
+                    )
                 partitions: list[DescribeShareGroupOffsetsResponsePartition] = []
                 describe_share_group_offsets_response_topic.partitions = partitions
                 for _ in range(1, n):
@@ -601,15 +652,20 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOff
                     ) = U_iqiqhB(buf, pos)
                     pos += 27
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = (
+                            text_length(
+                                buf, pos, n,
+                                "DescribeShareGroupOffsetsResponsePartition.error_message",
+                            )
+                        )
                     describe_share_group_offsets_response_partition.error_message = (
                         buf[pos : (pos := pos + n - 1)].decode() if n else None
                     )
                     k = buf[pos]
                     pos += 1
                     if k:
-                        describe_share_group_offsets_response_partition.unknown_tags, pos = (
-                            read_tags(buf, pos, k)
+                        describe_share_group_offsets_response_partition.unknown_tags, pos, left = (
+                            read_tags(buf, pos, k, left)
                         )
                     else:
                         describe_share_group_offsets_response_partition.unknown_tags = ()
@@ -617,8 +673,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOff
                 k = buf[pos]
                 pos += 1
                 if k:
-                    describe_share_group_offsets_response_topic.unknown_tags, pos = (
-                        read_tags(buf, pos, k)
+                    describe_share_group_offsets_response_topic.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
                     )
                 else:
                     describe_share_group_offsets_response_topic.unknown_tags = ()
@@ -626,15 +682,17 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOff
             describe_share_group_offsets_response_group.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = (
+                    text_length(buf, pos, n, "DescribeShareGroupOffsetsResponseGroup.error_message")
+                )
             describe_share_group_offsets_response_group.error_message = (
                 buf[pos : (pos := pos + n - 1)].decode() if n else None
             )
             k = buf[pos]
             pos += 1
             if k:
-                describe_share_group_offsets_response_group.unknown_tags, pos = (
-                    read_tags(buf, pos, k)
+                describe_share_group_offsets_response_group.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
                 )
             else:
                 describe_share_group_offsets_response_group.unknown_tags = ()
@@ -642,7 +700,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> DescribeShareGroupOff
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -17,13 +17,15 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     bad_end,
     bad_uuid,
     malformed,
     new,
     read_tags,
-    read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -75,19 +77,21 @@ class RemoveRaftVoterResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> RemoveRaftVoterRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> RemoveRaftVoterRequest:
     size = len(buf)
     try:
         message = new(RemoveRaftVoterRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "RemoveRaftVoterRequest.cluster_id")
         message.cluster_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.voter_id, message.voter_directory_id, k = U_i16sB(buf, pos)
         pos += 21
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -114,19 +118,21 @@ def encode_request_0(message: RemoveRaftVoterRequest, out: list[Sized]) -> None:
         raise unencodable("RemoveRaftVoterRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> RemoveRaftVoterResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> RemoveRaftVoterResponse:
     size = len(buf)
     try:
         message = new(RemoveRaftVoterResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "RemoveRaftVoterResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

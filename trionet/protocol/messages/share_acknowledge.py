@@ -19,6 +19,8 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -31,6 +33,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -252,19 +255,23 @@ class ShareAcknowledgeResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ShareAcknowledgeRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ShareAcknowledgeRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ShareAcknowledgeRequest.group_id")
         message.group_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ShareAcknowledgeRequest.member_id")
         message.member_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.share_session_epoch, n = U_iB(buf, pos)
         pos += 5
@@ -272,8 +279,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeReques
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ShareAcknowledgeRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("ShareAcknowledgeRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("ShareAcknowledgeRequest.topics", n - 1, size - pos)
         topics: list[AcknowledgeTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -284,8 +292,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeReques
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("AcknowledgeTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("AcknowledgeTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("AcknowledgeTopic.partitions", n - 1, size - pos)
             partitions: list[AcknowledgePartition] = []
             acknowledge_topic.partitions = partitions
             for _ in range(1, n):
@@ -296,8 +305,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeReques
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("AcknowledgePartition.acknowledgement_batches", n)
-                if n > size - pos + 1:
-                    bad_count("AcknowledgePartition.acknowledgement_batches", n)
+                left -= n
+                if left < 0:
+                    bad_count("AcknowledgePartition.acknowledgement_batches", n - 1, size - pos)
                 acknowledgement_batches: list[AcknowledgementBatch] = []
                 acknowledge_partition.acknowledgement_batches = acknowledgement_batches
                 for _ in range(1, n):
@@ -310,26 +320,29 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeReques
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("AcknowledgementBatch.acknowledge_types", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("AcknowledgementBatch.acknowledge_types", n - 1, size - pos)
                     acknowledgement_batch.acknowledge_types = [*UA_Bnb[n](buf, pos)]
                     pos += n - 1
                     k = buf[pos]
                     pos += 1
                     if k:
-                        acknowledgement_batch.unknown_tags, pos = read_tags(buf, pos, k)
+                        acknowledgement_batch.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         acknowledgement_batch.unknown_tags = ()
                     acknowledgement_batches.append(acknowledgement_batch)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    acknowledge_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    acknowledge_partition.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     acknowledge_partition.unknown_tags = ()
                 partitions.append(acknowledge_partition)
             k = buf[pos]
             pos += 1
             if k:
-                acknowledge_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                acknowledge_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 acknowledge_topic.unknown_tags = ()
             topics.append(acknowledge_topic)
@@ -337,7 +350,7 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeReques
         pos += 1
         message.is_renew_ack = False
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -423,19 +436,23 @@ def encode_request_1(message: ShareAcknowledgeRequest, out: list[Sized]) -> None
         raise unencodable("ShareAcknowledgeRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ShareAcknowledgeRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ShareAcknowledgeRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ShareAcknowledgeRequest.group_id")
         message.group_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ShareAcknowledgeRequest.member_id")
         message.member_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.share_session_epoch, message.is_renew_ack, n = U_ioB(buf, pos)
         pos += 6
@@ -443,8 +460,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeReques
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ShareAcknowledgeRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("ShareAcknowledgeRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("ShareAcknowledgeRequest.topics", n - 1, size - pos)
         topics: list[AcknowledgeTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -455,8 +473,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeReques
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("AcknowledgeTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("AcknowledgeTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("AcknowledgeTopic.partitions", n - 1, size - pos)
             partitions: list[AcknowledgePartition] = []
             acknowledge_topic.partitions = partitions
             for _ in range(1, n):
@@ -467,8 +486,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeReques
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("AcknowledgePartition.acknowledgement_batches", n)
-                if n > size - pos + 1:
-                    bad_count("AcknowledgePartition.acknowledgement_batches", n)
+                left -= n
+                if left < 0:
+                    bad_count("AcknowledgePartition.acknowledgement_batches", n - 1, size - pos)
                 acknowledgement_batches: list[AcknowledgementBatch] = []
                 acknowledge_partition.acknowledgement_batches = acknowledgement_batches
                 for _ in range(1, n):
@@ -481,33 +501,36 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeReques
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("AcknowledgementBatch.acknowledge_types", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("AcknowledgementBatch.acknowledge_types", n - 1, size - pos)
                     acknowledgement_batch.acknowledge_types = [*UA_Bnb[n](buf, pos)]
                     pos += n - 1
                     k = buf[pos]
                     pos += 1
                     if k:
-                        acknowledgement_batch.unknown_tags, pos = read_tags(buf, pos, k)
+                        acknowledgement_batch.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         acknowledgement_batch.unknown_tags = ()
                     acknowledgement_batches.append(acknowledgement_batch)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    acknowledge_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    acknowledge_partition.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     acknowledge_partition.unknown_tags = ()
                 partitions.append(acknowledge_partition)
             k = buf[pos]
             pos += 1
             if k:
-                acknowledge_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                acknowledge_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 acknowledge_topic.unknown_tags = ()
             topics.append(acknowledge_topic)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -591,14 +614,18 @@ def encode_request_2(message: ShareAcknowledgeRequest, out: list[Sized]) -> None
         raise unencodable("ShareAcknowledgeRequest", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ShareAcknowledgeResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ShareAcknowledgeResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ShareAcknowledgeResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -606,8 +633,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeRespo
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ShareAcknowledgeResponse.responses", n)
-        if n > size - pos + 1:
-            bad_count("ShareAcknowledgeResponse.responses", n)
+        left -= n
+        if left < 0:
+            bad_count("ShareAcknowledgeResponse.responses", n - 1, size - pos)
         responses: list[ShareAcknowledgeTopicResponse] = []
         message.responses = responses
         for _ in range(1, n):
@@ -618,8 +646,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeRespo
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ShareAcknowledgeTopicResponse.partitions", n)
-            if n > size - pos + 1:
-                bad_count("ShareAcknowledgeTopicResponse.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ShareAcknowledgeTopicResponse.partitions", n - 1, size - pos)
             partitions: list[PartitionData] = []
             share_acknowledge_topic_response.partitions = partitions
             for _ in range(1, n):
@@ -627,7 +656,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeRespo
                 partition_data.partition_index, partition_data.error_code, n = U_ihB(buf, pos)
                 pos += 7
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "PartitionData.error_message")
                 partition_data.error_message = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
@@ -635,21 +664,23 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeRespo
                 leader_id_and_epoch.leader_id, leader_id_and_epoch.leader_epoch, k = U_iiB(buf, pos)
                 pos += 9
                 if k:
-                    leader_id_and_epoch.unknown_tags, pos = read_tags(buf, pos, k)
+                    leader_id_and_epoch.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     leader_id_and_epoch.unknown_tags = ()
                 partition_data.current_leader = leader_id_and_epoch
                 k = buf[pos]
                 pos += 1
                 if k:
-                    partition_data.unknown_tags, pos = read_tags(buf, pos, k)
+                    partition_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     partition_data.unknown_tags = ()
                 partitions.append(partition_data)
             k = buf[pos]
             pos += 1
             if k:
-                share_acknowledge_topic_response.unknown_tags, pos = read_tags(buf, pos, k)
+                share_acknowledge_topic_response.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
+                )
             else:
                 share_acknowledge_topic_response.unknown_tags = ()
             responses.append(share_acknowledge_topic_response)
@@ -659,8 +690,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeRespo
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ShareAcknowledgeResponse.node_endpoints", n)
-        if n > size - pos + 1:
-            bad_count("ShareAcknowledgeResponse.node_endpoints", n)
+        left -= n
+        if left < 0:
+            bad_count("ShareAcknowledgeResponse.node_endpoints", n - 1, size - pos)
         node_endpoints: list[NodeEndpoint] = []
         message.node_endpoints = node_endpoints
         for _ in range(1, n):
@@ -668,19 +700,19 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeRespo
             node_endpoint.node_id, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "NodeEndpoint.host")
             if n == 0:
                 bad_length("NodeEndpoint.host", n)
             node_endpoint.host = buf[pos : (pos := pos + n - 1)].decode()
             node_endpoint.port, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "NodeEndpoint.rack")
             node_endpoint.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
             k = buf[pos]
             pos += 1
             if k:
-                node_endpoint.unknown_tags, pos = read_tags(buf, pos, k)
+                node_endpoint.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 node_endpoint.unknown_tags = ()
             node_endpoints.append(node_endpoint)
@@ -688,7 +720,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeRespo
         pos += 1
         message.acquisition_lock_timeout_ms = 0
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -774,14 +806,18 @@ def encode_response_1(message: ShareAcknowledgeResponse, out: list[Sized]) -> No
         raise unencodable("ShareAcknowledgeResponse", error) from error
 
 
-def decode_response_2(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeResponse:
+def decode_response_2(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ShareAcknowledgeResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ShareAcknowledgeResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ShareAcknowledgeResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.acquisition_lock_timeout_ms, n = U_iB(buf, pos)
         pos += 5
@@ -789,8 +825,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeRespo
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ShareAcknowledgeResponse.responses", n)
-        if n > size - pos + 1:
-            bad_count("ShareAcknowledgeResponse.responses", n)
+        left -= n
+        if left < 0:
+            bad_count("ShareAcknowledgeResponse.responses", n - 1, size - pos)
         responses: list[ShareAcknowledgeTopicResponse] = []
         message.responses = responses
         for _ in range(1, n):
@@ -801,8 +838,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeRespo
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ShareAcknowledgeTopicResponse.partitions", n)
-            if n > size - pos + 1:
-                bad_count("ShareAcknowledgeTopicResponse.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ShareAcknowledgeTopicResponse.partitions", n - 1, size - pos)
             partitions: list[PartitionData] = []
             share_acknowledge_topic_response.partitions = partitions
             for _ in range(1, n):
@@ -810,7 +848,7 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeRespo
                 partition_data.partition_index, partition_data.error_code, n = U_ihB(buf, pos)
                 pos += 7
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "PartitionData.error_message")
                 partition_data.error_message = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
@@ -818,21 +856,23 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeRespo
                 leader_id_and_epoch.leader_id, leader_id_and_epoch.leader_epoch, k = U_iiB(buf, pos)
                 pos += 9
                 if k:
-                    leader_id_and_epoch.unknown_tags, pos = read_tags(buf, pos, k)
+                    leader_id_and_epoch.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     leader_id_and_epoch.unknown_tags = ()
                 partition_data.current_leader = leader_id_and_epoch
                 k = buf[pos]
                 pos += 1
                 if k:
-                    partition_data.unknown_tags, pos = read_tags(buf, pos, k)
+                    partition_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     partition_data.unknown_tags = ()
                 partitions.append(partition_data)
             k = buf[pos]
             pos += 1
             if k:
-                share_acknowledge_topic_response.unknown_tags, pos = read_tags(buf, pos, k)
+                share_acknowledge_topic_response.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
+                )
             else:
                 share_acknowledge_topic_response.unknown_tags = ()
             responses.append(share_acknowledge_topic_response)
@@ -842,8 +882,9 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeRespo
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ShareAcknowledgeResponse.node_endpoints", n)
-        if n > size - pos + 1:
-            bad_count("ShareAcknowledgeResponse.node_endpoints", n)
+        left -= n
+        if left < 0:
+            bad_count("ShareAcknowledgeResponse.node_endpoints", n - 1, size - pos)
         node_endpoints: list[NodeEndpoint] = []
         message.node_endpoints = node_endpoints
         for _ in range(1, n):
@@ -851,26 +892,26 @@ def decode_response_2(buf: bytes | bytearray, pos: int) -> ShareAcknowledgeRespo
             node_endpoint.node_id, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "NodeEndpoint.host")
             if n == 0:
                 bad_length("NodeEndpoint.host", n)
             node_endpoint.host = buf[pos : (pos := pos + n - 1)].decode()
             node_endpoint.port, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "NodeEndpoint.rack")
             node_endpoint.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
             k = buf[pos]
             pos += 1
             if k:
-                node_endpoint.unknown_tags, pos = read_tags(buf, pos, k)
+                node_endpoint.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 node_endpoint.unknown_tags = ()
             node_endpoints.append(node_endpoint)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -20,6 +20,8 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -32,6 +34,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -339,19 +342,23 @@ class ShareFetchResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> ShareFetchRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ShareFetchRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ShareFetchRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ShareFetchRequest.group_id")
         message.group_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ShareFetchRequest.member_id")
         message.member_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         (
             message.share_session_epoch, message.max_wait_ms, message.min_bytes, message.max_bytes,
@@ -362,8 +369,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ShareFetchRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ShareFetchRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("ShareFetchRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("ShareFetchRequest.topics", n - 1, size - pos)
         topics: list[FetchTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -374,8 +382,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ShareFetchRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("FetchTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("FetchTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("FetchTopic.partitions", n - 1, size - pos)
             partitions: list[FetchPartition] = []
             fetch_topic.partitions = partitions
             for _ in range(1, n):
@@ -386,8 +395,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ShareFetchRequest:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("FetchPartition.acknowledgement_batches", n)
-                if n > size - pos + 1:
-                    bad_count("FetchPartition.acknowledgement_batches", n)
+                left -= n
+                if left < 0:
+                    bad_count("FetchPartition.acknowledgement_batches", n - 1, size - pos)
                 acknowledgement_batches: list[AcknowledgementBatch] = []
                 fetch_partition.acknowledgement_batches = acknowledgement_batches
                 for _ in range(1, n):
@@ -400,26 +410,29 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ShareFetchRequest:
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("AcknowledgementBatch.acknowledge_types", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("AcknowledgementBatch.acknowledge_types", n - 1, size - pos)
                     acknowledgement_batch.acknowledge_types = [*UA_Bnb[n](buf, pos)]
                     pos += n - 1
                     k = buf[pos]
                     pos += 1
                     if k:
-                        acknowledgement_batch.unknown_tags, pos = read_tags(buf, pos, k)
+                        acknowledgement_batch.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         acknowledgement_batch.unknown_tags = ()
                     acknowledgement_batches.append(acknowledgement_batch)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    fetch_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    fetch_partition.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     fetch_partition.unknown_tags = ()
                 partitions.append(fetch_partition)
             k = buf[pos]
             pos += 1
             if k:
-                fetch_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                fetch_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 fetch_topic.unknown_tags = ()
             topics.append(fetch_topic)
@@ -429,8 +442,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ShareFetchRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ShareFetchRequest.forgotten_topics_data", n)
-        if n > size - pos + 1:
-            bad_count("ShareFetchRequest.forgotten_topics_data", n)
+        left -= n
+        if left < 0:
+            bad_count("ShareFetchRequest.forgotten_topics_data", n - 1, size - pos)
         forgotten_topics_data: list[ForgottenTopic] = []
         message.forgotten_topics_data = forgotten_topics_data
         for _ in range(1, n):
@@ -441,12 +455,15 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ShareFetchRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ForgottenTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ForgottenTopic.partitions", n - 1, size - pos)
             forgotten_topic.partitions = [*UA_Bni[n](buf, pos)]
             pos += 4 * (n - 1)
             k = buf[pos]
             pos += 1
             if k:
-                forgotten_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                forgotten_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 forgotten_topic.unknown_tags = ()
             forgotten_topics_data.append(forgotten_topic)
@@ -455,7 +472,7 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ShareFetchRequest:
         message.share_acquire_mode = 0
         message.is_renew_ack = False
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -570,19 +587,23 @@ def encode_request_1(message: ShareFetchRequest, out: list[Sized]) -> None:
         raise unencodable("ShareFetchRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> ShareFetchRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ShareFetchRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ShareFetchRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ShareFetchRequest.group_id")
         message.group_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ShareFetchRequest.member_id")
         message.member_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         (
             message.share_session_epoch, message.max_wait_ms, message.min_bytes, message.max_bytes,
@@ -594,8 +615,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ShareFetchRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ShareFetchRequest.topics", n)
-        if n > size - pos + 1:
-            bad_count("ShareFetchRequest.topics", n)
+        left -= n
+        if left < 0:
+            bad_count("ShareFetchRequest.topics", n - 1, size - pos)
         topics: list[FetchTopic] = []
         message.topics = topics
         for _ in range(1, n):
@@ -606,8 +628,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ShareFetchRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("FetchTopic.partitions", n)
-            if n > size - pos + 1:
-                bad_count("FetchTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("FetchTopic.partitions", n - 1, size - pos)
             partitions: list[FetchPartition] = []
             fetch_topic.partitions = partitions
             for _ in range(1, n):
@@ -618,8 +641,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ShareFetchRequest:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("FetchPartition.acknowledgement_batches", n)
-                if n > size - pos + 1:
-                    bad_count("FetchPartition.acknowledgement_batches", n)
+                left -= n
+                if left < 0:
+                    bad_count("FetchPartition.acknowledgement_batches", n - 1, size - pos)
                 acknowledgement_batches: list[AcknowledgementBatch] = []
                 fetch_partition.acknowledgement_batches = acknowledgement_batches
                 for _ in range(1, n):
@@ -632,26 +656,29 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ShareFetchRequest:
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("AcknowledgementBatch.acknowledge_types", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("AcknowledgementBatch.acknowledge_types", n - 1, size - pos)
                     acknowledgement_batch.acknowledge_types = [*UA_Bnb[n](buf, pos)]
                     pos += n - 1
                     k = buf[pos]
                     pos += 1
                     if k:
-                        acknowledgement_batch.unknown_tags, pos = read_tags(buf, pos, k)
+                        acknowledgement_batch.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         acknowledgement_batch.unknown_tags = ()
                     acknowledgement_batches.append(acknowledgement_batch)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    fetch_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                    fetch_partition.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     fetch_partition.unknown_tags = ()
                 partitions.append(fetch_partition)
             k = buf[pos]
             pos += 1
             if k:
-                fetch_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                fetch_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 fetch_topic.unknown_tags = ()
             topics.append(fetch_topic)
@@ -661,8 +688,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ShareFetchRequest:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ShareFetchRequest.forgotten_topics_data", n)
-        if n > size - pos + 1:
-            bad_count("ShareFetchRequest.forgotten_topics_data", n)
+        left -= n
+        if left < 0:
+            bad_count("ShareFetchRequest.forgotten_topics_data", n - 1, size - pos)
         forgotten_topics_data: list[ForgottenTopic] = []
         message.forgotten_topics_data = forgotten_topics_data
         for _ in range(1, n):
@@ -673,19 +701,22 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> ShareFetchRequest:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ForgottenTopic.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ForgottenTopic.partitions", n - 1, size - pos)
             forgotten_topic.partitions = [*UA_Bni[n](buf, pos)]
             pos += 4 * (n - 1)
             k = buf[pos]
             pos += 1
             if k:
-                forgotten_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                forgotten_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 forgotten_topic.unknown_tags = ()
             forgotten_topics_data.append(forgotten_topic)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -798,15 +829,19 @@ def encode_request_2(message: ShareFetchRequest, out: list[Sized]) -> None:
         raise unencodable("ShareFetchRequest", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareFetchResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ShareFetchResponse:
     view = memoryview(buf)
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ShareFetchResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ShareFetchResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.acquisition_lock_timeout_ms, n = U_iB(buf, pos)
         pos += 5
@@ -814,8 +849,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareFetchResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ShareFetchResponse.responses", n)
-        if n > size - pos + 1:
-            bad_count("ShareFetchResponse.responses", n)
+        left -= n
+        if left < 0:
+            bad_count("ShareFetchResponse.responses", n - 1, size - pos)
         responses: list[ShareFetchableTopicResponse] = []
         message.responses = responses
         for _ in range(1, n):
@@ -826,8 +862,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareFetchResponse:
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("ShareFetchableTopicResponse.partitions", n)
-            if n > size - pos + 1:
-                bad_count("ShareFetchableTopicResponse.partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("ShareFetchableTopicResponse.partitions", n - 1, size - pos)
             partitions: list[PartitionData] = []
             share_fetchable_topic_response.partitions = partitions
             for _ in range(1, n):
@@ -835,14 +872,14 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareFetchResponse:
                 partition_data.partition_index, partition_data.error_code, n = U_ihB(buf, pos)
                 pos += 7
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "PartitionData.error_message")
                 partition_data.error_message = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
                 partition_data.acknowledge_error_code, n = U_hB(buf, pos)
                 pos += 3
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "PartitionData.acknowledge_error_message")
                 partition_data.acknowledge_error_message = (
                     buf[pos : (pos := pos + n - 1)].decode() if n else None
                 )
@@ -850,7 +887,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareFetchResponse:
                 leader_id_and_epoch.leader_id, leader_id_and_epoch.leader_epoch, k = U_iiB(buf, pos)
                 pos += 9
                 if k:
-                    leader_id_and_epoch.unknown_tags, pos = read_tags(buf, pos, k)
+                    leader_id_and_epoch.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     leader_id_and_epoch.unknown_tags = ()
                 partition_data.current_leader = leader_id_and_epoch
@@ -867,8 +904,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareFetchResponse:
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("PartitionData.acquired_records", n)
-                if n > size - pos + 1:
-                    bad_count("PartitionData.acquired_records", n)
+                left -= n
+                if left < 0:
+                    bad_count("PartitionData.acquired_records", n - 1, size - pos)
                 acquired_records: list[AcquiredRecords] = []
                 partition_data.acquired_records = acquired_records
                 for _ in range(1, n):
@@ -879,21 +917,23 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareFetchResponse:
                     ) = U_qqhB(buf, pos)
                     pos += 19
                     if k:
-                        acquired_records_2.unknown_tags, pos = read_tags(buf, pos, k)
+                        acquired_records_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         acquired_records_2.unknown_tags = ()
                     acquired_records.append(acquired_records_2)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    partition_data.unknown_tags, pos = read_tags(buf, pos, k)
+                    partition_data.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     partition_data.unknown_tags = ()
                 partitions.append(partition_data)
             k = buf[pos]
             pos += 1
             if k:
-                share_fetchable_topic_response.unknown_tags, pos = read_tags(buf, pos, k)
+                share_fetchable_topic_response.unknown_tags, pos, left = (
+                    read_tags(buf, pos, k, left)
+                )
             else:
                 share_fetchable_topic_response.unknown_tags = ()
             responses.append(share_fetchable_topic_response)
@@ -903,8 +943,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareFetchResponse:
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ShareFetchResponse.node_endpoints", n)
-        if n > size - pos + 1:
-            bad_count("ShareFetchResponse.node_endpoints", n)
+        left -= n
+        if left < 0:
+            bad_count("ShareFetchResponse.node_endpoints", n - 1, size - pos)
         node_endpoints: list[NodeEndpoint] = []
         message.node_endpoints = node_endpoints
         for _ in range(1, n):
@@ -912,26 +953,26 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareFetchResponse:
             node_endpoint.node_id, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "NodeEndpoint.host")
             if n == 0:
                 bad_length("NodeEndpoint.host", n)
             node_endpoint.host = buf[pos : (pos := pos + n - 1)].decode()
             node_endpoint.port, n = U_iB(buf, pos)
             pos += 5
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "NodeEndpoint.rack")
             node_endpoint.rack = buf[pos : (pos := pos + n - 1)].decode() if n else None
             k = buf[pos]
             pos += 1
             if k:
-                node_endpoint.unknown_tags, pos = read_tags(buf, pos, k)
+                node_endpoint.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 node_endpoint.unknown_tags = ()
             node_endpoints.append(node_endpoint)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

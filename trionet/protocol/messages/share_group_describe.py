@@ -19,6 +19,8 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -30,6 +32,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -203,8 +206,12 @@ class ShareGroupDescribeResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> ShareGroupDescribeRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ShareGroupDescribeRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ShareGroupDescribeRequest)
         n = buf[pos]
@@ -213,22 +220,23 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ShareGroupDescribeRequ
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ShareGroupDescribeRequest.group_ids", n)
-        if n > size - pos + 1:
-            bad_count("ShareGroupDescribeRequest.group_ids", n)
+        left -= n
+        if left < 0:
+            bad_count("ShareGroupDescribeRequest.group_ids", n - 1, size - pos)
         group_ids: list[str] = []
         message.group_ids = group_ids
         for _ in range(1, n):
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "ShareGroupDescribeRequest.group_ids")
             if n == 0:
                 bad_length("ShareGroupDescribeRequest.group_ids", n)
             group_ids.append(buf[pos : (pos := pos + n - 1)].decode())
         message.include_authorized_operations, k = U_oB(buf, pos)
         pos += 2
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -256,8 +264,12 @@ def encode_request_1(message: ShareGroupDescribeRequest, out: list[Sized]) -> No
         raise unencodable("ShareGroupDescribeRequest", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareGroupDescribeResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ShareGroupDescribeResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ShareGroupDescribeResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -266,8 +278,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareGroupDescribeRes
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("ShareGroupDescribeResponse.groups", n)
-        if n > size - pos + 1:
-            bad_count("ShareGroupDescribeResponse.groups", n)
+        left -= n
+        if left < 0:
+            bad_count("ShareGroupDescribeResponse.groups", n - 1, size - pos)
         groups: list[DescribedGroup] = []
         message.groups = groups
         for _ in range(1, n):
@@ -275,26 +288,26 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareGroupDescribeRes
             described_group.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedGroup.error_message")
             described_group.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedGroup.group_id")
             if n == 0:
                 bad_length("DescribedGroup.group_id", n)
             described_group.group_id = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedGroup.group_state")
             if n == 0:
                 bad_length("DescribedGroup.group_state", n)
             described_group.group_state = buf[pos : (pos := pos + n - 1)].decode()
             described_group.group_epoch, described_group.assignment_epoch, n = U_iiB(buf, pos)
             pos += 9
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedGroup.assignor_name")
             if n == 0:
                 bad_length("DescribedGroup.assignor_name", n)
             described_group.assignor_name = buf[pos : (pos := pos + n - 1)].decode()
@@ -304,8 +317,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareGroupDescribeRes
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("DescribedGroup.members", n)
-            if n > size - pos + 1:
-                bad_count("DescribedGroup.members", n)
+            left -= n
+            if left < 0:
+                bad_count("DescribedGroup.members", n - 1, size - pos)
             members: list[Member] = []
             described_group.members = members
             for _ in range(1, n):
@@ -313,26 +327,26 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareGroupDescribeRes
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "Member.member_id")
                 if n == 0:
                     bad_length("Member.member_id", n)
                 member.member_id = buf[pos : (pos := pos + n - 1)].decode()
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "Member.rack_id")
                 member.rack_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
                 member.member_epoch, n = U_iB(buf, pos)
                 pos += 5
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "Member.client_id")
                 if n == 0:
                     bad_length("Member.client_id", n)
                 member.client_id = buf[pos : (pos := pos + n - 1)].decode()
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "Member.client_host")
                 if n == 0:
                     bad_length("Member.client_host", n)
                 member.client_host = buf[pos : (pos := pos + n - 1)].decode()
@@ -342,15 +356,16 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareGroupDescribeRes
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("Member.subscribed_topic_names", n)
-                if n > size - pos + 1:
-                    bad_count("Member.subscribed_topic_names", n)
+                left -= n
+                if left < 0:
+                    bad_count("Member.subscribed_topic_names", n - 1, size - pos)
                 subscribed_topic_names: list[str] = []
                 member.subscribed_topic_names = subscribed_topic_names
                 for _ in range(1, n):
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "Member.subscribed_topic_names")
                     if n == 0:
                         bad_length("Member.subscribed_topic_names", n)
                     subscribed_topic_names.append(buf[pos : (pos := pos + n - 1)].decode())
@@ -361,8 +376,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareGroupDescribeRes
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("Assignment.topic_partitions", n)
-                if n > size - pos + 1:
-                    bad_count("Assignment.topic_partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("Assignment.topic_partitions", n - 1, size - pos)
                 topic_partitions: list[TopicPartitions] = []
                 assignment.topic_partitions = topic_partitions
                 for _ in range(1, n):
@@ -370,7 +386,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareGroupDescribeRes
                     topic_partitions_2.topic_id, n = U_16sB(buf, pos)
                     pos += 17
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "TopicPartitions.topic_name")
                     if n == 0:
                         bad_length("TopicPartitions.topic_name", n)
                     topic_partitions_2.topic_name = buf[pos : (pos := pos + n - 1)].decode()
@@ -380,40 +396,43 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareGroupDescribeRes
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("TopicPartitions.partitions", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("TopicPartitions.partitions", n - 1, size - pos)
                     topic_partitions_2.partitions = [*UA_Bni[n](buf, pos)]
                     pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     if k:
-                        topic_partitions_2.unknown_tags, pos = read_tags(buf, pos, k)
+                        topic_partitions_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         topic_partitions_2.unknown_tags = ()
                     topic_partitions.append(topic_partitions_2)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    assignment.unknown_tags, pos = read_tags(buf, pos, k)
+                    assignment.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     assignment.unknown_tags = ()
                 member.assignment = assignment
                 k = buf[pos]
                 pos += 1
                 if k:
-                    member.unknown_tags, pos = read_tags(buf, pos, k)
+                    member.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     member.unknown_tags = ()
                 members.append(member)
             described_group.authorized_operations, k = U_iB(buf, pos)
             pos += 5
             if k:
-                described_group.unknown_tags, pos = read_tags(buf, pos, k)
+                described_group.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 described_group.unknown_tags = ()
             groups.append(described_group)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

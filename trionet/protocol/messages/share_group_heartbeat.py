@@ -19,6 +19,8 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -30,6 +32,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -148,28 +151,32 @@ class ShareGroupHeartbeatResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> ShareGroupHeartbeatRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> ShareGroupHeartbeatRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ShareGroupHeartbeatRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ShareGroupHeartbeatRequest.group_id")
         if n == 0:
             bad_length("ShareGroupHeartbeatRequest.group_id", n)
         message.group_id = buf[pos : (pos := pos + n - 1)].decode()
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ShareGroupHeartbeatRequest.member_id")
         if n == 0:
             bad_length("ShareGroupHeartbeatRequest.member_id", n)
         message.member_id = buf[pos : (pos := pos + n - 1)].decode()
         message.member_epoch, n = U_iB(buf, pos)
         pos += 5
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ShareGroupHeartbeatRequest.rack_id")
         message.rack_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
@@ -178,22 +185,27 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> ShareGroupHeartbeatReq
         if n == 0:
             message.subscribed_topic_names = None
         else:
-            if n > size - pos + 1:
-                bad_count("ShareGroupHeartbeatRequest.subscribed_topic_names", n)
+            left -= n
+            if left < 0:
+                bad_count("ShareGroupHeartbeatRequest.subscribed_topic_names", n - 1, size - pos)
             subscribed_topic_names: list[str] = []
             message.subscribed_topic_names = subscribed_topic_names
             for _ in range(1, n):
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = (
+                        text_length(
+                            buf, pos, n, "ShareGroupHeartbeatRequest.subscribed_topic_names",
+                        )
+                    )
                 if n == 0:
                     bad_length("ShareGroupHeartbeatRequest.subscribed_topic_names", n)
                 subscribed_topic_names.append(buf[pos : (pos := pos + n - 1)].decode())
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -238,19 +250,23 @@ def encode_request_1(message: ShareGroupHeartbeatRequest, out: list[Sized]) -> N
         raise unencodable("ShareGroupHeartbeatRequest", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareGroupHeartbeatResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> ShareGroupHeartbeatResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(ShareGroupHeartbeatResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ShareGroupHeartbeatResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "ShareGroupHeartbeatResponse.member_id")
         message.member_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.member_epoch, message.heartbeat_interval_ms, n = U_iib(buf, pos)
         pos += 9
@@ -262,8 +278,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareGroupHeartbeatRe
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("Assignment.topic_partitions", n)
-            if n > size - pos + 1:
-                bad_count("Assignment.topic_partitions", n)
+            left -= n
+            if left < 0:
+                bad_count("Assignment.topic_partitions", n - 1, size - pos)
             topic_partitions: list[TopicPartitions] = []
             assignment.topic_partitions = topic_partitions
             for _ in range(1, n):
@@ -274,19 +291,22 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareGroupHeartbeatRe
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("TopicPartitions.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("TopicPartitions.partitions", n - 1, size - pos)
                 topic_partitions_2.partitions = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    topic_partitions_2.unknown_tags, pos = read_tags(buf, pos, k)
+                    topic_partitions_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     topic_partitions_2.unknown_tags = ()
                 topic_partitions.append(topic_partitions_2)
             k = buf[pos]
             pos += 1
             if k:
-                assignment.unknown_tags, pos = read_tags(buf, pos, k)
+                assignment.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 assignment.unknown_tags = ()
             message.assignment = assignment
@@ -297,7 +317,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> ShareGroupHeartbeatRe
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -18,6 +18,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -28,6 +30,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -356,8 +359,12 @@ class StreamsGroupDescribeResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> StreamsGroupDescribeRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(StreamsGroupDescribeRequest)
         n = buf[pos]
@@ -366,22 +373,23 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeRe
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("StreamsGroupDescribeRequest.group_ids", n)
-        if n > size - pos + 1:
-            bad_count("StreamsGroupDescribeRequest.group_ids", n)
+        left -= n
+        if left < 0:
+            bad_count("StreamsGroupDescribeRequest.group_ids", n - 1, size - pos)
         group_ids: list[str] = []
         message.group_ids = group_ids
         for _ in range(1, n):
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "StreamsGroupDescribeRequest.group_ids")
             if n == 0:
                 bad_length("StreamsGroupDescribeRequest.group_ids", n)
             group_ids.append(buf[pos : (pos := pos + n - 1)].decode())
         message.include_authorized_operations, k = U_oB(buf, pos)
         pos += 2
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -409,8 +417,12 @@ def encode_request_0(message: StreamsGroupDescribeRequest, out: list[Sized]) -> 
         raise unencodable("StreamsGroupDescribeRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> StreamsGroupDescribeResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(StreamsGroupDescribeResponse)
         message.throttle_time_ms, n = U_iB(buf, pos)
@@ -419,8 +431,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("StreamsGroupDescribeResponse.groups", n)
-        if n > size - pos + 1:
-            bad_count("StreamsGroupDescribeResponse.groups", n)
+        left -= n
+        if left < 0:
+            bad_count("StreamsGroupDescribeResponse.groups", n - 1, size - pos)
         groups: list[DescribedGroup] = []
         message.groups = groups
         for _ in range(1, n):
@@ -428,19 +441,19 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
             described_group.error_code, n = U_hB(buf, pos)
             pos += 3
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedGroup.error_message")
             described_group.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedGroup.group_id")
             if n == 0:
                 bad_length("DescribedGroup.group_id", n)
             described_group.group_id = buf[pos : (pos := pos + n - 1)].decode()
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "DescribedGroup.group_state")
             if n == 0:
                 bad_length("DescribedGroup.group_state", n)
             described_group.group_state = buf[pos : (pos := pos + n - 1)].decode()
@@ -455,8 +468,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                 if n == 0:
                     topology.subtopologies = None
                 else:
-                    if n > size - pos + 1:
-                        bad_count("Topology.subtopologies", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("Topology.subtopologies", n - 1, size - pos)
                     subtopologies: list[Subtopology] = []
                     topology.subtopologies = subtopologies
                     for _ in range(1, n):
@@ -464,7 +478,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                         n = buf[pos]
                         pos += 1
                         if n > 127:
-                            n, pos = read_varint(buf, pos, n)
+                            n, pos = text_length(buf, pos, n, "Subtopology.subtopology_id")
                         if n == 0:
                             bad_length("Subtopology.subtopology_id", n)
                         subtopology.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -474,15 +488,16 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                             n, pos = read_varint(buf, pos, n)
                         if n == 0:
                             bad_length("Subtopology.source_topics", n)
-                        if n > size - pos + 1:
-                            bad_count("Subtopology.source_topics", n)
+                        left -= n
+                        if left < 0:
+                            bad_count("Subtopology.source_topics", n - 1, size - pos)
                         source_topics: list[str] = []
                         subtopology.source_topics = source_topics
                         for _ in range(1, n):
                             n = buf[pos]
                             pos += 1
                             if n > 127:
-                                n, pos = read_varint(buf, pos, n)
+                                n, pos = text_length(buf, pos, n, "Subtopology.source_topics")
                             if n == 0:
                                 bad_length("Subtopology.source_topics", n)
                             source_topics.append(buf[pos : (pos := pos + n - 1)].decode())
@@ -492,15 +507,18 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                             n, pos = read_varint(buf, pos, n)
                         if n == 0:
                             bad_length("Subtopology.repartition_sink_topics", n)
-                        if n > size - pos + 1:
-                            bad_count("Subtopology.repartition_sink_topics", n)
+                        left -= n
+                        if left < 0:
+                            bad_count("Subtopology.repartition_sink_topics", n - 1, size - pos)
                         repartition_sink_topics: list[str] = []
                         subtopology.repartition_sink_topics = repartition_sink_topics
                         for _ in range(1, n):
                             n = buf[pos]
                             pos += 1
                             if n > 127:
-                                n, pos = read_varint(buf, pos, n)
+                                n, pos = (
+                                    text_length(buf, pos, n, "Subtopology.repartition_sink_topics")
+                                )
                             if n == 0:
                                 bad_length("Subtopology.repartition_sink_topics", n)
                             repartition_sink_topics.append(buf[pos : (pos := pos + n - 1)].decode())
@@ -510,8 +528,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                             n, pos = read_varint(buf, pos, n)
                         if n == 0:
                             bad_length("Subtopology.state_changelog_topics", n)
-                        if n > size - pos + 1:
-                            bad_count("Subtopology.state_changelog_topics", n)
+                        left -= n
+                        if left < 0:
+                            bad_count("Subtopology.state_changelog_topics", n - 1, size - pos)
                         state_changelog_topics: list[TopicInfo] = []
                         subtopology.state_changelog_topics = state_changelog_topics
                         for _ in range(1, n):
@@ -519,7 +538,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                             n = buf[pos]
                             pos += 1
                             if n > 127:
-                                n, pos = read_varint(buf, pos, n)
+                                n, pos = text_length(buf, pos, n, "TopicInfo.name")
                             if n == 0:
                                 bad_length("TopicInfo.name", n)
                             topic_info.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -531,8 +550,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                                 n, pos = read_varint(buf, pos, n)
                             if n == 0:
                                 bad_length("TopicInfo.topic_configs", n)
-                            if n > size - pos + 1:
-                                bad_count("TopicInfo.topic_configs", n)
+                            left -= n
+                            if left < 0:
+                                bad_count("TopicInfo.topic_configs", n - 1, size - pos)
                             topic_configs: list[KeyValue] = []
                             topic_info.topic_configs = topic_configs
                             for _ in range(1, n):
@@ -540,28 +560,28 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                                 n = buf[pos]
                                 pos += 1
                                 if n > 127:
-                                    n, pos = read_varint(buf, pos, n)
+                                    n, pos = text_length(buf, pos, n, "KeyValue.key")
                                 if n == 0:
                                     bad_length("KeyValue.key", n)
                                 key_value.key = buf[pos : (pos := pos + n - 1)].decode()
                                 n = buf[pos]
                                 pos += 1
                                 if n > 127:
-                                    n, pos = read_varint(buf, pos, n)
+                                    n, pos = text_length(buf, pos, n, "KeyValue.value")
                                 if n == 0:
                                     bad_length("KeyValue.value", n)
                                 key_value.value = buf[pos : (pos := pos + n - 1)].decode()
                                 k = buf[pos]
                                 pos += 1
                                 if k:
-                                    key_value.unknown_tags, pos = read_tags(buf, pos, k)
+                                    key_value.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                                 else:
                                     key_value.unknown_tags = ()
                                 topic_configs.append(key_value)
                             k = buf[pos]
                             pos += 1
                             if k:
-                                topic_info.unknown_tags, pos = read_tags(buf, pos, k)
+                                topic_info.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                             else:
                                 topic_info.unknown_tags = ()
                             state_changelog_topics.append(topic_info)
@@ -571,8 +591,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                             n, pos = read_varint(buf, pos, n)
                         if n == 0:
                             bad_length("Subtopology.repartition_source_topics", n)
-                        if n > size - pos + 1:
-                            bad_count("Subtopology.repartition_source_topics", n)
+                        left -= n
+                        if left < 0:
+                            bad_count("Subtopology.repartition_source_topics", n - 1, size - pos)
                         repartition_source_topics: list[TopicInfo] = []
                         subtopology.repartition_source_topics = repartition_source_topics
                         for _ in range(1, n):
@@ -580,7 +601,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                             n = buf[pos]
                             pos += 1
                             if n > 127:
-                                n, pos = read_varint(buf, pos, n)
+                                n, pos = text_length(buf, pos, n, "TopicInfo.name")
                             if n == 0:
                                 bad_length("TopicInfo.name", n)
                             topic_info_2.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -592,8 +613,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                                 n, pos = read_varint(buf, pos, n)
                             if n == 0:
                                 bad_length("TopicInfo.topic_configs", n)
-                            if n > size - pos + 1:
-                                bad_count("TopicInfo.topic_configs", n)
+                            left -= n
+                            if left < 0:
+                                bad_count("TopicInfo.topic_configs", n - 1, size - pos)
                             topic_configs_2: list[KeyValue] = []
                             topic_info_2.topic_configs = topic_configs_2
                             for _ in range(1, n):
@@ -601,42 +623,44 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                                 n = buf[pos]
                                 pos += 1
                                 if n > 127:
-                                    n, pos = read_varint(buf, pos, n)
+                                    n, pos = text_length(buf, pos, n, "KeyValue.key")
                                 if n == 0:
                                     bad_length("KeyValue.key", n)
                                 key_value_2.key = buf[pos : (pos := pos + n - 1)].decode()
                                 n = buf[pos]
                                 pos += 1
                                 if n > 127:
-                                    n, pos = read_varint(buf, pos, n)
+                                    n, pos = text_length(buf, pos, n, "KeyValue.value")
                                 if n == 0:
                                     bad_length("KeyValue.value", n)
                                 key_value_2.value = buf[pos : (pos := pos + n - 1)].decode()
                                 k = buf[pos]
                                 pos += 1
                                 if k:
-                                    key_value_2.unknown_tags, pos = read_tags(buf, pos, k)
+                                    key_value_2.unknown_tags, pos, left = (
+                                        read_tags(buf, pos, k, left)
+                                    )
                                 else:
                                     key_value_2.unknown_tags = ()
                                 topic_configs_2.append(key_value_2)
                             k = buf[pos]
                             pos += 1
                             if k:
-                                topic_info_2.unknown_tags, pos = read_tags(buf, pos, k)
+                                topic_info_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                             else:
                                 topic_info_2.unknown_tags = ()
                             repartition_source_topics.append(topic_info_2)
                         k = buf[pos]
                         pos += 1
                         if k:
-                            subtopology.unknown_tags, pos = read_tags(buf, pos, k)
+                            subtopology.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                         else:
                             subtopology.unknown_tags = ()
                         subtopologies.append(subtopology)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    topology.unknown_tags, pos = read_tags(buf, pos, k)
+                    topology.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     topology.unknown_tags = ()
                 described_group.topology = topology
@@ -650,8 +674,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("DescribedGroup.members", n)
-            if n > size - pos + 1:
-                bad_count("DescribedGroup.members", n)
+            left -= n
+            if left < 0:
+                bad_count("DescribedGroup.members", n - 1, size - pos)
             members: list[Member] = []
             described_group.members = members
             for _ in range(1, n):
@@ -659,38 +684,38 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "Member.member_id")
                 if n == 0:
                     bad_length("Member.member_id", n)
                 member.member_id = buf[pos : (pos := pos + n - 1)].decode()
                 member.member_epoch, n = U_iB(buf, pos)
                 pos += 5
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "Member.instance_id")
                 member.instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "Member.rack_id")
                 member.rack_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "Member.client_id")
                 if n == 0:
                     bad_length("Member.client_id", n)
                 member.client_id = buf[pos : (pos := pos + n - 1)].decode()
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "Member.client_host")
                 if n == 0:
                     bad_length("Member.client_host", n)
                 member.client_host = buf[pos : (pos := pos + n - 1)].decode()
                 member.topology_epoch, n = U_iB(buf, pos)
                 pos += 5
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "Member.process_id")
                 if n == 0:
                     bad_length("Member.process_id", n)
                 member.process_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -701,14 +726,14 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "Endpoint.host")
                     if n == 0:
                         bad_length("Endpoint.host", n)
                     endpoint.host = buf[pos : (pos := pos + n - 1)].decode()
                     endpoint.port, k = U_HB(buf, pos)
                     pos += 3
                     if k:
-                        endpoint.unknown_tags, pos = read_tags(buf, pos, k)
+                        endpoint.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         endpoint.unknown_tags = ()
                     member.user_endpoint = endpoint
@@ -722,8 +747,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("Member.client_tags", n)
-                if n > size - pos + 1:
-                    bad_count("Member.client_tags", n)
+                left -= n
+                if left < 0:
+                    bad_count("Member.client_tags", n - 1, size - pos)
                 client_tags: list[KeyValue] = []
                 member.client_tags = client_tags
                 for _ in range(1, n):
@@ -731,21 +757,21 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "KeyValue.key")
                     if n == 0:
                         bad_length("KeyValue.key", n)
                     key_value_3.key = buf[pos : (pos := pos + n - 1)].decode()
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "KeyValue.value")
                     if n == 0:
                         bad_length("KeyValue.value", n)
                     key_value_3.value = buf[pos : (pos := pos + n - 1)].decode()
                     k = buf[pos]
                     pos += 1
                     if k:
-                        key_value_3.unknown_tags, pos = read_tags(buf, pos, k)
+                        key_value_3.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         key_value_3.unknown_tags = ()
                     client_tags.append(key_value_3)
@@ -755,8 +781,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("Member.task_offsets", n)
-                if n > size - pos + 1:
-                    bad_count("Member.task_offsets", n)
+                left -= n
+                if left < 0:
+                    bad_count("Member.task_offsets", n - 1, size - pos)
                 task_offsets: list[TaskOffset] = []
                 member.task_offsets = task_offsets
                 for _ in range(1, n):
@@ -764,14 +791,14 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "TaskOffset.subtopology_id")
                     if n == 0:
                         bad_length("TaskOffset.subtopology_id", n)
                     task_offset.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
                     task_offset.partition, task_offset.offset, k = U_iqB(buf, pos)
                     pos += 13
                     if k:
-                        task_offset.unknown_tags, pos = read_tags(buf, pos, k)
+                        task_offset.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         task_offset.unknown_tags = ()
                     task_offsets.append(task_offset)
@@ -781,8 +808,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("Member.task_end_offsets", n)
-                if n > size - pos + 1:
-                    bad_count("Member.task_end_offsets", n)
+                left -= n
+                if left < 0:
+                    bad_count("Member.task_end_offsets", n - 1, size - pos)
                 task_end_offsets: list[TaskOffset] = []
                 member.task_end_offsets = task_end_offsets
                 for _ in range(1, n):
@@ -790,14 +818,14 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "TaskOffset.subtopology_id")
                     if n == 0:
                         bad_length("TaskOffset.subtopology_id", n)
                     task_offset_2.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
                     task_offset_2.partition, task_offset_2.offset, k = U_iqB(buf, pos)
                     pos += 13
                     if k:
-                        task_offset_2.unknown_tags, pos = read_tags(buf, pos, k)
+                        task_offset_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         task_offset_2.unknown_tags = ()
                     task_end_offsets.append(task_offset_2)
@@ -808,8 +836,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("Assignment.active_tasks", n)
-                if n > size - pos + 1:
-                    bad_count("Assignment.active_tasks", n)
+                left -= n
+                if left < 0:
+                    bad_count("Assignment.active_tasks", n - 1, size - pos)
                 active_tasks: list[TaskIds] = []
                 assignment.active_tasks = active_tasks
                 for _ in range(1, n):
@@ -817,7 +846,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "TaskIds.subtopology_id")
                     if n == 0:
                         bad_length("TaskIds.subtopology_id", n)
                     task_ids.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -827,12 +856,15 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("TaskIds.partitions", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("TaskIds.partitions", n - 1, size - pos)
                     task_ids.partitions = [*UA_Bni[n](buf, pos)]
                     pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     if k:
-                        task_ids.unknown_tags, pos = read_tags(buf, pos, k)
+                        task_ids.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         task_ids.unknown_tags = ()
                     active_tasks.append(task_ids)
@@ -842,8 +874,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("Assignment.standby_tasks", n)
-                if n > size - pos + 1:
-                    bad_count("Assignment.standby_tasks", n)
+                left -= n
+                if left < 0:
+                    bad_count("Assignment.standby_tasks", n - 1, size - pos)
                 standby_tasks: list[TaskIds] = []
                 assignment.standby_tasks = standby_tasks
                 for _ in range(1, n):
@@ -851,7 +884,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "TaskIds.subtopology_id")
                     if n == 0:
                         bad_length("TaskIds.subtopology_id", n)
                     task_ids_2.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -861,12 +894,15 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("TaskIds.partitions", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("TaskIds.partitions", n - 1, size - pos)
                     task_ids_2.partitions = [*UA_Bni[n](buf, pos)]
                     pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     if k:
-                        task_ids_2.unknown_tags, pos = read_tags(buf, pos, k)
+                        task_ids_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         task_ids_2.unknown_tags = ()
                     standby_tasks.append(task_ids_2)
@@ -876,8 +912,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("Assignment.warmup_tasks", n)
-                if n > size - pos + 1:
-                    bad_count("Assignment.warmup_tasks", n)
+                left -= n
+                if left < 0:
+                    bad_count("Assignment.warmup_tasks", n - 1, size - pos)
                 warmup_tasks: list[TaskIds] = []
                 assignment.warmup_tasks = warmup_tasks
                 for _ in range(1, n):
@@ -885,7 +922,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "TaskIds.subtopology_id")
                     if n == 0:
                         bad_length("TaskIds.subtopology_id", n)
                     task_ids_3.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -895,19 +932,22 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("TaskIds.partitions", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("TaskIds.partitions", n - 1, size - pos)
                     task_ids_3.partitions = [*UA_Bni[n](buf, pos)]
                     pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     if k:
-                        task_ids_3.unknown_tags, pos = read_tags(buf, pos, k)
+                        task_ids_3.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         task_ids_3.unknown_tags = ()
                     warmup_tasks.append(task_ids_3)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    assignment.unknown_tags, pos = read_tags(buf, pos, k)
+                    assignment.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     assignment.unknown_tags = ()
                 member.assignment = assignment
@@ -918,8 +958,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("Assignment.active_tasks", n)
-                if n > size - pos + 1:
-                    bad_count("Assignment.active_tasks", n)
+                left -= n
+                if left < 0:
+                    bad_count("Assignment.active_tasks", n - 1, size - pos)
                 active_tasks_2: list[TaskIds] = []
                 assignment_2.active_tasks = active_tasks_2
                 for _ in range(1, n):
@@ -927,7 +968,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "TaskIds.subtopology_id")
                     if n == 0:
                         bad_length("TaskIds.subtopology_id", n)
                     task_ids_4.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -937,12 +978,15 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("TaskIds.partitions", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("TaskIds.partitions", n - 1, size - pos)
                     task_ids_4.partitions = [*UA_Bni[n](buf, pos)]
                     pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     if k:
-                        task_ids_4.unknown_tags, pos = read_tags(buf, pos, k)
+                        task_ids_4.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         task_ids_4.unknown_tags = ()
                     active_tasks_2.append(task_ids_4)
@@ -952,8 +996,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("Assignment.standby_tasks", n)
-                if n > size - pos + 1:
-                    bad_count("Assignment.standby_tasks", n)
+                left -= n
+                if left < 0:
+                    bad_count("Assignment.standby_tasks", n - 1, size - pos)
                 standby_tasks_2: list[TaskIds] = []
                 assignment_2.standby_tasks = standby_tasks_2
                 for _ in range(1, n):
@@ -961,7 +1006,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "TaskIds.subtopology_id")
                     if n == 0:
                         bad_length("TaskIds.subtopology_id", n)
                     task_ids_5.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -971,12 +1016,15 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("TaskIds.partitions", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("TaskIds.partitions", n - 1, size - pos)
                     task_ids_5.partitions = [*UA_Bni[n](buf, pos)]
                     pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     if k:
-                        task_ids_5.unknown_tags, pos = read_tags(buf, pos, k)
+                        task_ids_5.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         task_ids_5.unknown_tags = ()
                     standby_tasks_2.append(task_ids_5)
@@ -986,8 +1034,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("Assignment.warmup_tasks", n)
-                if n > size - pos + 1:
-                    bad_count("Assignment.warmup_tasks", n)
+                left -= n
+                if left < 0:
+                    bad_count("Assignment.warmup_tasks", n - 1, size - pos)
                 warmup_tasks_2: list[TaskIds] = []
                 assignment_2.warmup_tasks = warmup_tasks_2
                 for _ in range(1, n):
@@ -995,7 +1044,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "TaskIds.subtopology_id")
                     if n == 0:
                         bad_length("TaskIds.subtopology_id", n)
                     task_ids_6.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -1005,40 +1054,43 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupDescribeR
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("TaskIds.partitions", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("TaskIds.partitions", n - 1, size - pos)
                     task_ids_6.partitions = [*UA_Bni[n](buf, pos)]
                     pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     if k:
-                        task_ids_6.unknown_tags, pos = read_tags(buf, pos, k)
+                        task_ids_6.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         task_ids_6.unknown_tags = ()
                     warmup_tasks_2.append(task_ids_6)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    assignment_2.unknown_tags, pos = read_tags(buf, pos, k)
+                    assignment_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     assignment_2.unknown_tags = ()
                 member.target_assignment = assignment_2
                 member.is_classic, k = U_oB(buf, pos)
                 pos += 2
                 if k:
-                    member.unknown_tags, pos = read_tags(buf, pos, k)
+                    member.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     member.unknown_tags = ()
                 members.append(member)
             described_group.authorized_operations, k = U_iB(buf, pos)
             pos += 5
             if k:
-                described_group.unknown_tags, pos = read_tags(buf, pos, k)
+                described_group.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 described_group.unknown_tags = ()
             groups.append(described_group)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -18,6 +18,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -28,6 +30,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -446,33 +449,37 @@ class StreamsGroupHeartbeatResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> StreamsGroupHeartbeatRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(StreamsGroupHeartbeatRequest)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "StreamsGroupHeartbeatRequest.group_id")
         if n == 0:
             bad_length("StreamsGroupHeartbeatRequest.group_id", n)
         message.group_id = buf[pos : (pos := pos + n - 1)].decode()
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "StreamsGroupHeartbeatRequest.member_id")
         if n == 0:
             bad_length("StreamsGroupHeartbeatRequest.member_id", n)
         message.member_id = buf[pos : (pos := pos + n - 1)].decode()
         message.member_epoch, message.endpoint_information_epoch, n = U_iiB(buf, pos)
         pos += 9
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "StreamsGroupHeartbeatRequest.instance_id")
         message.instance_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "StreamsGroupHeartbeatRequest.rack_id")
         message.rack_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         message.rebalance_timeout_ms, n = U_ib(buf, pos)
         pos += 5
@@ -484,8 +491,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("Topology.subtopologies", n)
-            if n > size - pos + 1:
-                bad_count("Topology.subtopologies", n)
+            left -= n
+            if left < 0:
+                bad_count("Topology.subtopologies", n - 1, size - pos)
             subtopologies: list[Subtopology] = []
             topology.subtopologies = subtopologies
             for _ in range(1, n):
@@ -493,7 +501,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "Subtopology.subtopology_id")
                 if n == 0:
                     bad_length("Subtopology.subtopology_id", n)
                 subtopology.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -503,15 +511,16 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("Subtopology.source_topics", n)
-                if n > size - pos + 1:
-                    bad_count("Subtopology.source_topics", n)
+                left -= n
+                if left < 0:
+                    bad_count("Subtopology.source_topics", n - 1, size - pos)
                 source_topics: list[str] = []
                 subtopology.source_topics = source_topics
                 for _ in range(1, n):
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "Subtopology.source_topics")
                     if n == 0:
                         bad_length("Subtopology.source_topics", n)
                     source_topics.append(buf[pos : (pos := pos + n - 1)].decode())
@@ -521,15 +530,16 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("Subtopology.source_topic_regex", n)
-                if n > size - pos + 1:
-                    bad_count("Subtopology.source_topic_regex", n)
+                left -= n
+                if left < 0:
+                    bad_count("Subtopology.source_topic_regex", n - 1, size - pos)
                 source_topic_regex: list[str] = []
                 subtopology.source_topic_regex = source_topic_regex
                 for _ in range(1, n):
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "Subtopology.source_topic_regex")
                     if n == 0:
                         bad_length("Subtopology.source_topic_regex", n)
                     source_topic_regex.append(buf[pos : (pos := pos + n - 1)].decode())
@@ -539,8 +549,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("Subtopology.state_changelog_topics", n)
-                if n > size - pos + 1:
-                    bad_count("Subtopology.state_changelog_topics", n)
+                left -= n
+                if left < 0:
+                    bad_count("Subtopology.state_changelog_topics", n - 1, size - pos)
                 state_changelog_topics: list[TopicInfo] = []
                 subtopology.state_changelog_topics = state_changelog_topics
                 for _ in range(1, n):
@@ -548,7 +559,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "TopicInfo.name")
                     if n == 0:
                         bad_length("TopicInfo.name", n)
                     topic_info.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -558,8 +569,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("TopicInfo.topic_configs", n)
-                    if n > size - pos + 1:
-                        bad_count("TopicInfo.topic_configs", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("TopicInfo.topic_configs", n - 1, size - pos)
                     topic_configs: list[KeyValue] = []
                     topic_info.topic_configs = topic_configs
                     for _ in range(1, n):
@@ -567,28 +579,28 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                         n = buf[pos]
                         pos += 1
                         if n > 127:
-                            n, pos = read_varint(buf, pos, n)
+                            n, pos = text_length(buf, pos, n, "KeyValue.key")
                         if n == 0:
                             bad_length("KeyValue.key", n)
                         key_value.key = buf[pos : (pos := pos + n - 1)].decode()
                         n = buf[pos]
                         pos += 1
                         if n > 127:
-                            n, pos = read_varint(buf, pos, n)
+                            n, pos = text_length(buf, pos, n, "KeyValue.value")
                         if n == 0:
                             bad_length("KeyValue.value", n)
                         key_value.value = buf[pos : (pos := pos + n - 1)].decode()
                         k = buf[pos]
                         pos += 1
                         if k:
-                            key_value.unknown_tags, pos = read_tags(buf, pos, k)
+                            key_value.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                         else:
                             key_value.unknown_tags = ()
                         topic_configs.append(key_value)
                     k = buf[pos]
                     pos += 1
                     if k:
-                        topic_info.unknown_tags, pos = read_tags(buf, pos, k)
+                        topic_info.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         topic_info.unknown_tags = ()
                     state_changelog_topics.append(topic_info)
@@ -598,15 +610,16 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("Subtopology.repartition_sink_topics", n)
-                if n > size - pos + 1:
-                    bad_count("Subtopology.repartition_sink_topics", n)
+                left -= n
+                if left < 0:
+                    bad_count("Subtopology.repartition_sink_topics", n - 1, size - pos)
                 repartition_sink_topics: list[str] = []
                 subtopology.repartition_sink_topics = repartition_sink_topics
                 for _ in range(1, n):
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "Subtopology.repartition_sink_topics")
                     if n == 0:
                         bad_length("Subtopology.repartition_sink_topics", n)
                     repartition_sink_topics.append(buf[pos : (pos := pos + n - 1)].decode())
@@ -616,8 +629,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("Subtopology.repartition_source_topics", n)
-                if n > size - pos + 1:
-                    bad_count("Subtopology.repartition_source_topics", n)
+                left -= n
+                if left < 0:
+                    bad_count("Subtopology.repartition_source_topics", n - 1, size - pos)
                 repartition_source_topics: list[TopicInfo] = []
                 subtopology.repartition_source_topics = repartition_source_topics
                 for _ in range(1, n):
@@ -625,7 +639,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "TopicInfo.name")
                     if n == 0:
                         bad_length("TopicInfo.name", n)
                     topic_info_2.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -635,8 +649,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("TopicInfo.topic_configs", n)
-                    if n > size - pos + 1:
-                        bad_count("TopicInfo.topic_configs", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("TopicInfo.topic_configs", n - 1, size - pos)
                     topic_configs_2: list[KeyValue] = []
                     topic_info_2.topic_configs = topic_configs_2
                     for _ in range(1, n):
@@ -644,28 +659,28 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                         n = buf[pos]
                         pos += 1
                         if n > 127:
-                            n, pos = read_varint(buf, pos, n)
+                            n, pos = text_length(buf, pos, n, "KeyValue.key")
                         if n == 0:
                             bad_length("KeyValue.key", n)
                         key_value_2.key = buf[pos : (pos := pos + n - 1)].decode()
                         n = buf[pos]
                         pos += 1
                         if n > 127:
-                            n, pos = read_varint(buf, pos, n)
+                            n, pos = text_length(buf, pos, n, "KeyValue.value")
                         if n == 0:
                             bad_length("KeyValue.value", n)
                         key_value_2.value = buf[pos : (pos := pos + n - 1)].decode()
                         k = buf[pos]
                         pos += 1
                         if k:
-                            key_value_2.unknown_tags, pos = read_tags(buf, pos, k)
+                            key_value_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                         else:
                             key_value_2.unknown_tags = ()
                         topic_configs_2.append(key_value_2)
                     k = buf[pos]
                     pos += 1
                     if k:
-                        topic_info_2.unknown_tags, pos = read_tags(buf, pos, k)
+                        topic_info_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         topic_info_2.unknown_tags = ()
                     repartition_source_topics.append(topic_info_2)
@@ -675,8 +690,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("Subtopology.copartition_groups", n)
-                if n > size - pos + 1:
-                    bad_count("Subtopology.copartition_groups", n)
+                left -= n
+                if left < 0:
+                    bad_count("Subtopology.copartition_groups", n - 1, size - pos)
                 copartition_groups: list[CopartitionGroup] = []
                 subtopology.copartition_groups = copartition_groups
                 for _ in range(1, n):
@@ -687,6 +703,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("CopartitionGroup.source_topics", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("CopartitionGroup.source_topics", n - 1, size - pos)
                     copartition_group.source_topics = [*UA_Bnh[n](buf, pos)]
                     pos += 2 * (n - 1)
                     n = buf[pos]
@@ -695,6 +714,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("CopartitionGroup.source_topic_regex", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("CopartitionGroup.source_topic_regex", n - 1, size - pos)
                     copartition_group.source_topic_regex = [*UA_Bnh[n](buf, pos)]
                     pos += 2 * (n - 1)
                     n = buf[pos]
@@ -703,26 +725,29 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("CopartitionGroup.repartition_source_topics", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("CopartitionGroup.repartition_source_topics", n - 1, size - pos)
                     copartition_group.repartition_source_topics = [*UA_Bnh[n](buf, pos)]
                     pos += 2 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     if k:
-                        copartition_group.unknown_tags, pos = read_tags(buf, pos, k)
+                        copartition_group.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         copartition_group.unknown_tags = ()
                     copartition_groups.append(copartition_group)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    subtopology.unknown_tags, pos = read_tags(buf, pos, k)
+                    subtopology.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     subtopology.unknown_tags = ()
                 subtopologies.append(subtopology)
             k = buf[pos]
             pos += 1
             if k:
-                topology.unknown_tags, pos = read_tags(buf, pos, k)
+                topology.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 topology.unknown_tags = ()
             message.topology = topology
@@ -737,8 +762,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
         if n == 0:
             message.active_tasks = None
         else:
-            if n > size - pos + 1:
-                bad_count("StreamsGroupHeartbeatRequest.active_tasks", n)
+            left -= n
+            if left < 0:
+                bad_count("StreamsGroupHeartbeatRequest.active_tasks", n - 1, size - pos)
             active_tasks: list[RequestTaskIds] = []
             message.active_tasks = active_tasks
             for _ in range(1, n):
@@ -746,7 +772,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "RequestTaskIds.subtopology_id")
                 if n == 0:
                     bad_length("RequestTaskIds.subtopology_id", n)
                 request_task_ids.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -756,12 +782,15 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("RequestTaskIds.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("RequestTaskIds.partitions", n - 1, size - pos)
                 request_task_ids.partitions = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    request_task_ids.unknown_tags, pos = read_tags(buf, pos, k)
+                    request_task_ids.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     request_task_ids.unknown_tags = ()
                 active_tasks.append(request_task_ids)
@@ -772,8 +801,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
         if n == 0:
             message.standby_tasks = None
         else:
-            if n > size - pos + 1:
-                bad_count("StreamsGroupHeartbeatRequest.standby_tasks", n)
+            left -= n
+            if left < 0:
+                bad_count("StreamsGroupHeartbeatRequest.standby_tasks", n - 1, size - pos)
             standby_tasks: list[RequestTaskIds] = []
             message.standby_tasks = standby_tasks
             for _ in range(1, n):
@@ -781,7 +811,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "RequestTaskIds.subtopology_id")
                 if n == 0:
                     bad_length("RequestTaskIds.subtopology_id", n)
                 request_task_ids_2.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -791,12 +821,15 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("RequestTaskIds.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("RequestTaskIds.partitions", n - 1, size - pos)
                 request_task_ids_2.partitions = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    request_task_ids_2.unknown_tags, pos = read_tags(buf, pos, k)
+                    request_task_ids_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     request_task_ids_2.unknown_tags = ()
                 standby_tasks.append(request_task_ids_2)
@@ -807,8 +840,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
         if n == 0:
             message.warmup_tasks = None
         else:
-            if n > size - pos + 1:
-                bad_count("StreamsGroupHeartbeatRequest.warmup_tasks", n)
+            left -= n
+            if left < 0:
+                bad_count("StreamsGroupHeartbeatRequest.warmup_tasks", n - 1, size - pos)
             warmup_tasks: list[RequestTaskIds] = []
             message.warmup_tasks = warmup_tasks
             for _ in range(1, n):
@@ -816,7 +850,7 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "RequestTaskIds.subtopology_id")
                 if n == 0:
                     bad_length("RequestTaskIds.subtopology_id", n)
                 request_task_ids_3.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -826,19 +860,22 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("RequestTaskIds.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("RequestTaskIds.partitions", n - 1, size - pos)
                 request_task_ids_3.partitions = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    request_task_ids_3.unknown_tags, pos = read_tags(buf, pos, k)
+                    request_task_ids_3.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     request_task_ids_3.unknown_tags = ()
                 warmup_tasks.append(request_task_ids_3)
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "StreamsGroupHeartbeatRequest.process_id")
         message.process_id = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = U_b(buf, pos)[0]
         pos += 1
@@ -847,14 +884,14 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
             n = buf[pos]
             pos += 1
             if n > 127:
-                n, pos = read_varint(buf, pos, n)
+                n, pos = text_length(buf, pos, n, "RequestEndpoint.host")
             if n == 0:
                 bad_length("RequestEndpoint.host", n)
             request_endpoint.host = buf[pos : (pos := pos + n - 1)].decode()
             request_endpoint.port, k = U_HB(buf, pos)
             pos += 3
             if k:
-                request_endpoint.unknown_tags, pos = read_tags(buf, pos, k)
+                request_endpoint.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 request_endpoint.unknown_tags = ()
             message.user_endpoint = request_endpoint
@@ -869,8 +906,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
         if n == 0:
             message.client_tags = None
         else:
-            if n > size - pos + 1:
-                bad_count("StreamsGroupHeartbeatRequest.client_tags", n)
+            left -= n
+            if left < 0:
+                bad_count("StreamsGroupHeartbeatRequest.client_tags", n - 1, size - pos)
             client_tags: list[KeyValue] = []
             message.client_tags = client_tags
             for _ in range(1, n):
@@ -878,21 +916,21 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "KeyValue.key")
                 if n == 0:
                     bad_length("KeyValue.key", n)
                 key_value_3.key = buf[pos : (pos := pos + n - 1)].decode()
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "KeyValue.value")
                 if n == 0:
                     bad_length("KeyValue.value", n)
                 key_value_3.value = buf[pos : (pos := pos + n - 1)].decode()
                 k = buf[pos]
                 pos += 1
                 if k:
-                    key_value_3.unknown_tags, pos = read_tags(buf, pos, k)
+                    key_value_3.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     key_value_3.unknown_tags = ()
                 client_tags.append(key_value_3)
@@ -903,8 +941,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
         if n == 0:
             message.task_offsets = None
         else:
-            if n > size - pos + 1:
-                bad_count("StreamsGroupHeartbeatRequest.task_offsets", n)
+            left -= n
+            if left < 0:
+                bad_count("StreamsGroupHeartbeatRequest.task_offsets", n - 1, size - pos)
             task_offsets: list[TaskOffset] = []
             message.task_offsets = task_offsets
             for _ in range(1, n):
@@ -912,14 +951,14 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "TaskOffset.subtopology_id")
                 if n == 0:
                     bad_length("TaskOffset.subtopology_id", n)
                 task_offset.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
                 task_offset.partition, task_offset.offset, k = U_iqB(buf, pos)
                 pos += 13
                 if k:
-                    task_offset.unknown_tags, pos = read_tags(buf, pos, k)
+                    task_offset.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     task_offset.unknown_tags = ()
                 task_offsets.append(task_offset)
@@ -930,8 +969,9 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
         if n == 0:
             message.task_end_offsets = None
         else:
-            if n > size - pos + 1:
-                bad_count("StreamsGroupHeartbeatRequest.task_end_offsets", n)
+            left -= n
+            if left < 0:
+                bad_count("StreamsGroupHeartbeatRequest.task_end_offsets", n - 1, size - pos)
             task_end_offsets: list[TaskOffset] = []
             message.task_end_offsets = task_end_offsets
             for _ in range(1, n):
@@ -939,21 +979,21 @@ def decode_request_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatR
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "TaskOffset.subtopology_id")
                 if n == 0:
                     bad_length("TaskOffset.subtopology_id", n)
                 task_offset_2.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
                 task_offset_2.partition, task_offset_2.offset, k = U_iqB(buf, pos)
                 pos += 13
                 if k:
-                    task_offset_2.unknown_tags, pos = read_tags(buf, pos, k)
+                    task_offset_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     task_offset_2.unknown_tags = ()
                 task_end_offsets.append(task_offset_2)
         message.shutdown_application, k = U_oB(buf, pos)
         pos += 2
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -1236,19 +1276,23 @@ def encode_request_0(message: StreamsGroupHeartbeatRequest, out: list[Sized]) ->
         raise unencodable("StreamsGroupHeartbeatRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeatResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> StreamsGroupHeartbeatResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(StreamsGroupHeartbeatResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "StreamsGroupHeartbeatResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         n = buf[pos]
         pos += 1
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "StreamsGroupHeartbeatResponse.member_id")
         if n == 0:
             bad_length("StreamsGroupHeartbeatResponse.member_id", n)
         message.member_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -1262,8 +1306,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeat
         if n == 0:
             message.status = None
         else:
-            if n > size - pos + 1:
-                bad_count("StreamsGroupHeartbeatResponse.status", n)
+            left -= n
+            if left < 0:
+                bad_count("StreamsGroupHeartbeatResponse.status", n - 1, size - pos)
             status: list[Status] = []
             message.status = status
             for _ in range(1, n):
@@ -1271,14 +1316,14 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeat
                 status_2.status_code, n = U_bB(buf, pos)
                 pos += 2
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "Status.status_detail")
                 if n == 0:
                     bad_length("Status.status_detail", n)
                 status_2.status_detail = buf[pos : (pos := pos + n - 1)].decode()
                 k = buf[pos]
                 pos += 1
                 if k:
-                    status_2.unknown_tags, pos = read_tags(buf, pos, k)
+                    status_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     status_2.unknown_tags = ()
                 status.append(status_2)
@@ -1289,8 +1334,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeat
         if n == 0:
             message.active_tasks = None
         else:
-            if n > size - pos + 1:
-                bad_count("StreamsGroupHeartbeatResponse.active_tasks", n)
+            left -= n
+            if left < 0:
+                bad_count("StreamsGroupHeartbeatResponse.active_tasks", n - 1, size - pos)
             active_tasks: list[ResponseTaskIds] = []
             message.active_tasks = active_tasks
             for _ in range(1, n):
@@ -1298,7 +1344,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeat
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "ResponseTaskIds.subtopology_id")
                 if n == 0:
                     bad_length("ResponseTaskIds.subtopology_id", n)
                 response_task_ids.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -1308,12 +1354,15 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeat
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("ResponseTaskIds.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("ResponseTaskIds.partitions", n - 1, size - pos)
                 response_task_ids.partitions = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    response_task_ids.unknown_tags, pos = read_tags(buf, pos, k)
+                    response_task_ids.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     response_task_ids.unknown_tags = ()
                 active_tasks.append(response_task_ids)
@@ -1324,8 +1373,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeat
         if n == 0:
             message.standby_tasks = None
         else:
-            if n > size - pos + 1:
-                bad_count("StreamsGroupHeartbeatResponse.standby_tasks", n)
+            left -= n
+            if left < 0:
+                bad_count("StreamsGroupHeartbeatResponse.standby_tasks", n - 1, size - pos)
             standby_tasks: list[ResponseTaskIds] = []
             message.standby_tasks = standby_tasks
             for _ in range(1, n):
@@ -1333,7 +1383,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeat
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "ResponseTaskIds.subtopology_id")
                 if n == 0:
                     bad_length("ResponseTaskIds.subtopology_id", n)
                 response_task_ids_2.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -1343,12 +1393,15 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeat
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("ResponseTaskIds.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("ResponseTaskIds.partitions", n - 1, size - pos)
                 response_task_ids_2.partitions = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    response_task_ids_2.unknown_tags, pos = read_tags(buf, pos, k)
+                    response_task_ids_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     response_task_ids_2.unknown_tags = ()
                 standby_tasks.append(response_task_ids_2)
@@ -1359,8 +1412,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeat
         if n == 0:
             message.warmup_tasks = None
         else:
-            if n > size - pos + 1:
-                bad_count("StreamsGroupHeartbeatResponse.warmup_tasks", n)
+            left -= n
+            if left < 0:
+                bad_count("StreamsGroupHeartbeatResponse.warmup_tasks", n - 1, size - pos)
             warmup_tasks: list[ResponseTaskIds] = []
             message.warmup_tasks = warmup_tasks
             for _ in range(1, n):
@@ -1368,7 +1422,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeat
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "ResponseTaskIds.subtopology_id")
                 if n == 0:
                     bad_length("ResponseTaskIds.subtopology_id", n)
                 response_task_ids_3.subtopology_id = buf[pos : (pos := pos + n - 1)].decode()
@@ -1378,12 +1432,15 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeat
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("ResponseTaskIds.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("ResponseTaskIds.partitions", n - 1, size - pos)
                 response_task_ids_3.partitions = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    response_task_ids_3.unknown_tags, pos = read_tags(buf, pos, k)
+                    response_task_ids_3.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     response_task_ids_3.unknown_tags = ()
                 warmup_tasks.append(response_task_ids_3)
@@ -1394,8 +1451,11 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeat
         if n == 0:
             message.partitions_by_user_endpoint = None
         else:
-            if n > size - pos + 1:
-                bad_count("StreamsGroupHeartbeatResponse.partitions_by_user_endpoint", n)
+            left -= n
+            if left < 0:
+                bad_count(
+                    "StreamsGroupHeartbeatResponse.partitions_by_user_endpoint", n - 1, size - pos,
+                )
             partitions_by_user_endpoint: list[EndpointToPartitions] = []
             message.partitions_by_user_endpoint = partitions_by_user_endpoint
             for _ in range(1, n):
@@ -1404,14 +1464,14 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeat
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "ResponseEndpoint.host")
                 if n == 0:
                     bad_length("ResponseEndpoint.host", n)
                 response_endpoint.host = buf[pos : (pos := pos + n - 1)].decode()
                 response_endpoint.port, k = U_HB(buf, pos)
                 pos += 3
                 if k:
-                    response_endpoint.unknown_tags, pos = read_tags(buf, pos, k)
+                    response_endpoint.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     response_endpoint.unknown_tags = ()
                 endpoint_to_partitions.user_endpoint = response_endpoint
@@ -1421,8 +1481,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeat
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("EndpointToPartitions.active_partitions", n)
-                if n > size - pos + 1:
-                    bad_count("EndpointToPartitions.active_partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("EndpointToPartitions.active_partitions", n - 1, size - pos)
                 active_partitions: list[TopicPartition] = []
                 endpoint_to_partitions.active_partitions = active_partitions
                 for _ in range(1, n):
@@ -1430,7 +1491,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeat
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "TopicPartition.topic")
                     if n == 0:
                         bad_length("TopicPartition.topic", n)
                     topic_partition.topic = buf[pos : (pos := pos + n - 1)].decode()
@@ -1440,12 +1501,15 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeat
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("TopicPartition.partitions", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("TopicPartition.partitions", n - 1, size - pos)
                     topic_partition.partitions = [*UA_Bni[n](buf, pos)]
                     pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     if k:
-                        topic_partition.unknown_tags, pos = read_tags(buf, pos, k)
+                        topic_partition.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         topic_partition.unknown_tags = ()
                     active_partitions.append(topic_partition)
@@ -1455,8 +1519,9 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeat
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("EndpointToPartitions.standby_partitions", n)
-                if n > size - pos + 1:
-                    bad_count("EndpointToPartitions.standby_partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("EndpointToPartitions.standby_partitions", n - 1, size - pos)
                 standby_partitions: list[TopicPartition] = []
                 endpoint_to_partitions.standby_partitions = standby_partitions
                 for _ in range(1, n):
@@ -1464,7 +1529,7 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeat
                     n = buf[pos]
                     pos += 1
                     if n > 127:
-                        n, pos = read_varint(buf, pos, n)
+                        n, pos = text_length(buf, pos, n, "TopicPartition.topic")
                     if n == 0:
                         bad_length("TopicPartition.topic", n)
                     topic_partition_2.topic = buf[pos : (pos := pos + n - 1)].decode()
@@ -1474,26 +1539,29 @@ def decode_response_0(buf: bytes | bytearray, pos: int) -> StreamsGroupHeartbeat
                         n, pos = read_varint(buf, pos, n)
                     if n == 0:
                         bad_length("TopicPartition.partitions", n)
+                    left -= n
+                    if left < 0:
+                        bad_count("TopicPartition.partitions", n - 1, size - pos)
                     topic_partition_2.partitions = [*UA_Bni[n](buf, pos)]
                     pos += 4 * (n - 1)
                     k = buf[pos]
                     pos += 1
                     if k:
-                        topic_partition_2.unknown_tags, pos = read_tags(buf, pos, k)
+                        topic_partition_2.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                     else:
                         topic_partition_2.unknown_tags = ()
                     standby_partitions.append(topic_partition_2)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    endpoint_to_partitions.unknown_tags, pos = read_tags(buf, pos, k)
+                    endpoint_to_partitions.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     endpoint_to_partitions.unknown_tags = ()
                 partitions_by_user_endpoint.append(endpoint_to_partitions)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

@@ -15,12 +15,14 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     bad_end,
     malformed,
     new,
     read_tags,
-    read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -67,14 +69,16 @@ class UnregisterBrokerResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(buf: bytes | bytearray, pos: int) -> UnregisterBrokerRequest:
+def decode_request_0(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> UnregisterBrokerRequest:
     size = len(buf)
     try:
         message = new(UnregisterBrokerRequest)
         message.broker_id, k = U_iB(buf, pos)
         pos += 5
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -94,19 +98,21 @@ def encode_request_0(message: UnregisterBrokerRequest, out: list[Sized]) -> None
         raise unencodable("UnregisterBrokerRequest", error) from error
 
 
-def decode_response_0(buf: bytes | bytearray, pos: int) -> UnregisterBrokerResponse:
+def decode_response_0(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> UnregisterBrokerResponse:
     size = len(buf)
     try:
         message = new(UnregisterBrokerResponse)
         message.throttle_time_ms, message.error_code, n = U_ihB(buf, pos)
         pos += 7
         if n > 127:
-            n, pos = read_varint(buf, pos, n)
+            n, pos = text_length(buf, pos, n, "UnregisterBrokerResponse.error_message")
         message.error_message = buf[pos : (pos := pos + n - 1)].decode() if n else None
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:

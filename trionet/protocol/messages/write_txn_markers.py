@@ -18,6 +18,8 @@ from trionet.protocol.wire import (
     Codecs,
     MALFORMED,
     Message,
+    REQUEST_ELEMENTS_MAX,
+    RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
     bad_count,
@@ -28,6 +30,7 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     read_varint,
+    text_length,
     unencodable,
     varint,
     write_tags,
@@ -180,8 +183,12 @@ class WriteTxnMarkersResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_1(buf: bytes | bytearray, pos: int) -> WriteTxnMarkersRequest:
+def decode_request_1(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> WriteTxnMarkersRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(WriteTxnMarkersRequest)
         n = buf[pos]
@@ -190,8 +197,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> WriteTxnMarkersRequest
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("WriteTxnMarkersRequest.markers", n)
-        if n > size - pos + 1:
-            bad_count("WriteTxnMarkersRequest.markers", n)
+        left -= n
+        if left < 0:
+            bad_count("WriteTxnMarkersRequest.markers", n - 1, size - pos)
         markers: list[WritableTxnMarker] = []
         message.markers = markers
         for _ in range(1, n):
@@ -205,8 +213,9 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> WriteTxnMarkersRequest
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("WritableTxnMarker.topics", n)
-            if n > size - pos + 1:
-                bad_count("WritableTxnMarker.topics", n)
+            left -= n
+            if left < 0:
+                bad_count("WritableTxnMarker.topics", n - 1, size - pos)
             topics: list[WritableTxnMarkerTopic] = []
             writable_txn_marker.topics = topics
             for _ in range(1, n):
@@ -214,7 +223,7 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> WriteTxnMarkersRequest
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "WritableTxnMarkerTopic.name")
                 if n == 0:
                     bad_length("WritableTxnMarkerTopic.name", n)
                 writable_txn_marker_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -224,12 +233,15 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> WriteTxnMarkersRequest
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("WritableTxnMarkerTopic.partition_indexes", n)
+                left -= n
+                if left < 0:
+                    bad_count("WritableTxnMarkerTopic.partition_indexes", n - 1, size - pos)
                 writable_txn_marker_topic.partition_indexes = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    writable_txn_marker_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                    writable_txn_marker_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     writable_txn_marker_topic.unknown_tags = ()
                 topics.append(writable_txn_marker_topic)
@@ -237,14 +249,14 @@ def decode_request_1(buf: bytes | bytearray, pos: int) -> WriteTxnMarkersRequest
             pos += 5
             writable_txn_marker.transaction_version = 0
             if k:
-                writable_txn_marker.unknown_tags, pos = read_tags(buf, pos, k)
+                writable_txn_marker.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 writable_txn_marker.unknown_tags = ()
             markers.append(writable_txn_marker)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -303,8 +315,12 @@ def encode_request_1(message: WriteTxnMarkersRequest, out: list[Sized]) -> None:
         raise unencodable("WriteTxnMarkersRequest", error) from error
 
 
-def decode_request_2(buf: bytes | bytearray, pos: int) -> WriteTxnMarkersRequest:
+def decode_request_2(
+    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
+) -> WriteTxnMarkersRequest:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(WriteTxnMarkersRequest)
         n = buf[pos]
@@ -313,8 +329,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> WriteTxnMarkersRequest
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("WriteTxnMarkersRequest.markers", n)
-        if n > size - pos + 1:
-            bad_count("WriteTxnMarkersRequest.markers", n)
+        left -= n
+        if left < 0:
+            bad_count("WriteTxnMarkersRequest.markers", n - 1, size - pos)
         markers: list[WritableTxnMarker] = []
         message.markers = markers
         for _ in range(1, n):
@@ -328,8 +345,9 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> WriteTxnMarkersRequest
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("WritableTxnMarker.topics", n)
-            if n > size - pos + 1:
-                bad_count("WritableTxnMarker.topics", n)
+            left -= n
+            if left < 0:
+                bad_count("WritableTxnMarker.topics", n - 1, size - pos)
             topics: list[WritableTxnMarkerTopic] = []
             writable_txn_marker.topics = topics
             for _ in range(1, n):
@@ -337,7 +355,7 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> WriteTxnMarkersRequest
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "WritableTxnMarkerTopic.name")
                 if n == 0:
                     bad_length("WritableTxnMarkerTopic.name", n)
                 writable_txn_marker_topic.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -347,12 +365,15 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> WriteTxnMarkersRequest
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("WritableTxnMarkerTopic.partition_indexes", n)
+                left -= n
+                if left < 0:
+                    bad_count("WritableTxnMarkerTopic.partition_indexes", n - 1, size - pos)
                 writable_txn_marker_topic.partition_indexes = [*UA_Bni[n](buf, pos)]
                 pos += 4 * (n - 1)
                 k = buf[pos]
                 pos += 1
                 if k:
-                    writable_txn_marker_topic.unknown_tags, pos = read_tags(buf, pos, k)
+                    writable_txn_marker_topic.unknown_tags, pos, left = read_tags(buf, pos, k, left)
                 else:
                     writable_txn_marker_topic.unknown_tags = ()
                 topics.append(writable_txn_marker_topic)
@@ -361,14 +382,14 @@ def decode_request_2(buf: bytes | bytearray, pos: int) -> WriteTxnMarkersRequest
             ) = U_ibB(buf, pos)
             pos += 6
             if k:
-                writable_txn_marker.unknown_tags, pos = read_tags(buf, pos, k)
+                writable_txn_marker.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 writable_txn_marker.unknown_tags = ()
             markers.append(writable_txn_marker)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
@@ -431,8 +452,12 @@ def encode_request_2(message: WriteTxnMarkersRequest, out: list[Sized]) -> None:
         raise unencodable("WriteTxnMarkersRequest", error) from error
 
 
-def decode_response_1(buf: bytes | bytearray, pos: int) -> WriteTxnMarkersResponse:
+def decode_response_1(
+    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
+) -> WriteTxnMarkersResponse:
     size = len(buf)
+    if left > size:
+        left = size
     try:
         message = new(WriteTxnMarkersResponse)
         n = buf[pos]
@@ -441,8 +466,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> WriteTxnMarkersRespon
             n, pos = read_varint(buf, pos, n)
         if n == 0:
             bad_length("WriteTxnMarkersResponse.markers", n)
-        if n > size - pos + 1:
-            bad_count("WriteTxnMarkersResponse.markers", n)
+        left -= n
+        if left < 0:
+            bad_count("WriteTxnMarkersResponse.markers", n - 1, size - pos)
         markers: list[WritableTxnMarkerResult] = []
         message.markers = markers
         for _ in range(1, n):
@@ -453,8 +479,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> WriteTxnMarkersRespon
                 n, pos = read_varint(buf, pos, n)
             if n == 0:
                 bad_length("WritableTxnMarkerResult.topics", n)
-            if n > size - pos + 1:
-                bad_count("WritableTxnMarkerResult.topics", n)
+            left -= n
+            if left < 0:
+                bad_count("WritableTxnMarkerResult.topics", n - 1, size - pos)
             topics: list[WritableTxnMarkerTopicResult] = []
             writable_txn_marker_result.topics = topics
             for _ in range(1, n):
@@ -462,7 +489,7 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> WriteTxnMarkersRespon
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = read_varint(buf, pos, n)
+                    n, pos = text_length(buf, pos, n, "WritableTxnMarkerTopicResult.name")
                 if n == 0:
                     bad_length("WritableTxnMarkerTopicResult.name", n)
                 writable_txn_marker_topic_result.name = buf[pos : (pos := pos + n - 1)].decode()
@@ -472,8 +499,9 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> WriteTxnMarkersRespon
                     n, pos = read_varint(buf, pos, n)
                 if n == 0:
                     bad_length("WritableTxnMarkerTopicResult.partitions", n)
-                if n > size - pos + 1:
-                    bad_count("WritableTxnMarkerTopicResult.partitions", n)
+                left -= n
+                if left < 0:
+                    bad_count("WritableTxnMarkerTopicResult.partitions", n - 1, size - pos)
                 partitions: list[WritableTxnMarkerPartitionResult] = []
                 writable_txn_marker_topic_result.partitions = partitions
                 for _ in range(1, n):
@@ -484,8 +512,8 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> WriteTxnMarkersRespon
                     ) = U_ihB(buf, pos)
                     pos += 7
                     if k:
-                        writable_txn_marker_partition_result.unknown_tags, pos = (
-                            read_tags(buf, pos, k)
+                        writable_txn_marker_partition_result.unknown_tags, pos, left = (
+                            read_tags(buf, pos, k, left)
                         )
                     else:
                         writable_txn_marker_partition_result.unknown_tags = ()
@@ -493,21 +521,23 @@ def decode_response_1(buf: bytes | bytearray, pos: int) -> WriteTxnMarkersRespon
                 k = buf[pos]
                 pos += 1
                 if k:
-                    writable_txn_marker_topic_result.unknown_tags, pos = read_tags(buf, pos, k)
+                    writable_txn_marker_topic_result.unknown_tags, pos, left = (
+                        read_tags(buf, pos, k, left)
+                    )
                 else:
                     writable_txn_marker_topic_result.unknown_tags = ()
                 topics.append(writable_txn_marker_topic_result)
             k = buf[pos]
             pos += 1
             if k:
-                writable_txn_marker_result.unknown_tags, pos = read_tags(buf, pos, k)
+                writable_txn_marker_result.unknown_tags, pos, left = read_tags(buf, pos, k, left)
             else:
                 writable_txn_marker_result.unknown_tags = ()
             markers.append(writable_txn_marker_result)
         k = buf[pos]
         pos += 1
         if k:
-            message.unknown_tags, pos = read_tags(buf, pos, k)
+            message.unknown_tags, pos, left = read_tags(buf, pos, k, left)
         else:
             message.unknown_tags = ()
     except MALFORMED as error:
