@@ -100,11 +100,11 @@ def wrap(line: str) -> list[str]:
     if call:
         return [f"{indent}(", *_fill(targets.split(", "), inner), f"{indent}) = U_{call}"]
     if line.strip().startswith("if ") and line.endswith(":"):
-        first, *rest = line.strip()[3:-1].split(" and ")
+        first, *others = line.strip()[3:-1].split(" and ")
         return [
             f"{indent}if (",
             inner + first,
-            *(f"{inner}and {each}" for each in rest),
+            *(f"{inner}and {each}" for each in others),
             f"{indent}):",
         ]
     target, _, value = line.partition(" = ")
