@@ -16,14 +16,18 @@ PUBLIC = [
     "AuthenticationError",
     "Broker",
     "ConfigError",
+    "DisconnectedError",
     "InvalidReceiveError",
     "LocalProtocolError",
+    "NetworkClient",
+    "RequestTimedOutError",
     "SocketServer",
     "TrionetError",
     "UnsupportedVersionError",
     "WireFormatError",
     "is_compiled",
     "open_broker",
+    "open_network_client",
     "serve",
 ]
 

@@ -21,8 +21,10 @@ from trionet.errors import (
     ApiError,
     AuthenticationError,
     ConfigError,
+    DisconnectedError,
     InvalidReceiveError,
     LocalProtocolError,
+    RequestTimedOutError,
     TrionetError,
     UnsupportedVersionError,
     WireFormatError,
@@ -31,6 +33,7 @@ from trionet.errors import (
 if TYPE_CHECKING:
     from trionet import testing as testing
     from trionet.broker import Broker, open_broker
+    from trionet.client import NetworkClient, open_network_client
     from trionet.server import SocketServer, serve
 
 __version__ = "0.1.0"
@@ -40,22 +43,28 @@ __all__ = [
     "AuthenticationError",
     "Broker",
     "ConfigError",
+    "DisconnectedError",
     "InvalidReceiveError",
     "LocalProtocolError",
+    "NetworkClient",
+    "RequestTimedOutError",
     "SocketServer",
     "TrionetError",
     "UnsupportedVersionError",
     "WireFormatError",
     "is_compiled",
     "open_broker",
+    "open_network_client",
     "serve",
 ]
 
 #: Loaded on first use: the module that each name comes from.
 _HOMES = {
     "Broker": "trionet.broker",
+    "NetworkClient": "trionet.client",
     "SocketServer": "trionet.server",
     "open_broker": "trionet.broker",
+    "open_network_client": "trionet.client",
     "serve": "trionet.server",
 }
 #: Subpackages that need no import of their own: ``with trionet.testing.broker() as broker``.

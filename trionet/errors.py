@@ -61,3 +61,15 @@ class ApiError(TrionetError):
 
     def __str__(self) -> str:
         return self.message or f"error code {self.error_code}"
+
+
+class DisconnectedError(TrionetError):
+    """A connection to a node could not be made, or ended before the answer.
+
+    Whether the request was carried out is not known; not an :class:`AuthenticationError`, after
+    which trying again fails again (Kafka: DisconnectException).
+    """
+
+
+class RequestTimedOutError(DisconnectedError):
+    """A node did not answer within ``request.timeout.ms``, and its connection was closed for it."""

@@ -86,5 +86,4 @@ def served_apis(state: BrokerState) -> Apis:
             for key, low, high, module, advertised in _SERVED
         ],
         partial(api_versions.unsupported_version, state),
-        state.config.integer("request.max.elements"),
     )

@@ -1,0 +1,47 @@
+"""Driving a NetworkClient turn by turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+import trio
+
+from trionet.client.network_client import NetworkClient
+from trionet.client.node import Node
+from trionet.client.opening import ClientSettings
+from trionet.client.request_settings import RequestSettings
+from trionet.client.response import ClientResponse
+from trionet.protocol.messages.heartbeat import HeartbeatRequest
+
+NODE = Node(1, "10.0.0.1", 9092)
+HEARTBEAT = HeartbeatRequest(group_id="g", member_id="m")
+SETTINGS = ClientSettings()
+
+
+def with_requests(**fields: object) -> ClientSettings:
+    return attrs.evolve(SETTINGS, requests=RequestSettings(**fields))  # type: ignore[arg-type]
+
+
+async def become_ready(client: NetworkClient, node: Node = NODE) -> None:
+    while not client.ready(node):
+        await client.poll()
+
+
+async def poll_until(client: NetworkClient, is_so: Callable[[], object]) -> None:
+    while not is_so():
+        await client.poll()
+
+
+async def outcomes(client: NetworkClient, count: int = 1) -> list[ClientResponse]:
+    found: list[ClientResponse] = []
+    while len(found) < count:
+        found += await client.poll()
+    return found
+
+
+async def be_able_to_send(client: NetworkClient, node: Node = NODE) -> None:
+    """As :func:`become_ready`, where nobody can be asked for metadata that are due."""
+    while not client.can_send(node.id, trio.current_time()):
+        client.ready(node)
+        await client.poll()

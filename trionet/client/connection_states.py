@@ -1,0 +1,245 @@
+"""Where the connection to each node stands, and when the next attempt may be made.
+
+(Kafka: ClusterConnectionStates.) Pure: nothing here connects, and ``now`` is always a parameter, in
+seconds of the loop's clock. Rules:
+
+* a wait counts from the disconnection, not from the attempt (KAFKA-2459), and grows with each
+  failure in a row (KIP-144);
+* only a node that became READY has succeeded (KAFKA-13879);
+* the time that a connect may take grows only with connects that failed (KIP-601);
+* a throttled node is not ready, and the end of its throttling never moves back (KIP-219).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from enum import Enum
+
+import attrs
+
+from ..errors import AuthenticationError, LocalProtocolError
+from .addresses import HostAddresses
+from .backoff import ExponentialBackoff
+
+
+class ConnectionState(Enum):
+    """Where the connection to one node stands."""
+
+    DISCONNECTED = "disconnected"
+    CONNECTING = "connecting"
+    CHECKING_API_VERSIONS = "asking for its API versions"
+    READY = "ready"
+    AUTHENTICATION_FAILED = "authentication failed"
+
+
+_LOST = (ConnectionState.DISCONNECTED, ConnectionState.AUTHENTICATION_FAILED)
+_PREPARING = (ConnectionState.CONNECTING, ConnectionState.CHECKING_API_VERSIONS)
+
+
+@attrs.frozen(kw_only=True)
+class ConnectionTimes:
+    """The waits of connections.
+
+    Attributes:
+        reconnect: after a connection failed or was lost (``reconnect.backoff.ms`` and ``.max.ms``).
+        setup: how long a connect may take (``socket.connection.setup.timeout.ms`` and
+            ``.max.ms``).
+    """
+
+    reconnect: ExponentialBackoff = attrs.field(default=ExponentialBackoff(0.05, 1.0))
+    setup: ExponentialBackoff = attrs.field(default=ExponentialBackoff(10.0, 30.0))
+
+
+@attrs.define
+class _NodeConnection:
+    host: str
+    state: ConnectionState = ConnectionState.DISCONNECTED
+    #: Of the last attempt, or of the end of it.
+    changed_at: float = 0.0
+    failures: int = 0
+    wait_seconds: float = 0.0
+    failed_setups: int = 0
+    setup_seconds: float = 0.0
+    throttled_until: float = -math.inf
+    error: AuthenticationError | None = None
+    addresses: HostAddresses = attrs.field(factory=HostAddresses)
+
+
+class ClusterConnectionStates:
+    """The states of all nodes that a connection was ever wanted to.
+
+    Args:
+        times: the waits.
+        chance: what blurs them.
+    """
+
+    def __init__(self, times: ConnectionTimes, chance: random.Random) -> None:
+        self._times = times
+        self._chance = chance
+        self._nodes: dict[int, _NodeConnection] = {}
+
+    # What may be done.
+
+    def can_connect(self, node_id: int, now: float) -> bool:
+        """Whether a connection may be begun: there is none, and the wait is over."""
+        node = self._nodes.get(node_id)
+        return node is None or (node.state in _LOST and not self._wait_left(node, now))
+
+    def is_backing_off(self, node_id: int, now: float) -> bool:
+        """Whether a connection was lost, and it is too early for the next."""
+        node = self._nodes.get(node_id)
+        return node is not None and node.state in _LOST and self._wait_left(node, now) > 0
+
+    def connection_delay(self, node_id: int, now: float) -> float:
+        """Seconds until something about a connection has to be decided again.
+
+        What is left of the wait after a lost one; what a connect under way has left, so that nobody
+        sleeps past its end (KAFKA-12762); for ever with an established one.
+        """
+        node = self._nodes.get(node_id)
+        if node is None:
+            return 0.0
+        if node.state in _LOST:
+            return self._wait_left(node, now)
+        if node.state is ConnectionState.CONNECTING:
+            return max(0.0, node.changed_at + node.setup_seconds - now)
+        return math.inf
+
+    def poll_delay(self, node_id: int, now: float) -> float:
+        """Seconds until a request to this node may become possible by time alone."""
+        return self.throttle_delay(node_id, now) or self.connection_delay(node_id, now)
+
+    def throttle_delay(self, node_id: int, now: float) -> float:
+        """Seconds until the broker wants to hear of us again; 0 if it does now."""
+        node = self._nodes.get(node_id)
+        return max(0.0, node.throttled_until - now) if node is not None else 0.0
+
+    def is_ready(self, node_id: int, now: float) -> bool:
+        """Whether requests may be sent: READY, and not throttled."""
+        node = self._nodes.get(node_id)
+        return (
+            node is not None
+            and node.state is ConnectionState.READY
+            and not now < node.throttled_until
+        )
+
+    def has_ready_nodes(self, now: float) -> bool:
+        return any(self.is_ready(node_id, now) for node_id in self._nodes)
+
+    def is_connecting(self, node_id: int) -> bool:
+        return self.state(node_id) is ConnectionState.CONNECTING
+
+    def is_preparing(self, node_id: int) -> bool:
+        """Whether it connects, or asks for versions."""
+        return self.state(node_id) in _PREPARING
+
+    def is_disconnected(self, node_id: int) -> bool:
+        """Whether a connection was there, or tried, and is not now (KAFKA-4841)."""
+        return self.state(node_id) in _LOST
+
+    def state(self, node_id: int) -> ConnectionState | None:
+        """None for a node that no connection was ever wanted to."""
+        node = self._nodes.get(node_id)
+        return node.state if node is not None else None
+
+    def authentication_error(self, node_id: int) -> AuthenticationError | None:
+        """Why the last connection was not let in; None again after one that was."""
+        node = self._nodes.get(node_id)
+        return node.error if node is not None else None
+
+    def last_attempt_at(self, node_id: int) -> float:
+        """When a connection was last begun or lost; long ago for an unknown node."""
+        node = self._nodes.get(node_id)
+        return node.changed_at if node is not None else -math.inf
+
+    def late_connects(self, now: float) -> list[int]:
+        """The nodes whose connect takes longer than it may."""
+        return [
+            node_id
+            for node_id, node in self._nodes.items()
+            if node.state is ConnectionState.CONNECTING
+            and now >= node.changed_at + node.setup_seconds
+        ]
+
+    def next_late_connect(self) -> float:
+        """When the first connect under way will have taken too long; never: ``math.inf``."""
+        return min(
+            (
+                node.changed_at + node.setup_seconds
+                for node in self._nodes.values()
+                if node.state is ConnectionState.CONNECTING
+            ),
+            default=math.inf,
+        )
+
+    # What happened.
+
+    def connecting(self, node_id: int, host: str, now: float) -> HostAddresses:
+        """A connection is begun.
+
+        Returns:
+            The addresses to choose from; new ones if the host's name has changed (KAFKA-7890).
+        """
+        node = self._nodes.get(node_id)
+        if node is None:
+            node = self._nodes[node_id] = _NodeConnection(host)
+        elif node.host != host:
+            node.host, node.addresses = host, HostAddresses()
+        node.state = ConnectionState.CONNECTING
+        node.changed_at = now
+        node.throttled_until = -math.inf
+        node.setup_seconds = self._times.setup.seconds(node.failed_setups + 1, self._chance)
+        return node.addresses
+
+    def checking_api_versions(self, node_id: int) -> None:
+        """It is connected, and was asked what it can do."""
+        node = self._node(node_id)
+        node.state = ConnectionState.CHECKING_API_VERSIONS
+        node.failed_setups = 0
+
+    def ready(self, node_id: int) -> None:
+        node = self._node(node_id)
+        node.state = ConnectionState.READY
+        node.error = None
+        node.failures = node.failed_setups = 0
+
+    def authentication_failed(self, node_id: int, error: AuthenticationError, now: float) -> None:
+        """It was connected, and would not let us in."""
+        node = self._node(node_id)
+        node.state = ConnectionState.AUTHENTICATION_FAILED
+        node.error = error
+        self._lost(node, now)
+
+    def disconnected(self, node_id: int, now: float) -> None:
+        """The connection, or the attempt to make one, is over."""
+        node = self._node(node_id)
+        if node.state is ConnectionState.CONNECTING:
+            node.failed_setups += 1
+        elif node.state not in _LOST:
+            node.addresses.forget()
+        node.state = ConnectionState.DISCONNECTED
+        self._lost(node, now)
+
+    def throttle(self, node_id: int, until: float) -> None:
+        """The broker asked for silence; no earlier end is moved back by a later answer."""
+        node = self._node(node_id)
+        node.throttled_until = max(node.throttled_until, until)
+
+    def remove(self, node_id: int) -> None:
+        """Forget everything about a node."""
+        self._nodes.pop(node_id, None)
+
+    def _lost(self, node: _NodeConnection, now: float) -> None:
+        node.failures += 1
+        node.wait_seconds = self._times.reconnect.seconds(node.failures, self._chance)
+        node.changed_at = now
+
+    def _wait_left(self, node: _NodeConnection, now: float) -> float:
+        return max(0.0, node.changed_at + node.wait_seconds - now)
+
+    def _node(self, node_id: int) -> _NodeConnection:
+        node = self._nodes.get(node_id)
+        if node is None:
+            raise LocalProtocolError(f"no connection to node {node_id} was ever begun")
+        return node

@@ -1,0 +1,135 @@
+"""The channel to each node: begun without waiting, names looked up beside the loop.
+
+A look-up may take seconds, and must hold up neither the requests to other nodes nor whoever asked
+for the connection (KAFKA-7974): the node is CONNECTING meanwhile, and its time for connecting runs.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import attrs
+import trio
+
+from ..net.channel import Channel
+from ..net.close_reason import CloseReason
+from ..net.connecting import Address
+from ..net.network import Network
+from ..net.selector import Selector
+from .addresses import HostAddresses
+from .node import Node
+
+
+@attrs.frozen(kw_only=True)
+class ConnectionSettings:
+    """How connections are made.
+
+    Attributes:
+        send_buffer_bytes: ``send.buffer.bytes``; -1 leaves the system's default.
+        receive_buffer_bytes: ``receive.buffer.bytes``; -1 leaves the system's default.
+        frame_bytes_max: the largest answer that is taken (``receive.message.max.bytes``).
+    """
+
+    send_buffer_bytes: int = 131_072
+    receive_buffer_bytes: int = 65_536
+    frame_bytes_max: int = 100_000_000
+
+
+class Connections:
+    """At most one channel to each node.
+
+    Args:
+        selector: where the channels are registered.
+        network: where connections come from.
+        settings: how they are made.
+        nursery: runs the look-ups.
+    """
+
+    def __init__(
+        self,
+        selector: Selector,
+        network: Network,
+        settings: ConnectionSettings,
+        nursery: trio.Nursery,
+    ) -> None:
+        self._selector = selector
+        self._network = network
+        self._settings = settings
+        self._nursery = nursery
+        self._channels: dict[int, Channel] = {}
+        self._attempts: dict[int, int] = {}
+        self._numbers = itertools.count(1)
+        self._failed: list[tuple[int, str]] = []
+
+    def channel(self, node_id: int) -> Channel | None:
+        """The channel to a node, ready or not; None without one."""
+        return self._channels.get(node_id)
+
+    def connect(self, node: Node, addresses: HostAddresses) -> None:
+        """Begin to connect; how it ends, a later poll tells."""
+        number = self._attempts[node.id] = next(self._numbers)
+        if addresses.needs_lookup:
+            self._nursery.start_soon(self._look_up, node, addresses, number)
+        else:
+            self._begin(node, addresses.take(), number)
+
+    async def _look_up(self, node: Node, addresses: HostAddresses, number: int) -> None:
+        found: list[Address] = []
+        failure = ""
+        try:
+            found = await self._network.resolve(node.host, node.port)
+        except OSError as error:
+            failure = str(error)
+            await trio.lowlevel.checkpoint()
+        if self._attempts.get(node.id) != number:
+            pass  # it was given up meanwhile
+        elif found:
+            addresses.found(found)
+            self._begin(node, addresses.take(), number)
+            self._selector.wakeup()
+        else:
+            self._fail(node.id, failure)
+
+    def _begin(self, node: Node, address: Address, number: int) -> None:
+        settings = self._settings
+        try:
+            sock = self._network.open_socket(
+                address,
+                send_buffer_bytes=settings.send_buffer_bytes,
+                receive_buffer_bytes=settings.receive_buffer_bytes,
+            )
+            transport = self._network.transport(sock)
+            # Numbered: nothing of an old connection is taken for the new one's (KAFKA-5595).
+            channel = Channel(f"{node.id}-{number}", transport, settings.frame_bytes_max)
+            channel.attachment = node.id
+            self._selector.connect(channel, sock, address)
+        except OSError as error:
+            self._fail(node.id, f"{address[0]}:{address[1]}: {error}")
+        else:
+            self._channels[node.id] = channel
+
+    def _fail(self, node_id: int, detail: str) -> None:
+        del self._attempts[node_id]
+        self._failed.append((node_id, detail))
+        self._selector.wakeup()
+
+    def take_failed(self) -> list[tuple[int, str]]:
+        """The attempts that ended before there was a channel, with what went wrong."""
+        failed, self._failed = self._failed, []
+        return failed
+
+    def ended(self, channel: Channel) -> int | None:
+        """A channel was closed; the id of its node, or None if it was given up before."""
+        node_id: int = channel.attachment
+        if self._channels.get(node_id) is not channel:
+            return None
+        del self._channels[node_id]
+        self._attempts.pop(node_id, None)
+        return node_id
+
+    def close(self, node_id: int, reason: CloseReason, detail: str = "") -> None:
+        """Close the channel to a node, or give up the attempt to have one."""
+        self._attempts.pop(node_id, None)
+        channel = self._channels.pop(node_id, None)
+        if channel is not None:
+            self._selector.close(channel, reason, detail)

@@ -1,0 +1,334 @@
+"""What travels to the nodes and back: requests, answers, and what becomes of both when one is lost.
+
+The inner half of a NetworkClient's turn. Nothing here waits.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, cast
+
+from ..errors import (
+    AuthenticationError,
+    DisconnectedError,
+    RequestTimedOutError,
+    TrionetError,
+    WireFormatError,
+)
+from ..net.channel import Channel
+from ..net.close_reason import CloseReason
+from ..net.framing import Frame
+from ..net.poll_result import PollResult
+from ..net.selector import Selector
+from ..net.transmission import Send
+from ..protocol import api_keys
+from ..protocol.codec import ApiVersionCodec
+from ..protocol.header import decode_response_header, encode_request_header, frame
+from ..protocol.wire import Chunk, Message
+from .api_versions import NodeApiVersions
+from .connection_states import ClusterConnectionStates
+from .connections import Connections
+from .in_flight import InFlightRequest, InFlightRequests
+from .metadata_updater import MetadataUpdater
+from .request_settings import RequestSettings
+from .response import ClientResponse
+from .throttling import throttle_seconds
+from .version_discovery import VersionDiscovery, response_codec
+
+logger = logging.getLogger("trionet.client")
+
+Callback = Callable[[ClientResponse], None]
+
+# Those above are Kafka's for SASL (SaslClientAuthenticator.MIN_RESERVED_CORRELATION_ID).
+CORRELATION_ID_MAX = 2**31 - 1 - 8
+
+
+class Exchange:
+    """All that is under way, and what became of it.
+
+    Args:
+        selector: of this client alone.
+        connections: the channels over it.
+        states: of the connections.
+        updater: told of answers to its requests, and of nodes that are lost.
+        settings: of requests.
+
+    Attributes:
+        in_flight: what was sent and not answered.
+        versions: what each connected node serves.
+    """
+
+    def __init__(
+        self,
+        selector: Selector,
+        connections: Connections,
+        states: ClusterConnectionStates,
+        updater: MetadataUpdater,
+        settings: RequestSettings,
+    ) -> None:
+        self.in_flight = InFlightRequests(settings.in_flight_max)
+        self.versions: dict[int, NodeApiVersions] = {}
+        self._selector = selector
+        self._connections = connections
+        self._states = states
+        self._updater = updater
+        self._settings = settings
+        self._discovery = VersionDiscovery()
+        self._completed: list[tuple[Callback | None, ClientResponse]] = []
+        self._last_correlation_id = -1
+
+    # Requests.
+
+    def next_correlation_id(self) -> int:
+        last = self._last_correlation_id
+        self._last_correlation_id = 0 if last >= CORRELATION_ID_MAX else last + 1
+        return self._last_correlation_id
+
+    def send(self, request: InFlightRequest) -> None:
+        """Send a request to a node that can take it.
+
+        Raises:
+            LocalProtocolError: the body cannot be encoded.
+        """
+        channel = self._connections.channel(request.node_id)
+        assert channel is not None
+        codec = request.codec
+        header = encode_request_header(codec, request.correlation_id, self._settings.client_id)
+        chunks: list[Chunk] = [header]
+        codec.encode_request(request.body, chunks)
+        framed = frame(chunks)
+        outgoing = cast(bytes, framed[0]) if len(framed) == 1 else Send(cast(Any, framed))
+        self.in_flight.add(request)
+        self._selector.look_at_clock()
+        if self._selector.send(channel, outgoing):
+            self._sent(request.node_id, request.sent_at)
+
+    def send_own(self, node_id: int, codec: ApiVersionCodec, body: Message, now: float) -> None:
+        """Send a request of the client's own, of which users never hear."""
+        self.send(
+            InFlightRequest(
+                node_id,
+                self.next_correlation_id(),
+                codec,
+                body,
+                now,
+                self._settings.timeout_seconds,
+                is_internal=True,
+            )
+        )
+
+    def refuse(
+        self, node_id: int, body: Message, callback: Callback | None, error: TrionetError
+    ) -> int:
+        """A request that cannot be sent; its outcome is handed out as others are."""
+        correlation_id = self.next_correlation_id()
+        response = ClientResponse(
+            node_id=node_id, correlation_id=correlation_id, request=body, error=error
+        )
+        self._completed.append((callback, response))
+        self._selector.wakeup()
+        return correlation_id
+
+    # Outcomes.
+
+    @property
+    def has_completed(self) -> bool:
+        """Whether outcomes wait to be handed out."""
+        return bool(self._completed)
+
+    def hand_out(self) -> list[ClientResponse]:
+        """The outcomes since the last time, in their order, after their callbacks ran (X14)."""
+        completed, self._completed = self._completed, []
+        for callback, response in completed:
+            if callback is None:
+                continue
+            try:
+                callback(response)
+            except Exception:  # boundary: one callback
+                logger.exception("the callback of a request to node %d failed", response.node_id)
+        return [response for _, response in completed]
+
+    def take(self, result: PollResult, now: float) -> None:
+        """Look at what a poll of the selector brought, in Kafka's order."""
+        for channel in result.completed_sends:
+            if self._connections.channel(channel.attachment) is channel:
+                self._sent(channel.attachment, now)
+        for channel, received in result.completed_receives:
+            self._received(channel, received, now)
+        for channel in result.disconnected:
+            self._disconnected(channel, now)
+        for node_id, detail in self._connections.take_failed():
+            logger.warning("the connection to node %d could not be made: %s", node_id, detail)
+            self._lost(node_id, DisconnectedError(f"node {node_id}: {detail}"), now)
+        for channel in result.connected:
+            self._discovery.connected(channel.attachment)
+        self._discover(now)
+        self._end_late(now)
+
+    def _sent(self, node_id: int, now: float) -> None:
+        request = self.in_flight.last_sent(node_id)
+        request.is_sent = True
+        if not request.is_answered:
+            self._complete(self.in_flight.complete_last_sent(node_id), now)
+            self._selector.wakeup()
+
+    def _received(self, channel: Channel, received: Frame, now: float) -> None:
+        node_id: int = channel.attachment
+        if self._connections.channel(node_id) is not channel:
+            return  # given up meanwhile
+        if not self.in_flight.count(node_id):
+            self._break_off(node_id, "it sent an answer to nothing", now)
+            return
+        request = self.in_flight.oldest(node_id)
+        try:
+            body = _decode(request, received)
+        except WireFormatError as error:
+            self._complete(self.in_flight.complete_next(node_id), now, error=error)
+            self._break_off(node_id, str(error), now)
+            return
+        self.in_flight.complete_next(node_id)
+        seconds = throttle_seconds(request.codec, body)
+        if seconds:
+            self._states.throttle(node_id, now + seconds)
+            self.in_flight.throttled(node_id, seconds)
+        self._complete(request, now, body)
+
+    def _complete(
+        self,
+        request: InFlightRequest,
+        now: float,
+        body: Any = None,
+        error: TrionetError | None = None,
+    ) -> None:
+        if request.is_internal:
+            self._complete_own(request, now, body, error)
+            return
+        response = ClientResponse(
+            node_id=request.node_id,
+            correlation_id=request.correlation_id,
+            request=request.body,
+            body=body,
+            error=error,
+            latency_seconds=now - request.sent_at,
+        )
+        self._completed.append((request.callback, response))
+
+    def _complete_own(
+        self, request: InFlightRequest, now: float, body: Any, error: TrionetError | None
+    ) -> None:
+        if request.codec.api_key == api_keys.METADATA:
+            if error is None:
+                self._updater.answered(body, now)
+            else:
+                self._updater.failed(now, error)
+        elif error is None:
+            self._learn_versions(request, body, now)
+
+    # Versions.
+
+    def _discover(self, now: float) -> None:
+        """Ask new connections for their versions, once they can be sent to (KAFKA-13388)."""
+        for node_id in self._discovery.due:
+            channel = self._connections.channel(node_id)
+            if channel is None or not channel.is_ready or channel.send is not None:
+                continue
+            if self._settings.discover_versions:
+                codec, question = self._discovery.question(node_id)
+                self._states.checking_api_versions(node_id)
+                self.send_own(node_id, codec, question, now)
+            else:
+                self._discovery.forget(node_id)
+                self._become_ready(node_id, NodeApiVersions())
+
+    def _learn_versions(self, request: InFlightRequest, body: Any, now: float) -> None:
+        node_id = request.node_id
+        if not self._discovery.answered(node_id, request.codec.version, body):
+            self._break_off(node_id, f"it answers ApiVersions with error {body.error_code}", now)
+        elif not body.error_code:
+            self._become_ready(node_id, NodeApiVersions(body))
+
+    def _become_ready(self, node_id: int, versions: NodeApiVersions) -> None:
+        self.versions[node_id] = versions
+        self._states.ready(node_id)
+
+    # Ends.
+
+    def _end_late(self, now: float) -> None:
+        """Give up connects and answers that took longer than they may."""
+        for node_id in self._states.late_connects(now):
+            error = DisconnectedError(f"node {node_id}: connecting took too long")
+            self.give_up(node_id, error, now)
+        for node_id in self.in_flight.late_nodes(now):
+            late = RequestTimedOutError(f"node {node_id} did not answer in time")
+            self.give_up(node_id, late, now)
+
+    def _break_off(self, node_id: int, why: str, now: float) -> None:
+        """End a connection by its peer's fault."""
+        logger.warning("the connection to node %d is closed: %s", node_id, why)
+        self._connections.close(node_id, CloseReason.INVALID_RECEIVE, why)
+        self._lost(node_id, DisconnectedError(f"node {node_id}: {why}"), now)
+
+    def give_up(self, node_id: int, error: DisconnectedError, now: float) -> None:
+        """End a connection by our own decision; its requests end with ``error``."""
+        logger.info("the connection is closed: %s", error)
+        self._connections.close(node_id, CloseReason.LOCAL_CLOSE, str(error))
+        self._lost(node_id, error, now)
+
+    def _disconnected(self, channel: Channel, now: float) -> None:
+        node_id = self._connections.ended(channel)
+        if node_id is None:
+            return
+        reason = channel.close_reason
+        assert reason is not None
+        why = f"{reason.value}: {channel.close_detail}" if channel.close_detail else reason.value
+        if reason is CloseReason.AUTHENTICATION_FAILED:
+            denied = AuthenticationError(f"node {node_id}: {why}")
+            logger.error("%s", denied)
+            self._lost(node_id, denied, now)
+        else:
+            logger.info("the connection to node %d has ended: %s", node_id, why)
+            self._lost(node_id, DisconnectedError(f"node {node_id}: {why}"), now)
+
+    def _lost(self, node_id: int, error: TrionetError, now: float) -> None:
+        """A connection is no more: so is what was in flight on it, in the order it was sent."""
+        if isinstance(error, AuthenticationError):
+            self._states.authentication_failed(node_id, error, now)
+        else:
+            self._states.disconnected(node_id, now)
+        self._forget(node_id)
+        for request in self.in_flight.clear(node_id):
+            self._complete(request, now, error=error)
+        self._updater.connection_lost(error, now)
+
+    def _forget(self, node_id: int) -> None:
+        self._discovery.forget(node_id)
+        self.versions.pop(node_id, None)
+
+    def drop(self, node_id: int, now: float) -> None:
+        """Forget a node and what is in flight to it; users are told of nothing."""
+        self._connections.close(node_id, CloseReason.LOCAL_CLOSE)
+        self._forget(node_id)
+        self._states.remove(node_id)
+        for request in self.in_flight.clear(node_id):
+            if request.is_internal:
+                self._complete(request, now, error=DisconnectedError("the node was closed"))
+
+    def end_all(self, error: DisconnectedError, now: float) -> None:
+        """The client is closed: nothing that is in flight will be answered."""
+        for request in list(self.in_flight):
+            self._complete(request, now, error=error)
+        self.in_flight = InFlightRequests(self._settings.in_flight_max)
+
+
+def _decode(request: InFlightRequest, received: Frame) -> Any:
+    """The body of an answer, in the version of its question."""
+    codec = request.codec
+    correlation_id, pos = decode_response_header(codec, received)
+    if correlation_id != request.correlation_id:
+        raise WireFormatError(
+            f"the answer is to request {correlation_id}, where {request.correlation_id} is the next"
+        )
+    if codec.api_key == api_keys.API_VERSIONS:
+        codec = response_codec(codec, received, pos)
+    return codec.decode_response(received, pos)

@@ -1,0 +1,133 @@
+"""Asks for the cluster's metadata when they are due, and decides whom.
+
+(Kafka: NetworkClient.DefaultMetadataUpdater.) Its requests are marked as the client's own, so that
+those of users are never taken for them (KAFKA-4098).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Any, Protocol
+
+from ..errors import AuthenticationError, TrionetError
+from ..protocol import error_codes
+from ..protocol.messages.metadata import MetadataResponse
+from .metadata import Metadata
+from .node import Node
+
+logger = logging.getLogger("trionet.client")
+
+# The first version that can forbid to make a topic by asking for it.
+_FIRST_WITHOUT_CREATION = 4
+# Before it no topics at all meant all topics.
+_FIRST_WITH_NO_TOPICS = 1
+
+
+class Asker(Protocol):
+    """What is needed here of a NetworkClient."""
+
+    def least_loaded_node(self, now: float) -> tuple[Node | None, bool]: ...
+
+    def can_send(self, node_id: int, now: float) -> bool: ...
+
+    def is_any_preparing(self) -> bool: ...
+
+    def soonest(self, now: float) -> float: ...
+
+    def begin_connect(self, node: Node, now: float) -> bool: ...
+
+    def send_internal(self, node: Node, body: Any, now: float, *, version_min: int) -> bool: ...
+
+
+class MetadataUpdater:
+    """Keeps a :class:`.Metadata` up to date.
+
+    Args:
+        metadata: what it keeps.
+        retry_seconds: how long to wait at least when no node can be asked
+            (``reconnect.backoff.ms``).
+        can_rebootstrap: ``metadata.recovery.strategy`` is ``rebootstrap``.
+    """
+
+    def __init__(
+        self, metadata: Metadata, retry_seconds: float, *, can_rebootstrap: bool = True
+    ) -> None:
+        self.metadata = metadata
+        self._retry_seconds = retry_seconds
+        self._can_rebootstrap = can_rebootstrap
+        self._is_asking = False
+
+    def is_due(self, now: float) -> bool:
+        """Whether a request should go out now, before those of users."""
+        return not self._is_asking and self.metadata.time_to_next_update(now) <= 0
+
+    def maybe_update(self, asker: Asker, now: float) -> float:
+        """Ask if it is due.
+
+        Returns:
+            Seconds until this has to be called again, if nothing else happens before.
+        """
+        if self._is_asking:
+            return math.inf  # the request has a time of its own
+        delay = self.metadata.time_to_next_update(now)
+        if delay > 0:
+            return delay
+        if self._can_rebootstrap and self.metadata.needs_rebootstrap(now):
+            self._rebootstrap("no broker has described the cluster for too long", now)
+        node, has_ready = asker.least_loaded_node(now)
+        is_lost = node is None and not has_ready and not self.metadata.cluster.is_bootstrap
+        if is_lost and self._can_rebootstrap:
+            self._rebootstrap("none of the known brokers can be reached", now)
+            node, _ = asker.least_loaded_node(now)
+        if node is None:
+            self.metadata.asking_since(now)
+            return max(self._retry_seconds, asker.soonest(now))
+        return self._ask(asker, node, now)
+
+    def _ask(self, asker: Asker, node: Node, now: float) -> float:
+        metadata = self.metadata
+        if asker.can_send(node.id, now):
+            oldest = _FIRST_WITH_NO_TOPICS
+            if not metadata.allow_auto_topic_creation:
+                oldest = _FIRST_WITHOUT_CREATION
+            metadata.asked(now)
+            self._is_asking = asker.send_internal(node, metadata.request(), now, version_min=oldest)
+            return math.inf if self._is_asking else self._retry_seconds
+        if asker.is_any_preparing() or asker.begin_connect(node, now):
+            metadata.asking_since(now)
+            return self._retry_seconds
+        return math.inf  # connected, and busy: an answer ends that
+
+    def answered(self, response: MetadataResponse, now: float) -> None:
+        """A request of ours was answered."""
+        self._is_asking = False
+        if response.error_code == error_codes.REBOOTSTRAP_REQUIRED and self._can_rebootstrap:
+            self._rebootstrap("a broker asked for it", now)
+            self.metadata.failed(now)
+            return
+        self.metadata.update(response, now)
+        for topic in self.metadata.cluster.topics.values():
+            if topic.error_code:
+                name = error_codes.name_of(topic.error_code)
+                logger.debug("the metadata of topic %s: %s", topic.name, name)
+
+    def failed(self, now: float, error: TrionetError) -> None:
+        """A request of ours was not answered, or could not be made."""
+        self._is_asking = False
+        self.metadata.failed(now, error)
+
+    def connection_lost(self, error: TrionetError, now: float) -> None:
+        """A connection is gone: who leads what may have changed.
+
+        One that was not let in is told to whoever waits for metadata, unless another node is being
+        asked (KAFKA-8933).
+        """
+        if isinstance(error, AuthenticationError) and not self._is_asking:
+            self.metadata.failed(now, error)
+        else:
+            self.metadata.request_update()
+
+    def _rebootstrap(self, why: str, now: float) -> None:
+        logger.info("starting again from bootstrap.servers: %s", why)
+        self.metadata.rebootstrap(now)

@@ -1,0 +1,478 @@
+"""Requests to the nodes of a cluster and their answers, over one Selector (Kafka: NetworkClient).
+
+One task polls; any number of others send, or await a :meth:`NetworkClient.request`. A turn of
+:meth:`NetworkClient.poll` is Kafka's: ask for metadata if that is due, poll the selector, then look
+at completed sends, completed receives, disconnections, connections, connects and requests that took
+too long, and last run the callbacks. What is decided lies in pure state machines beside this:
+:mod:`.connection_states`, :mod:`.in_flight`, :mod:`.metadata`.
+
+A peer's fault, such as an answer to nothing, ends that connection and no other.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import trio
+
+from ..errors import (
+    AuthenticationError,
+    DisconnectedError,
+    LocalProtocolError,
+    TrionetError,
+    UnsupportedVersionError,
+)
+from ..net.close_reason import CloseReason
+from ..net.selector import Selector
+from ..protocol.codec import ApiVersionCodec
+from ..protocol.messages.registry import APIS
+from ..protocol.wire import Message
+from .api_versions import NodeApiVersions
+from .connection_states import ClusterConnectionStates
+from .connections import Connections
+from .exchange import Callback, Exchange
+from .in_flight import InFlightRequest
+from .metadata import Metadata
+from .metadata_updater import MetadataUpdater
+from .node import Node
+from .request_settings import RequestSettings
+from .response import ClientResponse
+
+_KEYS = {f"{row[1]}Request": key for key, row in APIS.items()}
+
+
+def api_key_of(body: Message) -> int:
+    """The API that a request belongs to.
+
+    Raises:
+        ValueError: it is no request.
+    """
+    name = type(body).__name__
+    if name not in _KEYS:
+        raise ValueError(f"{name} is no request")
+    return _KEYS[name]
+
+
+class NetworkClient:
+    """See the module; made by :func:`.opening.open_network_client`.
+
+    Args:
+        selector: of this client alone; somebody runs its alarm.
+        connections: the channels over it.
+        states: of the connections.
+        updater: keeps the metadata.
+        settings: of requests.
+        chance: what breaks ties.
+    """
+
+    def __init__(
+        self,
+        selector: Selector,
+        connections: Connections,
+        states: ClusterConnectionStates,
+        updater: MetadataUpdater,
+        settings: RequestSettings,
+        chance: random.Random,
+    ) -> None:
+        self._selector = selector
+        self._connections = connections
+        self._states = states
+        self._updater = updater
+        self._settings = settings
+        self._chance = chance
+        self._exchange = Exchange(selector, connections, states, updater, settings)
+        self._clock = trio.lowlevel.current_clock().current_time
+        self._awaited: dict[int, int] = {}
+        self._news = trio.Event()
+        self._poll_ends_at = math.inf
+        self._is_polling = self._is_closed = False
+
+    @property
+    def metadata(self) -> Metadata:
+        """What is known of the cluster."""
+        return self._updater.metadata
+
+    # Connections.
+
+    def ready(self, node: Node) -> bool:
+        """Whether a request may be sent to a node now; if there is no connection, begin one.
+
+        Raises:
+            trio.ClosedResourceError: the client is closed.
+        """
+        self._check_open()
+        if self.is_ready(node):
+            return True
+        self.begin_connect(node, self._clock())
+        return False
+
+    def is_ready(self, node: Node) -> bool:
+        """Whether a request may be sent to a node now.
+
+        Not while metadata are due: they go first, or a busy client would never get them.
+        """
+        now = self._clock()
+        return not self._updater.is_due(now) and self.can_send(node.id, now)
+
+    def can_send(self, node_id: int, now: float) -> bool:
+        """Whether a node is connected, not throttled, and has room for one more request."""
+        if not self._states.is_ready(node_id, now):
+            return False
+        if not self._exchange.in_flight.can_send_more(node_id):
+            return False
+        channel = self._connections.channel(node_id)
+        # The channel says it, too: it may be authenticating again (KAFKA-5014).
+        return channel is not None and channel.is_ready and channel.send is None
+
+    def begin_connect(self, node: Node, now: float) -> bool:
+        """Begin to connect, if that may be done now."""
+        if not self._states.can_connect(node.id, now):
+            return False
+        self._connections.connect(node, self._states.connecting(node.id, node.host, now))
+        self._selector.wakeup()  # the poll under way must not sleep past the end of this attempt
+        return True
+
+    def connection_failed(self, node: Node) -> bool:
+        """Whether the last connection to a node was lost, or could not be made."""
+        return self._states.is_disconnected(node.id)
+
+    def connection_delay(self, node: Node) -> float:
+        """See :meth:`.ClusterConnectionStates.connection_delay`."""
+        return self._states.connection_delay(node.id, self._clock())
+
+    def poll_delay(self, node: Node) -> float:
+        """See :meth:`.ClusterConnectionStates.poll_delay`."""
+        return self._states.poll_delay(node.id, self._clock())
+
+    def authentication_error(self, node: Node) -> AuthenticationError | None:
+        """Why a node did not let us in the last time; None if it did."""
+        return self._states.authentication_error(node.id)
+
+    def versions(self, node: Node) -> NodeApiVersions | None:
+        """What a node serves; None before it was asked."""
+        return self._exchange.versions.get(node.id)
+
+    def in_flight_count(self, node: Node | None = None) -> int:
+        """How many requests were sent and not answered yet, to one node or to all."""
+        in_flight = self._exchange.in_flight
+        return len(in_flight) if node is None else in_flight.count(node.id)
+
+    def disconnect(self, node: Node) -> None:
+        """End the connection to a node; the next poll tells of its requests, in their order."""
+        if self._states.state(node.id) is None or self._states.is_disconnected(node.id):
+            return
+        error = DisconnectedError(f"{node}: the client ended the connection")
+        self._exchange.give_up(node.id, error, self._clock())
+        self._selector.wakeup()
+
+    def close(self, node: Node) -> None:
+        """Forget a node, and what is in flight to it; nobody is told (KAFKA-2519)."""
+        self._exchange.drop(node.id, self._clock())
+
+    def least_loaded_node(self, now: float) -> tuple[Node | None, bool]:
+        """The node that will answer soonest, and whether any connection is ready.
+
+        In this order: ready with nothing in flight, ready with the least in flight, on its way to
+        being ready, one that may be connected and was tried longest ago; none at all otherwise.
+        Throttled nodes are passed over (KAFKA-8275, KAFKA-8376).
+        """
+        nodes = list(self.metadata.cluster.nodes.values())
+        start = self._chance.randrange(len(nodes)) if nodes else 0
+        has_ready = any(self._states.is_ready(node.id, now) for node in nodes)
+        sendable: list[Node] = []
+        preparing: list[Node] = []
+        connectable: list[Node] = []
+        for node in nodes[start:] + nodes[:start]:
+            if self.can_send(node.id, now):
+                sendable.append(node)
+            elif self._states.is_preparing(node.id):
+                preparing.append(node)
+            elif self._states.can_connect(node.id, now):
+                connectable.append(node)
+        if sendable:
+            return min(sendable, key=self.in_flight_count), True
+        if preparing:
+            return preparing[0], has_ready
+        oldest = min(connectable, key=self._last_attempt_at, default=None)
+        return oldest, has_ready
+
+    def _last_attempt_at(self, node: Node) -> float:
+        return self._states.last_attempt_at(node.id)
+
+    def is_any_preparing(self) -> bool:
+        """Whether a node is on its way to being ready."""
+        return any(map(self._states.is_preparing, self.metadata.cluster.nodes))
+
+    def soonest(self, now: float) -> float:
+        """Seconds until time alone may make one of the cluster's nodes usable."""
+        nodes = self.metadata.cluster.nodes
+        return min((self._states.poll_delay(node_id, now) for node_id in nodes), default=0.0)
+
+    # Requests.
+
+    def send(
+        self,
+        node: Node,
+        body: Message,
+        callback: Callback | None = None,
+        *,
+        version_min: int = 0,
+        version_max: int | None = None,
+        seconds_max: float | None = None,
+        is_answered: bool = True,
+    ) -> int:
+        """Send a request; a later poll hands out what became of it.
+
+        Args:
+            node: one that :meth:`ready` said yes to.
+            body: the request.
+            callback: called with the outcome at the end of that poll; an error of its own is
+                logged and stops nobody else.
+            version_min: the oldest version that can carry the body.
+            version_max: the newest that the caller understands; None for all.
+            seconds_max: how long the answer may take, in place of ``request.timeout.ms``.
+            is_answered: False for a Produce with ``acks=0``, to which no answer comes.
+
+        Returns:
+            The correlation id. If the node has no version in common, the outcome is an error.
+
+        Raises:
+            LocalProtocolError: the node is not ready, or the body cannot be encoded.
+            ValueError: the body is no request.
+            trio.ClosedResourceError: the client is closed.
+        """
+        self._check_open()
+        now = self._clock()
+        if not self.can_send(node.id, now):
+            raise LocalProtocolError(f"{node} is not ready for a request; ask ready() before")
+        exchange = self._exchange
+        try:
+            codec = self._codec(node.id, body, version_min, version_max)
+        except UnsupportedVersionError as error:
+            return exchange.refuse(node.id, body, callback, error)
+        request = InFlightRequest(
+            node.id,
+            exchange.next_correlation_id(),
+            codec,
+            body,
+            now,
+            self._settings.timeout_seconds if seconds_max is None else seconds_max,
+            is_answered=is_answered,
+            callback=callback,
+        )
+        exchange.send(request)
+        if request.expires_at < self._poll_ends_at:
+            self._selector.wakeup()
+        return request.correlation_id
+
+    def send_internal(self, node: Node, body: Message, now: float, *, version_min: int) -> bool:
+        """Send a request of the client's own.
+
+        Returns:
+            Whether it is on its way; if not, its owner was told.
+        """
+        try:
+            codec = self._codec(node.id, body, version_min, None)
+        except UnsupportedVersionError as error:
+            self._updater.failed(now, error)
+            return False
+        self._exchange.send_own(node.id, codec, body, now)
+        return True
+
+    def _codec(
+        self, node_id: int, body: Message, version_min: int, version_max: int | None
+    ) -> ApiVersionCodec:
+        versions = self._exchange.versions[node_id]
+        return versions.codec(api_key_of(body), version_min=version_min, version_max=version_max)
+
+    async def request(
+        self,
+        node: Node,
+        body: Message,
+        *,
+        version_min: int = 0,
+        version_max: int | None = None,
+        seconds_max: float | None = None,
+    ) -> Any:
+        """Send a request as soon as the node can take it, and wait for the answer.
+
+        Another task polls meanwhile. How long this waits is a matter of ``request.timeout.ms`` and
+        of the caller's cancel scopes.
+
+        Args:
+            node: any; it is connected if it is not.
+            body: the request.
+            version_min: the oldest version that can carry the body.
+            version_max: the newest that the caller understands; None for all.
+            seconds_max: how long the answer may take, in place of ``request.timeout.ms``.
+
+        Returns:
+            The answer.
+
+        Raises:
+            DisconnectedError: the connection could not be made, or ended before the answer.
+            RequestTimedOutError: the answer was late.
+            AuthenticationError: the node does not let us in.
+            UnsupportedVersionError: the node has no version in common with us.
+            WireFormatError: the answer does not decode.
+            trio.ClosedResourceError: the client is closed.
+
+        Cancellation: before the request is sent nothing happened; after, it may be carried out, and
+        its answer is dropped.
+        """
+        await self.until_ready(node)
+        answered = trio.Event()
+        outcome: list[ClientResponse] = []
+
+        def on_response(response: ClientResponse) -> None:
+            outcome.append(response)
+            answered.set()
+
+        self.send(
+            node,
+            body,
+            on_response,
+            version_min=version_min,
+            version_max=version_max,
+            seconds_max=seconds_max,
+        )
+        await answered.wait()
+        [response] = outcome
+        if response.error is not None:
+            raise response.error
+        return response.body
+
+    # Waits.
+
+    async def until_ready(self, node: Node) -> None:
+        """Wait until a request may be sent to a node; connect to it if that is needed.
+
+        A connection that was lost before is tried again when its wait is over; one that fails
+        meanwhile is an error.
+
+        Raises:
+            DisconnectedError: the connection could not be made.
+            AuthenticationError: the node does not let us in.
+            trio.ClosedResourceError: the client is closed.
+        """
+        await trio.lowlevel.checkpoint()
+        if self.ready(node):
+            return
+        self._awaited[node.id] = self._awaited.get(node.id, 0) + 1
+        self._selector.wakeup()  # the poll under way ends when this node may be tried again
+        was_tried = False
+        try:
+            while not self.ready(node):
+                has_failed = self.connection_failed(node)
+                if has_failed and was_tried:
+                    raise self._why_failed(node)
+                was_tried = was_tried or not has_failed
+                await self._news.wait()
+        finally:
+            self._awaited[node.id] -= 1
+            if not self._awaited[node.id]:
+                del self._awaited[node.id]
+
+    def _why_failed(self, node: Node) -> TrionetError:
+        return self.authentication_error(node) or DisconnectedError(f"{node} cannot be reached")
+
+    async def until_updated(self, updates: int = 0) -> None:
+        """Wait until the cluster was described more than ``updates`` times.
+
+        Args:
+            updates: what :meth:`.Metadata.request_update` returned.
+
+        Raises:
+            AuthenticationError, UnsupportedVersionError: the brokers cannot be asked.
+            trio.ClosedResourceError: the client is closed.
+        """
+        await trio.lowlevel.checkpoint()
+        self._selector.wakeup()  # the poll under way may not know that an update is wanted
+        while self.metadata.updates <= updates:
+            self._check_open()
+            error = self.metadata.error
+            if isinstance(error, (AuthenticationError, UnsupportedVersionError)):
+                raise error
+            await self._news.wait()
+
+    # The turn.
+
+    async def run(self) -> None:
+        """Poll until cancelled; what becomes of requests is told to their callbacks alone.
+
+        Raises:
+            trio.BusyResourceError: another task polls.
+            trio.ClosedResourceError: the client is closed.
+        """
+        while True:
+            await self.poll()
+
+    async def poll(self, seconds_max: float = math.inf) -> list[ClientResponse]:
+        """One turn: make all the progress that is possible now, or wait until some is.
+
+        Args:
+            seconds_max: how long it waits at most.
+
+        Returns:
+            What became of requests, in the order in which it was known, after their callbacks ran.
+            Empty when something else happened, such as a connection that was made.
+
+        Raises:
+            ValueError: ``seconds_max`` is negative.
+            trio.BusyResourceError: another task polls.
+            trio.ClosedResourceError: the client is closed.
+
+        Cancellation loses nothing: what was not handed out is handed out by the next poll.
+        """
+        if seconds_max < 0:
+            raise ValueError(f"seconds_max = {seconds_max}; allowed: 0 or more")
+        with self._polling():
+            if self._exchange.has_completed:
+                await trio.lowlevel.checkpoint()
+                return self._exchange.hand_out()
+            now = self._clock()
+            due = self._updater.maybe_update(self, now)
+            seconds = max(0.0, min(seconds_max, due, self._next_event(now)))
+            self._poll_ends_at = now + seconds
+            result = await self._selector.poll(seconds_max=seconds)
+            self._exchange.take(result, self._clock())
+            return self._exchange.hand_out()
+
+    @contextmanager
+    def _polling(self) -> Iterator[None]:
+        self._check_open()
+        if self._is_polling:
+            raise trio.BusyResourceError("another task polls this client")
+        self._is_polling = True
+        try:
+            yield
+        finally:
+            self._is_polling = False
+            self._poll_ends_at = math.inf
+            news, self._news = self._news, trio.Event()
+            news.set()
+
+    def _next_event(self, now: float) -> float:
+        """Seconds until time alone brings something."""
+        at = min(self._exchange.in_flight.next_expiry(), self._states.next_late_connect())
+        delays = (self._states.poll_delay(node_id, now) for node_id in self._awaited)
+        # A wait that is over, and led to nothing, is not waited for again (KAFKA-1642).
+        return min([at - now, *(delay for delay in delays if delay > 0)])
+
+    # The end.
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise trio.ClosedResourceError("this client is closed")
+
+    def end(self) -> None:
+        """Close every connection and end every wait; for :func:`.opening.open_network_client`."""
+        self._is_closed = True
+        self._selector.close_all(CloseReason.LOCAL_CLOSE)
+        self._exchange.end_all(DisconnectedError("the client is closed"), self._clock())
+        self._exchange.hand_out()
+        self._news.set()

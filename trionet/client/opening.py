@@ -1,0 +1,85 @@
+"""Opens a NetworkClient and closes it with its block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+import attrs
+import trio
+
+from .._util.single_error import raise_single_error
+from ..net.network import SYSTEM, Network
+from ..net.selector import Selector
+from .addresses import parse_bootstrap_servers
+from .connection_states import ClusterConnectionStates, ConnectionTimes
+from .connections import Connections, ConnectionSettings
+from .metadata import Metadata, MetadataTimes
+from .metadata_updater import MetadataUpdater
+from .network_client import NetworkClient
+from .request_settings import RequestSettings
+
+
+@attrs.frozen(kw_only=True)
+class ClientSettings:
+    """All settings of a NetworkClient.
+
+    Attributes:
+        connections: how connections are made.
+        times: the waits of connections.
+        metadata: when metadata are asked for.
+        requests: how requests are made.
+        idle_seconds_max: how long a connection may be unused (``connections.max.idle.ms``), below
+            the brokers' ten minutes, so that the client is the one who ends it.
+    """
+
+    connections: ConnectionSettings = attrs.field(factory=ConnectionSettings)
+    times: ConnectionTimes = attrs.field(factory=ConnectionTimes)
+    metadata: MetadataTimes = attrs.field(factory=MetadataTimes)
+    requests: RequestSettings = attrs.field(factory=RequestSettings)
+    idle_seconds_max: float = 540.0
+
+
+@asynccontextmanager
+async def open_network_client(
+    bootstrap_servers: str | Iterable[str],
+    settings: ClientSettings | None = None,
+    *,
+    network: Network = SYSTEM,
+) -> AsyncIterator[NetworkClient]:
+    """A client of a cluster; one task of the block has to poll it.
+
+    Args:
+        bootstrap_servers: ``host:port`` texts, or one text of them with commas.
+        settings: Kafka's defaults without.
+        network: where connections come from.
+
+    Raises:
+        ConfigError: ``bootstrap_servers`` is not of that form.
+
+    Cancellation: at the end of the block every connection is closed at once; whoever waits for an
+    answer gets a :class:`.DisconnectedError`.
+    """
+    settings = settings or ClientSettings()
+    servers = parse_bootstrap_servers(bootstrap_servers)
+    chance = network.chance
+    states = ClusterConnectionStates(settings.times, chance)
+    metadata = Metadata(servers, settings.metadata, chance)
+    can_rebootstrap = settings.metadata.rebootstrap_seconds < math.inf
+    retry_seconds = settings.times.reconnect.first_seconds
+    updater = MetadataUpdater(metadata, retry_seconds, can_rebootstrap=can_rebootstrap)
+    with raise_single_error() as caller:
+        async with network.open_readiness(None) as readiness, trio.open_nursery() as nursery:
+            selector = Selector(readiness, idle_seconds_max=settings.idle_seconds_max)
+            nursery.start_soon(selector.alarm.keep_time)
+            connections = Connections(selector, network, settings.connections, nursery)
+            client = NetworkClient(
+                selector, connections, states, updater, settings.requests, chance
+            )
+            try:
+                with caller.block():
+                    yield client
+            finally:
+                client.end()
+                nursery.cancel_scope.cancel(reason="the client is closed")

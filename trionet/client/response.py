@@ -1,0 +1,34 @@
+"""What became of one request (Kafka: ClientResponse)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from ..errors import TrionetError
+
+
+@attrs.frozen(kw_only=True)
+class ClientResponse:
+    """The outcome of a request, handed out by a poll.
+
+    Attributes:
+        node_id: where it was sent.
+        correlation_id: that of the request.
+        request: its body.
+        body: the answer; None where there is none: with an ``error``, and after a request that has
+            no answer.
+        error: why there is no answer: :class:`.UnsupportedVersionError` if the node shares no
+            version of the API, :class:`.DisconnectedError` if the connection was lost,
+            :class:`.RequestTimedOutError` if the answer was late, :class:`.WireFormatError` if the
+            answer does not decode.
+        latency_seconds: from the send to this.
+    """
+
+    node_id: int
+    correlation_id: int
+    request: Any
+    body: Any = None
+    error: TrionetError | None = None
+    latency_seconds: float = 0.0
