@@ -80,6 +80,7 @@ class Apis:
 
     Attributes:
         ranges: the served APIs as ApiVersions tells them.
+        ranges_encoded: the body of that answer in the versions that were asked for.
         counts: the requests and errors of each API and version.
         interceptor: sees every decoded call before its API does, for tests; None: nobody.
     """
@@ -90,6 +91,7 @@ class Apis:
             ApiVersion(api_key=api.key, min_version=api.advertised_min, max_version=api.max_version)
             for api in self._apis.values()
         ]
+        self.ranges_encoded: dict[int, bytes] = {}
         self._unsupported_api_versions = unsupported_api_versions
         self._routes: dict[tuple[int, int], _Route] = {}
         self.counts = RequestCounts(api_keys.name_of(key) for key in self._apis)

@@ -65,6 +65,18 @@ class Call:
         codec.encode_response(message, chunks)
         return outgoing(cast("list[Chunk]", frame(chunks)))
 
+    def encode_body(self, message: Any) -> bytes:
+        """A message without its header, for :meth:`frame_body` to send to everybody who asks."""
+        chunks: list[Any] = []
+        self.codec.encode_response(message, chunks)
+        return b"".join(chunks)
+
+    def frame_body(self, body: bytes) -> bytes:
+        """The answer as one frame, of a message without errors that was encoded before."""
+        self.counts.answers += 1
+        header = encode_response_header(self.codec, self.correlation_id)
+        return (len(header) + len(body)).to_bytes(4, "big") + header + body
+
     def respond(self, message: Any) -> None:
         """Answer a call that was kept waiting; nothing happens if its connection is gone."""
         if self.request.channel.is_open:

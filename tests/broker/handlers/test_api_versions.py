@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from support.client import Client
+from support.client import Client, connect
+from trionet import Broker
 from trionet.protocol import error_codes
 from trionet.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
@@ -83,6 +84,22 @@ async def test_usual_names_are_accepted(client: Client, name: str) -> None:
     response = await ask(client, 3, name, "4.0.0-SNAPSHOT")
 
     assert error_codes.NONE == response.error_code
+
+
+@pytest.mark.parametrize("version", range(5))
+async def test_everybody_who_asks_in_a_version_is_told_the_same(
+    broker: Broker, version: int
+) -> None:
+    answers = []
+    for name in "abc":
+        async with connect(broker.bootstrap_servers) as client:
+            answers += [await ask(client, version, name) for _ in range(2)]
+
+    [first, *others] = answers
+    assert [first] * 5 == others
+    assert sorted(KAFKA_4_2.values()) == sorted(
+        (api.api_key, api.min_version, api.max_version) for api in others[-1].api_keys
+    )
 
 
 async def test_a_connection_may_ask_again_and_again(client: Client) -> None:

@@ -20,15 +20,24 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 async def handle(
     broker: BrokerState, request: ApiVersionsRequest, call: Call
-) -> ApiVersionsResponse:
+) -> ApiVersionsResponse | bytes:
     found = answer(broker, request, call.version)
-    if call.version >= SOFTWARE_SINCE and not found.error_code:
+    if found.error_code:
+        return found
+    if call.version >= SOFTWARE_SINCE:
         connection: Connection = call.request.channel.attachment
         connection.client_software = (
             request.client_software_name[:SOFTWARE_CHARS_MAX],
             request.client_software_version[:SOFTWARE_CHARS_MAX],
         )
-    return found
+    apis = broker.apis
+    if apis.interceptor is not None:  # it wants to see the message
+        return found
+    # Every connection begins with it, and it is the same for all.
+    body = apis.ranges_encoded.get(call.version)
+    if body is None:
+        body = apis.ranges_encoded[call.version] = call.encode_body(found)
+    return call.frame_body(body)
 
 
 def answer(
