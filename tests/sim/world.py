@@ -236,8 +236,8 @@ class World:
         self._broker = None
         if how is End.KILL:
             self.disk.kill()
-        else:
-            self.disk.cut_power()
+        elif self.disk.cut_power():
+            self.group.power_cut()
         self.network.kill_host(BROKER_HOST, is_silent=how is End.POWER)
         self._scope.cancel(reason="the broker is killed")
 
