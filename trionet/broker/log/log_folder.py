@@ -41,6 +41,7 @@ from .directory import Directory, FolderLock
 from .identity import identify
 from .log import Log
 from .opening import Opening, open_in_threads
+from .read_ahead import read_ahead
 from .recovery import Stop
 from .threads import run_blocking
 
@@ -53,8 +54,9 @@ NO_TOPIC_ID = bytes(16)
 # How many fsyncs of one folder are under way at once; more only queue up in the disk.
 SYNCS_AT_ONCE_MAX = 8
 
-# How many logs a thread opens in one go after a clean stop: a hop to a thread takes as long as
-# opening one. After another stop each may take minutes.
+# How many logs are opened in one go after a clean stop: a hop to a thread takes as long as opening
+# one. It is one thread then, since two of them get in each other's way (see read_ahead). After
+# another stop each log may take minutes of scanning, most of them without the interpreter.
 CLEAN_LOGS_AT_ONCE = 50
 
 # How long a stop goes on that is cancelled, in order to be a clean one.
@@ -109,7 +111,7 @@ class LogFolder:
         Args:
             config_for: gives a topic's settings.
             now_ms: the clock.
-            threads: how many logs to open at once (``num.recovery.threads.per.data.dir``).
+            threads: how many logs to recover at once (``num.recovery.threads.per.data.dir``).
             topic_id_for: the id that a topic of this name has, None if there is none. A folder of
                 another id belonged to a topic that was deleted before: its deletion is completed.
                 One without an id gets this one. By default folders are believed.
@@ -140,13 +142,21 @@ class LogFolder:
             if not was_clean:
                 logger.info("%s-%d is open (%d of %d logs)", *key, len(self.logs), len(found))
 
-        at_once = CLEAN_LOGS_AT_ONCE if was_clean else 1
         await open_in_threads(
-            self.directory, openings, note_opened, threads=threads, at_once=at_once
+            self.directory,
+            openings,
+            note_opened,
+            threads=1 if was_clean else threads,
+            at_once=CLEAN_LOGS_AT_ONCE if was_clean else 1,
+            prepare=self._read_ahead if was_clean else None,
         )
         self._is_open = True
         # What recovery has cut must not lie below a stored recovery point when it grows again.
         await self.write_checkpoints()
+
+    def _read_ahead(self, keys: list[PartitionKey]) -> None:
+        if self.directory.path is not None:
+            read_ahead(self.directory.path, [f"{topic}-{number}" for topic, number in keys])
 
     def _last_stop(self) -> tuple[bool, dict[PartitionKey, int], dict[PartitionKey, int]]:
         directory = self.directory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import trio
 
@@ -21,6 +22,7 @@ async def open_in_threads(
     *,
     threads: int,
     at_once: int,
+    prepare: Callable[[list[PartitionKey]], None] | None = None,
 ) -> None:
     """Call every opening, and ``note_opened`` in the loop for each that has returned.
 
@@ -30,6 +32,7 @@ async def open_in_threads(
         note_opened: told of each.
         threads: how many threads.
         at_once: how many openings a thread is given at a time.
+        prepare: called in the thread before those are; must not fail.
 
     Raises:
         OSError: the first one that an opening raised; no other is begun.
@@ -39,9 +42,14 @@ async def open_in_threads(
     limiter = trio.CapacityLimiter(threads)
     failures: list[OSError] = []
 
+    def open_prepared(keys: list[PartitionKey]) -> list[Log | None]:
+        if prepare is not None:
+            prepare(keys)
+        return [openings[key]() for key in keys]
+
     async def open_some(keys: list[PartitionKey]) -> None:
         try:
-            opened = await directory.in_thread(lambda: [openings[key]() for key in keys], limiter)
+            opened = await directory.in_thread(partial(open_prepared, keys), limiter)
         except OSError as error:
             failures.append(error)
             nursery.cancel_scope.cancel()
