@@ -24,6 +24,7 @@ from trionet.errors import ConfigError, TrionetError
 #: Subcommand (and module) name: what it does. ``trionet --help`` must not need to import any.
 COMMANDS = {
     "broker": "run a broker that speaks Kafka's wire protocol",
+    "decode": "show requests, responses and record batches field by field",
 }
 
 

@@ -1,0 +1,67 @@
+"""Messages as trees: the fields that their version has, with what they mean."""
+
+from __future__ import annotations
+
+from trionet.protocol.codec import Encode
+from trionet.protocol.wire import Message
+
+from .batches import record_batches
+from .consumer_protocol import EMBEDDED, embedded
+from .fields import Fields
+from .meanings import meaning, uuid_text
+from .tree import Blob, Tree
+
+
+def message_tree(message: Message, encode: Encode | None) -> dict[str, Tree]:
+    """A message's fields by name.
+
+    Args:
+        message: whole, or one whose decoding stopped.
+        encode: the encoder of its version; None for a message that is not whole, whose fields are
+            those that are set.
+    """
+    return _struct(message, Fields(encode, message))
+
+
+def tags_tree(tags: tuple[tuple[int, bytes], ...]) -> list[Tree]:
+    """Tagged fields that are not known."""
+    return [{"tag": tag, "data": Blob(data)} for tag, data in tags]
+
+
+def _struct(struct: Message, fields: Fields) -> dict[str, Tree]:
+    tree = {name: _value(struct, name, getattr(struct, name), fields) for name in fields.of(struct)}
+    if tags := getattr(struct, "unknown_tags", ()):
+        tree["unknown_tags"] = tags_tree(tags)
+    return tree
+
+
+def _value(struct: Message, name: str, value: object, fields: Fields) -> Tree:
+    match value:
+        case None | bool() | float():
+            return value
+        case str():
+            return str(value)
+        case int():
+            return meaning(type(struct).__name__, name, value)
+        case list():
+            return [_value(struct, name, item, fields) for item in value]
+        case Message():
+            return _struct(value, fields)
+        case bytes() | bytearray() | memoryview():
+            return _bytes(struct, name, value)
+        case _:
+            raise TypeError(f"{type(struct).__name__}.{name} is a {type(value).__name__}")
+
+
+def _bytes(struct: Message, name: str, value: bytes | bytearray | memoryview) -> Tree:
+    if name in struct._uuids:  # noqa: SLF001  # the package's own
+        return uuid_text(bytes(value))
+    if name == "records":
+        return record_batches(value)
+    data = bytes(value)
+    what = EMBEDDED.get(f"{type(struct).__name__}.{name}")
+    found = embedded(what, data) if what else None
+    if found is None:
+        return Blob(data)
+    version, message, encode = found
+    return {"version": version, **message_tree(message, encode)}

@@ -1,0 +1,122 @@
+"""What raw bytes are: frames one after the other, one message without its size, or record batches."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from enum import Enum
+from struct import Struct
+from typing import Final
+
+from trionet.errors import WireFormatError
+from trionet.protocol.codec import lookup, schema_versions
+from trionet.protocol.header import decode_request_header
+from trionet.protocol.records.batch import (
+    HEADER_SIZE,
+    MAGIC,
+    PREFIX_SIZE,
+    check_crc,
+    read_header,
+)
+
+from .whole import fits_request, fits_response
+
+#: How far recognition looks ahead.
+LOOKED_AT_BYTES: Final = 1024 * 1024
+
+#: The shortest request has a header of API key, version, correlation id and client id.
+_REQUEST_BYTES_MIN: Final = 10
+#: The shortest response is a correlation id.
+RESPONSE_BYTES_MIN: Final = 4
+
+#: Base offsets below this are less than any frame's size in their first four bytes.
+_BASE_OFFSET_MAX: Final = RESPONSE_BYTES_MIN << 32
+_MAGIC_AT: Final = 16
+#: A message of a message set is at least its CRC, magic, attributes and two lengths.
+_MESSAGE_BYTES_MIN: Final = 14
+_CHECKED_BY_CRC32_AT: Final = 16
+
+_size: Final = Struct(">i").unpack_from
+_entry: Final = Struct(">qiI").unpack_from
+
+
+class Kind(Enum):
+    """What raw bytes are."""
+
+    FRAMES = "frames with their size in front"
+    BARE = "one message without its size in front"
+    BATCHES = "record batches"
+
+
+def recognise(peek: Callable[[int], bytes], response: int | None) -> Kind:
+    """What the bytes are that ``peek(count)`` shows the first of.
+
+    It looks no further than it needs to, so that a pipe is read as it fills.
+
+    Args:
+        peek: gives the first bytes, fewer only if there are no more.
+        response: the API key of the responses that they are, if they are said to be responses.
+    """
+    head = peek(4)
+    if len(head) == 4:
+        (size,) = _size(head)
+        if _REQUEST_BYTES_MIN <= size <= LOOKED_AT_BYTES:
+            first = peek(4 + size)
+            if len(first) == 4 + size and _starts_request(first, 4):
+                return Kind.FRAMES
+    return _of_head(peek(LOOKED_AT_BYTES), response)
+
+
+def _of_head(head: bytes, response: int | None) -> Kind:
+    if response is None and _starts_with_whole_batch(head):
+        return Kind.BATCHES
+    if len(head) < LOOKED_AT_BYTES and _is_message(head, response):
+        return Kind.BARE
+    if response is None and _starts_batch(head):
+        return Kind.BATCHES
+    size = _size(head)[0] if len(head) >= 4 else 0
+    if size >= RESPONSE_BYTES_MIN and (4 + size <= len(head) or _starts_request(head, 4)):
+        return Kind.FRAMES
+    if len(head) < LOOKED_AT_BYTES and (response is not None or _starts_request(head, 0)):
+        return Kind.BARE
+    return Kind.FRAMES
+
+
+def _is_message(data: bytes, response: int | None) -> bool:
+    if response is None:
+        return fits_request(data)
+    versions = schema_versions(response)
+    return any(
+        codec is not None and fits_response(codec, data)
+        for codec in (lookup(response, version) for version in versions)
+    )
+
+
+def _starts_request(data: bytes, pos: int) -> bool:
+    try:
+        key, version, _, _, _ = decode_request_header(data, pos)
+    except WireFormatError:
+        return False
+    return version in schema_versions(key)
+
+
+def _starts_batch(head: bytes) -> bool:
+    if len(head) <= _MAGIC_AT:
+        return False
+    base_offset, length, _ = _entry(head)
+    magic = head[_MAGIC_AT]
+    least = HEADER_SIZE - PREFIX_SIZE if magic == MAGIC else _MESSAGE_BYTES_MIN
+    return magic <= MAGIC and length >= least and 0 <= base_offset < _BASE_OFFSET_MAX
+
+
+def _starts_with_whole_batch(head: bytes) -> bool:
+    """Whether there is a batch, and its checksum is right: nothing else looks like this."""
+    if len(head) < HEADER_SIZE and not _starts_batch(head):
+        return False
+    _, length, crc = _entry(head)
+    end = PREFIX_SIZE + length
+    if not _CHECKED_BY_CRC32_AT < end <= len(head):
+        return False
+    if head[_MAGIC_AT] < MAGIC:
+        return bool(zlib.crc32(head[_CHECKED_BY_CRC32_AT:end]) == crc)
+    return end >= HEADER_SIZE and check_crc(head, 0, read_header(head))
