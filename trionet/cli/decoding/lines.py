@@ -9,7 +9,10 @@ from .shown import cut, quoted, text_of
 from .tree import PROBLEM, Blob, Entry, Meant, Tree
 
 #: What is no longer than this stands on one line.
-COLUMNS: Final = 100
+COLUMNS: Final = 120
+
+#: Structs of an array with more fields than this have a line each.
+_INLINE_FIELDS: Final = 3
 
 _INDENT: Final = "  "
 
@@ -133,6 +136,8 @@ class _Lines:
                 )
                 return parts if parts is None or bare else [Part("{"), *parts, Part("}")]
             case list():
+                if any(isinstance(item, dict) and len(item) > _INLINE_FIELDS for item in value):
+                    return None  # the same field of each is easier to find below one another
                 parts = self._joined((([], item) for item in value), room)
                 return None if parts is None else [Part("["), *parts, Part("]")]
             case _:
