@@ -1,4 +1,4 @@
-"""docs/reference/cli.md names every option of `trionet decode`, and every field of its documents."""
+"""docs/reference/cli.md names the options of `trionet decode` and the fields of its documents."""
 
 from __future__ import annotations
 

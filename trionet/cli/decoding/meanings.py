@@ -57,7 +57,7 @@ def meaning(struct: str, field: str, value: int) -> Tree:
 
 
 def moment(milliseconds: int) -> Tree:
-    """A time with its date; as it is where it is none (Kafka: NO_TIMESTAMP), or beyond all years."""
+    """A time with its date; as it is if it is none (Kafka: NO_TIMESTAMP), or beyond all years."""
     if milliseconds < 0:
         return milliseconds
     try:

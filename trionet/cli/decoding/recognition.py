@@ -1,4 +1,4 @@
-"""What raw bytes are: frames one after the other, one message without its size, or record batches."""
+"""What raw bytes are: frames, one message without its size in front, or record batches."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def recognise(peek: Callable[[int], bytes], response: int | None) -> Kind:
         (size,) = _size(head)
         if _REQUEST_BYTES_MIN <= size <= LOOKED_AT_BYTES:
             first = peek(4 + size)
-            if len(first) == 4 + size and _starts_request(first, 4):
+            if len(first) == 4 + size and _request_likeness(first, 4) == 2:
                 return Kind.FRAMES
     return _of_head(peek(LOOKED_AT_BYTES), response)
 
@@ -75,9 +75,10 @@ def _of_head(head: bytes, response: int | None) -> Kind:
     if response is None and _starts_batch(head):
         return Kind.BATCHES
     size = _size(head)[0] if len(head) >= 4 else 0
-    if size >= RESPONSE_BYTES_MIN and (4 + size <= len(head) or _starts_request(head, 4)):
+    framed, bare = _request_likeness(head, 4), _request_likeness(head, 0)
+    if size >= RESPONSE_BYTES_MIN and (4 + size <= len(head) or framed >= max(bare, 1)):
         return Kind.FRAMES
-    if len(head) < LOOKED_AT_BYTES and (response is not None or _starts_request(head, 0)):
+    if len(head) < LOOKED_AT_BYTES and (response is not None or bare):
         return Kind.BARE
     return Kind.FRAMES
 
@@ -92,12 +93,15 @@ def _is_message(data: bytes, response: int | None) -> bool:
     )
 
 
-def _starts_request(data: bytes, pos: int) -> bool:
+def _request_likeness(data: bytes, pos: int) -> int:
+    """2 for a request of a client with a name, 1 for one of a known API, 0 for anything else."""
     try:
-        key, version, _, _, _ = decode_request_header(data, pos)
+        key, version, _, client_id, _ = decode_request_header(data, pos)
     except WireFormatError:
-        return False
-    return version in schema_versions(key)
+        return 0
+    if version not in schema_versions(key):
+        return 0
+    return 2 if client_id and client_id.isprintable() else 1
 
 
 def _starts_batch(head: bytes) -> bool:

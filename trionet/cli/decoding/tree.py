@@ -1,4 +1,4 @@
-"""The values between reading and showing: plain Python, and two that say more than a number or bytes.
+"""The values between reading and showing: plain Python, and two that say more than it does.
 
 Whatever is shown of bytes came from a stranger. Nothing here is fit for a terminal: ``lines`` and
 ``documents`` see to that.
