@@ -6,9 +6,9 @@ from struct import Struct, error
 from typing import Final, NamedTuple
 
 from trionet.errors import WireFormatError
-from trionet.protocol.codec import ApiVersionCodec, Decode, Encode
-from trionet.protocol.header import decode_request_header
-from trionet.protocol.wire import MALFORMED, read_tags
+from trionet.protocol.codec import ApiVersionCodec, Encode
+from trionet.protocol.header import HEADER_TAGS_MAX, decode_request_header
+from trionet.protocol.wire import MALFORMED, Decode, Message, read_tags
 
 from .message_trees import message_tree, tags_tree
 from .stumbles import stumble
@@ -67,7 +67,7 @@ def _read(
 ) -> Reading:
     if has_tags:
         try:
-            tags, pos = read_tags(data, pos + 1, data[pos])
+            tags, pos, _ = read_tags(data, pos + 1, data[pos], HEADER_TAGS_MAX)
         except (WireFormatError, IndexError) as failure:
             text = str(failure) if isinstance(failure, WireFormatError) else "it ends too early"
             return Reading(header, problem=f"the header's tag section: {text}", pos=pos)
@@ -81,7 +81,7 @@ def _read(
 
 
 def _read_body(
-    decode: Decode, encode: Encode, data: bytes, pos: int
+    decode: Decode[Message], encode: Encode, data: bytes, pos: int
 ) -> tuple[dict[str, Tree] | None, str, int]:
     try:
         message = decode(data, pos)
