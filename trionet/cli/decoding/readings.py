@@ -7,13 +7,13 @@ from typing import Final, NamedTuple
 
 from trionet.errors import WireFormatError
 from trionet.protocol.codec import ApiVersionCodec, Encode
-from trionet.protocol.header import HEADER_TAGS_MAX, decode_request_header
-from trionet.protocol.wire import MALFORMED, Decode, Message, read_tags
+from trionet.protocol.header import decode_request_header, skip_tags
+from trionet.protocol.wire import MALFORMED, read_varint, tag_head
 
 from .message_trees import message_tree, tags_tree
 from .stumbles import stumble
 from .tree import Tree, first_problem
-from .whole import end_of
+from .whole import Decode, end_of
 
 _correlation_id: Final = Struct(">i").unpack_from
 
@@ -67,10 +67,9 @@ def _read(
 ) -> Reading:
     if has_tags:
         try:
-            tags, pos, _ = read_tags(data, pos + 1, data[pos], HEADER_TAGS_MAX)
-        except (WireFormatError, IndexError) as failure:
-            text = str(failure) if isinstance(failure, WireFormatError) else "it ends too early"
-            return Reading(header, problem=f"the header's tag section: {text}", pos=pos)
+            tags, pos = _read_tags(data, pos)
+        except WireFormatError as failure:
+            return Reading(header, problem=f"the header's tag section: {failure}", pos=pos)
         if tags:
             header["unknown_tags"] = tags_tree(tags)
     if is_request:
@@ -80,8 +79,21 @@ def _read(
     return Reading(header, *_read_body(decode, encode, data, pos))
 
 
+def _read_tags(data: bytes, pos: int) -> tuple[tuple[tuple[int, bytes], ...], int]:
+    """The tags of a header, which are all unknown, and the position after them."""
+    after = skip_tags(data, pos)  # they are well-formed, and not too many
+    count, pos = read_varint(data, pos + 1, data[pos])
+    tags = []
+    tag = -1
+    for _ in range(count):
+        tag, end, pos = tag_head(data, pos, tag)
+        tags.append((tag, data[pos:end]))
+        pos = end
+    return tuple(tags), after
+
+
 def _read_body(
-    decode: Decode[Message], encode: Encode, data: bytes, pos: int
+    decode: Decode, encode: Encode, data: bytes, pos: int
 ) -> tuple[dict[str, Tree] | None, str, int]:
     try:
         message = decode(data, pos)

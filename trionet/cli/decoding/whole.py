@@ -6,13 +6,18 @@ decodes with the last byte gone: every field has at least one byte.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from trionet.errors import WireFormatError
 from trionet.protocol.codec import ApiVersionCodec, lookup
 from trionet.protocol.header import decode_request_header, decode_response_header, skip_tags
-from trionet.protocol.wire import MALFORMED, Decode, Message
+from trionet.protocol.wire import MALFORMED, Message
+
+Decode: TypeAlias = Callable[[bytes, int], Message]
 
 
-def decodes(decode: Decode[Message], data: bytes, pos: int) -> bool:
+def decodes(decode: Decode, data: bytes, pos: int) -> bool:
     """Whether a message starts at ``pos``."""
     try:
         decode(data, pos)
@@ -21,7 +26,7 @@ def decodes(decode: Decode[Message], data: bytes, pos: int) -> bool:
     return True
 
 
-def end_of(decode: Decode[Message], data: bytes, pos: int) -> int:
+def end_of(decode: Decode, data: bytes, pos: int) -> int:
     """Where the message ends that starts at ``pos``, and decodes."""
     if not decodes(decode, data[:-1], pos):
         return len(data)
@@ -35,7 +40,7 @@ def end_of(decode: Decode[Message], data: bytes, pos: int) -> int:
     return high
 
 
-def fits(decode: Decode[Message], data: bytes, pos: int) -> bool:
+def fits(decode: Decode, data: bytes, pos: int) -> bool:
     """Whether a message starts at ``pos`` and ends where the bytes do."""
     return decodes(decode, data, pos) and end_of(decode, data, pos) == len(data)
 
