@@ -18,7 +18,7 @@ from trionet.protocol import api_keys
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "protocol.md"
 ROW = re.compile(
     r"^\| \[(?P<name>\w+)\]\(#(?P<anchor>\w+)\) \| (?P<key>\d+) \| (?P<low>\d+) to (?P<high>\d+)"
-    r" \| (?P<advertised>\d+) \|$",
+    r" \|$",
     re.MULTILINE,
 )
 GAPS = re.compile(r"Gaps?: (.*?)(?:\n\n|$)", re.DOTALL)
@@ -42,12 +42,12 @@ def section(name: str) -> str:
 
 async def test_the_table_is_that_of_the_broker() -> None:
     expected = [
-        (api_keys.name_of(api.key), api.key, api.min_version, api.max_version, api.advertised_min)
+        (api_keys.name_of(api.key), api.key, api.min_version, api.max_version)
         for api in await served()
     ]
 
     listed = [
-        (row["name"], int(row["key"]), int(row["low"]), int(row["high"]), int(row["advertised"]))
+        (row["name"], int(row["key"]), int(row["low"]), int(row["high"]))
         for row in ROW.finditer(PAGE.read_text("utf-8"))
     ]
 

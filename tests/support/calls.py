@@ -58,10 +58,15 @@ def batch(*values: bytes, timestamp: int = TIMESTAMP, **fields: Any) -> bytes:
     return encode_batch([(timestamp, None, value, ()) for value in values], **fields)
 
 
+def bytes_of(data: PartitionData) -> bytes:
+    """The records of an answer as they came."""
+    assert data.records is not None
+    return bytes(memoryview(data.records))  # type: ignore[arg-type]
+
+
 def records_of(data: PartitionData) -> list[Record]:
     """All records of all whole batches in an answer."""
-    assert data.records is not None
-    records = bytes(memoryview(data.records))  # type: ignore[arg-type]
+    records = bytes_of(data)
     return [
         record
         for position, _ in iter_batches(records)

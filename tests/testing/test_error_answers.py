@@ -59,7 +59,7 @@ BY_ITEM = {
 NOT_REFUSED = (api_keys.DESCRIBE_LOG_DIRS, api_keys.SASL_HANDSHAKE, api_keys.SASL_AUTHENTICATE)
 VERSIONS = [
     pytest.param(key, version, id=f"{api_keys.name_of(key)}-{version}")
-    for key, low, high, _, _ in _SERVED
+    for key, low, high, _ in _SERVED
     for version in range(low, high + 1)
     if key not in NOT_REFUSED
 ]

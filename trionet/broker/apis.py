@@ -44,14 +44,12 @@ class Api:
         min_version: lowest version that is served.
         max_version: highest version that is served: a released Kafka's, not the schema's.
         handle: answers one call.
-        advertised_min: what ApiVersions says is the lowest; differs for Produce alone.
     """
 
     key: int
     min_version: int
     max_version: int
     handle: Handle
-    advertised_min: int = attrs.Factory(lambda self: self.min_version, takes_self=True)
 
 
 RESPONSES = (bytes, Send, NoOp, CloseConnection)
@@ -88,7 +86,7 @@ class Apis:
     def __init__(self, apis: Iterable[Api], unsupported_api_versions: Callable[[], Any]) -> None:
         self._apis = {api.key: api for api in apis}
         self.ranges = [
-            ApiVersion(api_key=api.key, min_version=api.advertised_min, max_version=api.max_version)
+            ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
             for api in self._apis.values()
         ]
         self.ranges_encoded: dict[int, bytes] = {}

@@ -11,10 +11,10 @@ from .. import __version__
 from ..metrics.families import Family, Kind, Metric, Sample, Snapshot, single
 from ..metrics.log_ring import LogRing
 from ..metrics.loop import LoopMonitor
-from ..metrics.naming import gauge
+from ..metrics.naming import gauge, meter
 from ..metrics.registry import Registry
 from ..metrics.request_metrics import RequestSource
-from ..metrics.sensors import gauges
+from ..metrics.sensors import Meter, gauges
 from ..net.endpoint import Endpoint
 from ..server.server_metrics import server_collectors, server_sections, server_state
 from ..server.socket_server import SocketServer
@@ -42,6 +42,18 @@ PURGATORY_SIZE = gauge(
     "Requests that wait for data.",
     "delayedOperation",
 )
+PRODUCE_CONVERSIONS = meter(
+    "server",
+    "BrokerTopicMetrics",
+    "ProduceMessageConversionsPerSec",
+    "Records of old producers that were converted to batches.",
+)
+FETCH_CONVERSIONS = meter(
+    "server",
+    "BrokerTopicMetrics",
+    "FetchMessageConversionsPerSec",
+    "Records that were converted to message sets for old consumers.",
+)
 LOG_BYTES = Metric("trionet_log_bytes", Kind.GAUGE, "Bytes in the logs of all partitions.")
 LOOP_PASSES = Metric("trionet_loop_passes_total", Kind.COUNTER, "Passes of the trio loop.")
 LOOP_IDLE_SECONDS = Metric(
@@ -61,6 +73,8 @@ KAFKA_METRICS: tuple[Metric, ...] = (
     GLOBAL_PARTITION_COUNT,
     FETCH_SESSIONS,
     PURGATORY_SIZE,
+    *PRODUCE_CONVERSIONS,
+    *FETCH_CONVERSIONS,
 )
 
 
@@ -98,6 +112,8 @@ class BrokerMetrics:
         self.log = log
         self.endpoint: Endpoint | None = None
         self.url: str | None = None
+        self._produce_conversions = Meter(*PRODUCE_CONVERSIONS)
+        self._fetch_conversions = Meter(*FETCH_CONVERSIONS)
         self.registry = Registry()
         collectors = server_collectors(
             server,
@@ -169,7 +185,7 @@ class BrokerMetrics:
             **server_state(self._server),
         }
 
-    def _collect(self, now: float) -> Iterator[Family]:  # noqa: ARG002 - all collectors take it
+    def _collect(self, now: float) -> Iterator[Family]:
         state = self._state
         partitions = len(state.folder.logs)
         yield single(PARTITION_COUNT, state.cluster.leadership.replicas_on(state.node_id))
@@ -177,6 +193,9 @@ class BrokerMetrics:
         yield single(GLOBAL_TOPIC_COUNT, len(state.topics))
         yield single(FETCH_SESSIONS, len(state.fetch_sessions))
         yield gauges(PURGATORY_SIZE, {("Fetch",): len(state.purgatory)})
+        conversions = state.conversions
+        yield from self._produce_conversions.families({(): conversions.produced}, now)
+        yield from self._fetch_conversions.families({(): conversions.fetched}, now)
         yield single(LOG_BYTES, sum(log.size for log in state.folder.logs.values()))
         loop = self._monitor.statistics()
         yield single(LOOP_PASSES, loop.passes)

@@ -12,6 +12,7 @@ from ..net.endpoint import Endpoint
 from ..protocol import error_codes
 from .apis import Apis
 from .cluster import Cluster
+from .conversion import Conversions
 from .dynamic_config import DynamicConfig
 from .fetch_sessions import FetchSessionCache
 from .groups.coordinator import GroupCoordinator
@@ -76,6 +77,7 @@ class BrokerState:
         self.rack = rack if isinstance(rack, str) else None
         self.auto_create_topics = config.flag("auto.create.topics.enable")
         self.fetch_bytes_max = config.integer("fetch.max.bytes")
+        self.conversions = Conversions()
         self.has_replicas = len(cluster.leadership.nodes) > 1
         self.is_in_memory = cluster.is_in_memory
         self._advertised: dict[str, Endpoint] = {}

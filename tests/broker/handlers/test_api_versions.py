@@ -8,14 +8,15 @@ from trionet.protocol import error_codes
 from trionet.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 # The highest versions of Apache Kafka 4.2; nothing may be advertised above them, since clients
-# take it for what a released broker can do.
-KAFKA_4_2 = {
-    "Produce": (0, 0, 13),  # below 3 for librdkafka's sake only (KAFKA-18659)
-    "Fetch": (1, 4, 18),
-    "ListOffsets": (2, 1, 11),
+# take it for what a released broker can do. The lowest are those of Kafka 3: Kafka 4.0 has dropped
+# the oldest (KIP-896).
+SERVED = {
+    "Produce": (0, 0, 13),
+    "Fetch": (1, 0, 18),
+    "ListOffsets": (2, 0, 11),
     "Metadata": (3, 0, 13),
-    "OffsetCommit": (8, 2, 10),
-    "OffsetFetch": (9, 1, 10),
+    "OffsetCommit": (8, 0, 10),
+    "OffsetFetch": (9, 0, 10),
     "FindCoordinator": (10, 0, 6),
     "JoinGroup": (11, 0, 9),
     "Heartbeat": (12, 0, 4),
@@ -25,14 +26,14 @@ KAFKA_4_2 = {
     "ListGroups": (16, 0, 5),
     "SaslHandshake": (17, 0, 1),
     "ApiVersions": (18, 0, 4),
-    "CreateTopics": (19, 2, 7),
-    "DeleteTopics": (20, 1, 6),
+    "CreateTopics": (19, 0, 7),
+    "DeleteTopics": (20, 0, 6),
     "DeleteRecords": (21, 0, 2),
     "InitProducerId": (22, 0, 5),
-    "OffsetForLeaderEpoch": (23, 2, 4),
-    "DescribeConfigs": (32, 1, 4),
+    "OffsetForLeaderEpoch": (23, 0, 4),
+    "DescribeConfigs": (32, 0, 4),
     "AlterConfigs": (33, 0, 2),
-    "DescribeLogDirs": (35, 1, 4),
+    "DescribeLogDirs": (35, 0, 4),
     "SaslAuthenticate": (36, 0, 2),
     "CreatePartitions": (37, 0, 3),
     "DeleteGroups": (42, 0, 2),
@@ -60,7 +61,7 @@ async def test_exactly_what_is_served_is_advertised(client: Client, version: int
     response = await ask(client, version)
 
     assert (0, 0) == (response.error_code, response.throttle_time_ms)
-    assert sorted(KAFKA_4_2.values()) == [
+    assert sorted(SERVED.values()) == [
         (api.api_key, api.min_version, api.max_version) for api in response.api_keys
     ]
     assert [] == response.supported_features

@@ -58,6 +58,14 @@ def by_name(result: DescribeConfigsResult) -> dict[str, DescribeConfigsResourceR
     return {entry.name: entry for entry in result.configs}
 
 
+async def test_before_sources_it_was_told_what_is_a_default(client: Client) -> None:
+    settings = by_name(await ask(client, TOPIC, "t", version=0))
+
+    assert ("1000", False) == (settings["retention.ms"].value, settings["retention.ms"].is_default)
+    assert settings["index.interval.bytes"].is_default
+    assert not settings["segment.bytes"].is_default
+
+
 @pytest.mark.parametrize("version", range(1, 5))
 async def test_a_topics_settings_come_with_their_source(client: Client, version: int) -> None:
     result = await ask(client, TOPIC, "t", version=version)

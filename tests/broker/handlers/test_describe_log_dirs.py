@@ -42,7 +42,7 @@ def sizes(result: DescribeLogDirsResult) -> dict[tuple[str, int], int]:
     }
 
 
-@pytest.mark.parametrize("version", range(1, 5))
+@pytest.mark.parametrize("version", range(5))
 async def test_the_folder_and_the_size_of_each_partition(tmp_path: Path, version: int) -> None:
     async with (
         open_broker(log_dirs=str(tmp_path)) as broker,

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from support.brokers import log_of
 from support.calls import (
     EARLIEST,
     LATEST,
@@ -18,6 +19,16 @@ from support.calls import (
 from support.client import Client, connect
 from trionet import open_broker
 from trionet.protocol import error_codes
+from trionet.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from trionet.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 
 EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6
 
@@ -46,6 +57,67 @@ async def test_the_ends_of_the_log_and_a_time_in_it(client: Client, version: int
     )
     assert (0, 3, -1) == (latest.error_code, latest.offset, latest.timestamp)
     assert (0, 1, TIMESTAMP + 10) == (found.error_code, found.offset, found.timestamp)
+
+
+async def list_segments(client: Client, time: int, count: int = 10) -> tuple[int, list[int]]:
+    """Error and offsets of a ListOffsets of version 0."""
+    wanted = ListOffsetsPartition(partition_index=0, timestamp=time, max_num_offsets=count)
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=[wanted])])
+    [topic] = (await client.call(request, 0)).topics
+    [answer] = topic.partitions
+    return answer.error_code, answer.old_style_offsets
+
+
+@pytest.mark.parametrize("where", ["memory", "disk"])
+async def test_version_0_lists_where_segments_begin(tmp_path: Path, where: str) -> None:
+    settings = {"log.dirs": str(tmp_path)} if where == "disk" else {}
+    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+        await create_topic(client, "t", segment_bytes=1048576)
+        for _ in range(5):
+            await produce(client, "t", batch(b"v" * 500_000))
+        now_ms = broker._state.now_ms()
+
+        assert (0, [5, 4, 2, 0]) == await list_segments(client, LATEST)
+        assert (0, [5, 4]) == await list_segments(client, LATEST, 2)
+        assert (0, [0]) == await list_segments(client, EARLIEST)
+        assert (0, [5, 4, 2, 0]) == await list_segments(client, now_ms + 60_000)
+        assert (0, []) == await list_segments(client, now_ms - 60_000)
+        assert (0, []) == await list_segments(client, LATEST, 0)
+        assert (error_codes.UNSUPPORTED_VERSION, []) == await list_segments(client, MAX_TIMESTAMP)
+
+
+async def test_version_0_lists_the_start_of_what_is_left(client: Client) -> None:
+    await create_topic(client, "t")
+    await append_at(client, 0, 1, 2)
+    await delete_before(client, 2)
+
+    assert (0, [2]) == await list_segments(client, EARLIEST)
+    assert (0, [3, 2]) == await list_segments(client, LATEST)
+
+
+async def test_version_0_lists_the_start_of_an_empty_log_once(client: Client) -> None:
+    await create_topic(client, "t")
+
+    assert (0, [0]) == await list_segments(client, LATEST)
+
+
+async def test_version_0_lists_nothing_that_consumers_do_not_see(tmp_path: Path) -> None:
+    async with (
+        open_broker({"log.dirs": str(tmp_path)}) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        await create_topic(client, "t", flush_messages=1)
+        await append_at(client, 0, 1)
+        log_of(broker).append(batch(b"not flushed"), TIMESTAMP)
+
+        assert (0, [2, 0]) == await list_segments(client, LATEST)
+
+
+async def delete_before(client: Client, offset: int) -> None:
+    partition = DeleteRecordsPartition(partition_index=0, offset=offset)
+    topic = DeleteRecordsTopic(name="t", partitions=[partition])
+    response = await client.call(DeleteRecordsRequest(topics=[topic], timeout_ms=1000), 2)
+    assert 0 == response.topics[0].partitions[0].error_code
 
 
 @pytest.mark.parametrize("where", ["memory", "disk"])

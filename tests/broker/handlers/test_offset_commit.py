@@ -17,7 +17,7 @@ async def groups(client: Client) -> list[str]:
     return [group.group_id for group in (await client.call(ListGroupsRequest(), 5)).groups]
 
 
-@pytest.mark.parametrize("version", range(2, 10))
+@pytest.mark.parametrize("version", range(1, 10))
 async def test_a_member_commits_by_the_names_of_topics(client: Client, version: int) -> None:
     await create_topic(client, "t", partitions=2)
     await create_topic(client, "u")
@@ -45,7 +45,7 @@ async def test_from_version_10_on_by_their_ids(client: Client) -> None:
     assert {("t", 0): 5} == await committed(client)
 
 
-@pytest.mark.parametrize("version", range(2, 10))
+@pytest.mark.parametrize("version", range(10))
 async def test_who_is_in_no_group_commits_all_the_same(client: Client, version: int) -> None:
     await create_topic(client, "t")
 
@@ -61,7 +61,7 @@ async def test_that_may_even_have_no_name(client: Client) -> None:
     assert {("t", 0): 5} == await committed(client, group="")
 
 
-@pytest.mark.parametrize("version", range(2, 10))
+@pytest.mark.parametrize("version", range(10))
 async def test_a_partition_must_be_there(client: Client, version: int) -> None:
     await create_topic(client, "t")
 
@@ -99,7 +99,7 @@ async def test_the_group_of_a_member_must_be_there(
     assert ["g"] == await groups(client)
 
 
-@pytest.mark.parametrize("version", range(2, 10))
+@pytest.mark.parametrize("version", range(1, 10))
 async def test_what_is_wrong_with_the_member_is_told_of_every_partition(
     client: Client, version: int
 ) -> None:
@@ -151,11 +151,26 @@ async def test_the_limit_is_a_setting() -> None:
         assert {("t", 0): too_large} == await commit(client, {"t": {0: 6}}, metadata="abcd")
 
 
-@pytest.mark.parametrize("version", range(2, 10))
+@pytest.mark.parametrize("version", range(10))
 async def test_null_metadata_is_none(client: Client, version: int) -> None:
     await create_topic(client, "t")
 
     assert {("t", 0): 0} == await commit(client, {"t": {0: 5}}, metadata=None, version=version)
+
+
+@pytest.mark.parametrize(("time", "expected"), [(-1, None), (1000, 1000)])
+async def test_older_ones_say_when_it_was_committed(
+    broker: Broker, client: Client, time: int, expected: int | None
+) -> None:
+    await create_topic(client, "t")
+    request = commit_request({"t": {0: 5}})
+    request.topics[0].partitions[0].commit_timestamp = time
+    now_ms = broker._state.now_ms()
+
+    await client.call(request, 1)
+
+    committed_at_ms = broker._state.groups.offsets.of("g")["t", 0].committed_at_ms
+    assert (expected == committed_at_ms) if expected else (now_ms <= committed_at_ms)
 
 
 @pytest.mark.parametrize("version", range(2, 5))

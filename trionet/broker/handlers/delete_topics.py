@@ -1,4 +1,4 @@
-"""DeleteTopics, versions 1 to 6: by name, from version 6 on also by topic id (KIP-516)."""
+"""DeleteTopics, versions 0 to 6: by name, from version 6 on also by topic id (KIP-516)."""
 
 from __future__ import annotations
 

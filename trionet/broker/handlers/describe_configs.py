@@ -1,4 +1,4 @@
-"""DescribeConfigs, versions 1 to 4: the settings of topics and of the broker, with their sources.
+"""DescribeConfigs, versions 0 to 4: the settings of topics and of the broker, with their sources.
 
 Loggers are told with their levels (KIP-412).
 
@@ -86,6 +86,7 @@ def _entry(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfi
         name=entry.name,
         value=entry.value,
         read_only=entry.read_only,
+        is_default=entry.is_default,
         config_source=entry.source,
         is_sensitive=entry.is_sensitive,
         config_type=entry.type,

@@ -1,4 +1,4 @@
-"""DescribeLogDirs, versions 1 to 4: the data folder, its disk and the size of each replica here.
+"""DescribeLogDirs, versions 0 to 4: the data folder, its disk and the size of each replica here.
 
 (KIP-113, KIP-827.) A broker in memory has a folder named ``memory``, whose room is not known.
 Gap: one folder, and no replicas that move from one to another.

@@ -1,14 +1,16 @@
-"""Fetch, versions 4 to 18: read batches from partitions, waiting for data if there is none yet.
+"""Fetch, versions 0 to 18: read records from partitions, waiting for data if there are none yet.
 
 A fetch with less than ``min_bytes`` to give waits in the purgatory, for appends or for
 ``max_wait_ms``, and holds no handler. Record bytes are file ranges that the socket sends by itself.
 The first partition with data gives at least one whole batch, whatever the limits say (KIP-74).
-Fetch sessions: KIP-227. Gap: no followers; replica ids other than a consumer's are refused.
+Fetch sessions: KIP-227. Versions 0 to 3 are given message sets, which the batches are converted to.
+Gap: no followers; replica ids other than a consumer's are refused.
 """
 
 from __future__ import annotations
 
 from functools import partial
+from typing import cast
 
 import trio
 
@@ -24,12 +26,21 @@ from ...protocol.messages.fetch import (
     PartitionData,
 )
 from ..call import Call
+from ..conversion import messages_of
 from ..fetch_sessions import FetchContext, FetchedPartition
 from ..log import Log
 from ..state import BrokerState
 from ..storage_errors import storage_errors
 
 READ_COMMITTED = 1
+# Before, batches are converted to messages: of format 1, or of format 0 up to version 1.
+BATCHES_SINCE = 4
+FORMAT_1_SINCE = 2
+# Before, a partition's limit is that of its messages, which are cut there (KIP-74): so a batch is
+# read whole in any case, to be converted.
+WHOLE_MESSAGE_SINCE = 3
+# Before, clients do not know KAFKA_STORAGE_ERROR, and try again with the other (Kafka: KafkaApis).
+STORAGE_ERROR_SINCE = 6
 # Who has asked the wrong node is told the right one (KIP-951).
 LEADER_SINCE = 16
 _LEADER_UNKNOWN = (error_codes.NOT_LEADER_OR_FOLLOWER, error_codes.FENCED_LEADER_EPOCH)
@@ -50,8 +61,8 @@ async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> Fetc
         fetch.let_go()
         broker.purgatory.add(fetch, fetch.logs(), trio.current_time() + request.max_wait_ms / 1000)
         return None
-    if fetch.cold_partitions:
-        await fetch.read_cold_partitions()
+    if fetch.cold_partitions or call.version < BATCHES_SINCE:
+        await fetch.take_time()
     return fetch.response()
 
 
@@ -118,16 +129,16 @@ class _Fetch:
             return
         try:
             self.read()
-            if self.cold_partitions:
-                self._broker.nursery.start_soon(self._respond_from_disk)
+            if self.cold_partitions or self._call.version < BATCHES_SINCE:
+                self._broker.nursery.start_soon(self._respond_later)
             else:
                 self._call.respond(self.response())
         except Exception as error:  # boundary: one call, completed in somebody else's task
             self._call.fail(error)
 
-    async def _respond_from_disk(self) -> None:
+    async def _respond_later(self) -> None:
         try:
-            await self.read_cold_partitions()
+            await self.take_time()
             self._call.respond(self.response())
         except Exception as error:  # boundary: one call, in a task of its own
             self._call.fail(error)
@@ -153,7 +164,14 @@ class _Fetch:
             except ApiError as error:
                 self._refuse(partition, error.error_code)
 
-    async def read_cold_partitions(self) -> None:
+    async def take_time(self) -> None:
+        """Read what is not in the page cache, and convert what an old client could not read."""
+        if self.cold_partitions:
+            await self._read_cold_partitions()
+        if self._call.version < BATCHES_SINCE:
+            await self._convert()
+
+    async def _read_cold_partitions(self) -> None:
         """Read in a thread what is not in the page cache, so that the loop never waits for it."""
         for partition, log in self.cold_partitions:
             data = self._answers[partition]
@@ -166,7 +184,7 @@ class _Fetch:
                             log.read_warm,
                             partition.fetch_offset,
                             self._limit(partition),
-                            not self._bytes,
+                            not self._bytes or self._call.version < WHOLE_MESSAGE_SINCE,
                             self._up_to(data),
                         )
                     )
@@ -176,8 +194,50 @@ class _Fetch:
             data.records = read.records
             self._bytes += len(read.records)
 
+    async def _convert(self) -> None:
+        """Put messages in the place of batches (Kafka: KafkaApis.maybeConvertFetchedData)."""
+        self._bytes = 0
+        for partition, data in self._answers.items():
+            if not data.records:
+                continue
+            try:
+                data.records = await self._messages(partition, data)
+            except ApiError as error:
+                self._refuse(partition, error.error_code)
+                continue
+            self._bytes += len(data.records)
+
+    async def _messages(self, partition: FetchedPartition, data: PartitionData) -> bytes:
+        version = self._call.version
+        limit = self._limit(partition)
+        if limit <= 0 and self._bytes:
+            return b""
+        records = cast("FileRange | bytes", data.records)
+        while len(records):
+            converted = await messages_of(
+                records,
+                1 if version >= FORMAT_1_SINCE else 0,
+                partition.fetch_offset,
+                limit,
+                min_one_message=version >= WHOLE_MESSAGE_SINCE,
+            )
+            if converted.messages or converted.next_offset < 0:
+                self._broker.conversions.fetched += converted.record_count
+                return converted.messages
+            # Transaction markers alone, which old clients know nothing of: read on behind them.
+            log = self._broker.find_log(*partition.key)
+            with storage_errors():
+                read = await log.directory.in_thread(
+                    partial(log.read_warm, converted.next_offset, limit, True, self._up_to(data))
+                )
+            records = read.records
+        return b""
+
     def _refuse(self, partition: FetchedPartition, error_code: int) -> None:
         self._has_error = self._call.has_errors = True
+        is_storage = error_code == error_codes.KAFKA_STORAGE_ERROR
+        if is_storage and self._call.version < STORAGE_ERROR_SINCE:
+            error_code = error_codes.NOT_LEADER_OR_FOLLOWER
         self._answers[partition] = PartitionData(
             partition_index=partition.key[1],
             error_code=error_code,
@@ -208,7 +268,7 @@ class _Fetch:
         read = log.read_cached(
             partition.fetch_offset,
             limit,
-            min_one_message=not self._bytes,
+            min_one_message=not self._bytes or self._call.version < WHOLE_MESSAGE_SINCE,
             up_to=self._up_to(data),
         )
         if read is None:

@@ -1,14 +1,17 @@
-"""ListOffsets, versions 1 to 11: offsets at the ends of a partition, or by time.
+"""ListOffsets, versions 0 to 11: offsets at the ends of a partition, or by time.
 
 Times that are not times: -1 latest, -2 earliest, -3 the record with the largest timestamp
 (KIP-734), -4 earliest on this broker (KIP-405: the same here), -5 and -6 ends of a remote tier,
-which there is none of.
+which there is none of. In version 0 a time gives the beginnings of the segments that were written
+last before it, the newest first, and as many as asked for (Kafka: KafkaApis, before 4.0).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from math import inf
+from typing import TypeVar
 
 from ...errors import ApiError
 from ...protocol import error_codes
@@ -41,6 +44,10 @@ _SINCE = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 _NEVER = 2**15
+# Before, a time is that of a file, and the answer a list.
+RECORD_TIMES_SINCE = 1
+
+T = TypeVar("T")
 
 
 async def handle(
@@ -84,6 +91,9 @@ async def _list(
                 error_codes.UNSUPPORTED_VERSION,
                 f"timestamp {wanted.timestamp} means nothing in version {call.version}",
             )
+        if call.version < RECORD_TIMES_SINCE:
+            answer.old_style_offsets = await _find_beginnings(broker, log, wanted)
+            return answer
         found = await _find(broker, request, log, wanted.timestamp)
     except ApiError as error:
         answer.error_code = error.error_code
@@ -110,9 +120,22 @@ async def _find(
     return await _search(broker, lambda: log.offset_for_timestamp(timestamp, up_to))
 
 
-async def _search(
-    broker: BrokerState, search: Callable[[], OffsetAndTimestamp | None]
-) -> OffsetAndTimestamp | None:
+async def _find_beginnings(
+    broker: BrokerState, log: Log, wanted: ListOffsetsPartition
+) -> list[int]:
+    if wanted.timestamp < EARLIEST:
+        raise ApiError(error_codes.UNSUPPORTED_VERSION, f"timestamp {wanted.timestamp} is none")
+    now_ms = broker.now_ms()
+    count = max(0, wanted.max_num_offsets)
+    if wanted.timestamp < 0:
+        offsets = log.beginnings_before(inf, now_ms)
+        return offsets[-1:][:count] if wanted.timestamp == EARLIEST else offsets[:count]
+    time = wanted.timestamp
+    offsets = await _search(broker, lambda: log.beginnings_before(time, now_ms))
+    return offsets[:count]
+
+
+async def _search(broker: BrokerState, search: Callable[[], T]) -> T:
     """A search reads batches, from a disk that may be slow: not on the loop."""
     with storage_errors():
         if broker.is_in_memory:

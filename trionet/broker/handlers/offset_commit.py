@@ -1,6 +1,7 @@
-"""OffsetCommit, versions 2 to 10: a group keeps how far it has read. From version 10 by topic id.
+"""OffsetCommit, versions 0 to 10: a group keeps how far it has read. From version 10 by topic id.
 
-Answered when the offsets are stored; what the broker was killed after is still there.
+Answered when the offsets are stored; what the broker was killed after is still there. Those of
+version 0, which Kafka kept in ZooKeeper, are offsets of the group like all others.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ async def handle(broker: BrokerState, request: OffsetCommitRequest, call: Call) 
                     each.committed_offset,
                     each.committed_leader_epoch,
                     each.committed_metadata or "",
-                    now_ms,
+                    each.commit_timestamp if each.commit_timestamp >= 0 else now_ms,
                     expires_at_ms,
                 )
             partitions.append(

@@ -1,4 +1,4 @@
-"""OffsetFetch, versions 1 to 10: what a group has committed; many groups from version 8 on.
+"""OffsetFetch, versions 0 to 10: what a group has committed; many groups from version 8 on.
 
 There are no transactions, so that no offset is ever pending and ``require_stable`` changes nothing.
 """

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch, versions 2 to 4: where the records of a leader epoch end (KIP-320).
+"""OffsetForLeaderEpoch, versions 0 to 4: where the records of a leader epoch end (KIP-320).
 
 A consumer asks after a change of the leader epoch whether what it has read is still in the log. The
 epoch changes with the leader, and when a stop was not clean.

@@ -1,13 +1,11 @@
-"""Produce, versions 3 to 13 (advertised from 0): append batches to partitions.
+"""Produce, versions 0 to 13: append records to partitions.
 
 The answer leaves when the batches are in the log, and on the disk where ``flush.messages`` says so.
 All replicas are one log: ``acks=all`` differs from ``acks=1`` only in that it is refused while too
 few of them run (``min.insync.replicas``). ``acks=0`` has no answer; an error closes the connection,
-as Kafka does, since nothing else could tell the client. A field may hold several batches. Gaps: no
-transactions; message sets of magic 0 and 1 (versions 0 to 2) are not served.
-
-Versions 0 to 2 are advertised because librdkafka takes their absence for a broker without
-compression (KAFKA-18659).
+as Kafka does, since nothing else could tell the client. A field may hold several batches. Versions
+0 to 2 bring message sets, which are converted to batches before they are stored. Gap: no
+transactions.
 """
 
 from __future__ import annotations
@@ -33,20 +31,28 @@ from ...protocol.records.batch import iter_batches
 from ...protocol.records.compression import ZSTD
 from ...server.request_channel import NO_OP, CloseConnection, NoOp
 from ..call import Call
+from ..conversion import batches_of
 from ..log import Appended, Log
 from ..state import BrokerState
 
 ALL = -1
+# Before, a field holds a message set, or batches all the same: Kafka takes both.
+BATCHES_SINCE = 3
 ZSTD_SINCE = 7
 # Who has asked the wrong node is told the right one (KIP-951).
 LEADER_SINCE = 10
 
 _Append = tuple[PartitionProduceResponse, Log, Appended]
+# What is answered without an append, and the place of its topic in the request.
+_Settled = tuple[int, PartitionProduceResponse]
 
 
 async def handle(
     broker: BrokerState, request: ProduceRequest, call: Call
 ) -> ProduceResponse | NoOp | CloseConnection | None:
+    settled: list[_Settled] = []
+    if call.version < BATCHES_SINCE:
+        request = await _with_batches(broker, request, call, settled)
     appends: list[_Append] = []
     response = ProduceResponse(
         responses=[
@@ -61,6 +67,8 @@ async def handle(
             for topic in request.topic_data
         ]
     )
+    for topic_index, answer in settled:
+        response.responses[topic_index].partition_responses.append(answer)
     if call.has_errors and call.version >= LEADER_SINCE:
         _tell_leaders(broker, call, response)
     unflushed: list[_Append] = []
@@ -77,6 +85,35 @@ async def handle(
         )
         return None
     return _answer(request, response)
+
+
+async def _with_batches(
+    broker: BrokerState, request: ProduceRequest, call: Call, settled: list[_Settled]
+) -> ProduceRequest:
+    """The request as a newer client would have made it; what cannot be converted is settled."""
+    topics: list[TopicProduceData] = []
+    for topic in request.topic_data:
+        partitions = []
+        for partition in topic.partition_data:
+            answer = PartitionProduceResponse(index=partition.index, base_offset=-1)
+            log = broker.get_log(topic.name, partition.index)
+            if log is None or partition.records is None:
+                partitions.append(partition)  # is refused as in any version
+                continue
+            try:
+                batches, count = await batches_of(partition.records, log.config)
+            except ApiError as error:
+                call.has_errors = True
+                _refuse(answer, error)
+                settled.append((len(topics), answer))
+                continue
+            if not batches:  # Kafka stores nothing, and calls it a success
+                settled.append((len(topics), answer))
+                continue
+            broker.conversions.produced += count
+            partitions.append(PartitionProduceData(index=partition.index, records=batches))
+        topics.append(TopicProduceData(name=topic.name, partition_data=partitions))
+    return ProduceRequest(acks=request.acks, timeout_ms=request.timeout_ms, topic_data=topics)
 
 
 async def _answer_when_flushed(

@@ -235,6 +235,21 @@ class ReadableLog:
         self._segments.release_idle()
         return found
 
+    def beginnings_before(self, timestamp: float, now_ms: int) -> list[int]:
+        """Offsets at which segments begin, and the end of the log; none above the high watermark.
+
+        Those of segments that were written last at ``timestamp`` or before it, descending; see
+        :func:`timestamps.beginnings_before`. Thread-safe; may wait for the disk unless
+        ``timestamp`` is infinity.
+        """
+        visible = self.high_watermark
+        offsets = timestamps.beginnings_before(
+            self._segments.all, self.start_offset, self.end_offset, timestamp, now_ms
+        )
+        if offsets and offsets[0] > visible:
+            return [visible, *(offset for offset in offsets if offset <= visible)]
+        return offsets
+
     def max_timestamp_offset(self) -> OffsetAndTimestamp | None:
         """The record with the greatest timestamp, None if there is none (KIP-734).
 

@@ -1,10 +1,12 @@
 """Offsets by time, for ListOffsets: the only place where the log looks at records.
 
-Everything here may read much and decodes batches: call it in a thread. Thread-safe.
+Everything here may wait for the disk, read much and decode batches: call it in a thread.
+Thread-safe.
 """
 
 from __future__ import annotations
 
+from math import inf
 from typing import NamedTuple
 
 from ...errors import WireFormatError
@@ -73,6 +75,29 @@ def newest(segments: list[Segment], start_offset: int) -> OffsetAndTimestamp | N
         # max() keeps the first of equals.
         best = max([*([best] if best else []), *records], key=lambda record: record.timestamp)
     return best
+
+
+def beginnings_before(
+    segments: list[Segment], start_offset: int, end_offset: int, timestamp: float, now_ms: int
+) -> list[int]:
+    """Where the segments begin that were written last at a time or before it, descending.
+
+    What ListOffsets 0 means by a time (Kafka: UnifiedLog.legacyFetchOffsetsBefore). The end of the
+    log is among them, as of now, unless its last segment is empty.
+
+    Args:
+        segments: all of them, ascending.
+        start_offset: no offset is below it.
+        end_offset: of the log.
+        timestamp: in milliseconds; infinity for all of them, and then no file is asked.
+        now_ms: the clock.
+    """
+    offsets = [end_offset] if segments[-1].size and now_ms <= timestamp else []
+    for segment in reversed(segments):
+        # Once one is old enough, those before it are, whatever their files say.
+        if offsets or timestamp == inf or segment.modified_ms <= timestamp:
+            offsets.append(max(segment.base_offset, start_offset))
+    return offsets
 
 
 def _newest_left(segment: Segment, start_offset: int) -> int:

@@ -15,6 +15,7 @@ from trionet.errors import LocalProtocolError, UnsupportedVersionError, WireForm
 from trionet.protocol.records.batch import HEADER_SIZE, BatchHeader, Bytes, iter_batches
 from trionet.protocol.records.compression import NONE, ZSTD
 from trionet.protocol.records.message_set import (
+    CODEC_MASK,
     NO_TIMESTAMP,
     OVERHEAD,
     decode_message_set,
@@ -43,11 +44,13 @@ def up_convert(message_set: Bytes, batch_bytes_max: int) -> list[bytes]:
 
     Raises:
         WireFormatError: see :func:`decode_message_set`; or a message is cut short, the messages
-            differ in format or codec, or a timestamp is none.
+            differ in format or attributes, or a timestamp is none.
     """
-    forms = {(header.magic, header.codec) for _, header in iter_messages(message_set)}
+    forms = {(header.magic, header.attributes) for _, header in iter_messages(message_set)}
     if len(forms) > 1:
-        raise WireFormatError(f"the messages of a set differ in (magic, codec): {sorted(forms)}")
+        raise WireFormatError(
+            f"the messages of a set differ in (magic, attributes): {sorted(forms)}"
+        )
     records, end = decode_message_set(message_set, inflated_bytes_max=CONVERTED_BYTES_MAX)
     if end != len(message_set):
         raise WireFormatError("a message set does not end with a whole message")
@@ -55,7 +58,7 @@ def up_convert(message_set: Bytes, batch_bytes_max: int) -> list[bytes]:
         return []
     if (oldest := min(record[1] for record in records)) < NO_TIMESTAMP:
         raise WireFormatError(f"a message has the timestamp {oldest}")
-    _, codec = forms.pop()
+    codec = forms.pop()[1] & CODEC_MASK
     if codec != NONE or len(message_set) + HEADER_SIZE <= batch_bytes_max:
         return [encode_batch([record[1:] for record in records], codec=codec)]
     return [

@@ -1,0 +1,200 @@
+"""Produce 0 to 2: message sets of old producers, which are stored as batches."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from support.brokers import close_reasons
+from support.calls import (
+    TIMESTAMP,
+    batch,
+    bytes_of,
+    create_topic,
+    fetch,
+    produce,
+    produce_request,
+    records_of,
+    values_of,
+)
+from support.client import Client, connect
+from trionet import Broker, open_broker
+from trionet.net.close_reason import CloseReason
+from trionet.protocol import error_codes
+from trionet.protocol.records.batch import iter_batches
+from trionet.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
+from trionet.protocol.records.message_set import encode_message_set
+from trionet.protocol.records.records import Record
+
+OLD_VERSIONS = (0, 1, 2)
+
+
+def messages(*values: bytes, magic: int = 1, codec: int = NONE, timestamp_type: int = 0) -> bytes:
+    records: list[Record] = [
+        (at, TIMESTAMP + at, b"key", value, ()) for at, value in enumerate(values)
+    ]
+    return encode_message_set(records, magic=magic, codec=codec, timestamp_type=timestamp_type)
+
+
+@pytest.mark.parametrize("version", OLD_VERSIONS)
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", [NONE, GZIP, SNAPPY, LZ4], ids=NAMES.get)
+async def test_message_sets_are_stored_as_batches(
+    client: Client, version: int, magic: int, codec: int
+) -> None:
+    """In any of these versions, whatever the format: Kafka does not compare them, either."""
+    await create_topic(client, "t")
+    await produce(client, "t", batch(b"first"))
+
+    answer = await produce(
+        client, "t", messages(b"a", b"b", magic=magic, codec=codec), version=version
+    )
+    data = await fetch(client, "t", 1)
+
+    assert (0, 1, -1) == (answer.error_code, answer.base_offset, answer.log_append_time_ms)
+    assert [
+        (1, TIMESTAMP if magic else -1, b"key", b"a", ()),
+        (2, TIMESTAMP + 1 if magic else -1, b"key", b"b", ()),
+    ] == records_of(data)
+    assert [codec] == [header.codec for _, header in iter_batches(bytes_of(data))]
+
+
+@pytest.mark.parametrize("version", OLD_VERSIONS)
+async def test_batches_are_taken_in_old_versions_too(client: Client, version: int) -> None:
+    await create_topic(client, "t")
+
+    answer = await produce(client, "t", batch(b"a"), version=version)
+
+    assert (0, 0) == (answer.error_code, answer.base_offset)
+    assert [b"a"] == values_of(await fetch(client, "t"))
+
+
+async def test_zstd_is_refused_in_old_versions(client: Client) -> None:
+    await create_topic(client, "t")
+
+    answer = await produce(client, "t", batch(b"a", codec=ZSTD), version=2)
+
+    assert error_codes.UNSUPPORTED_COMPRESSION_TYPE == answer.error_code
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP], ids=NAMES.get)
+async def test_large_sets_are_converted_too(client: Client, codec: int) -> None:
+    """In a thread, since it takes a while."""
+    await create_topic(client, "t")
+    values = [b"%07d" % number * 30 for number in range(3000)]
+
+    answer = await produce(client, "t", messages(*values, codec=codec), version=2)
+
+    assert (0, 0) == (answer.error_code, answer.base_offset)
+    assert values == values_of(await fetch(client, "t"))
+
+
+async def test_messages_that_fit_one_by_one_are_stored(client: Client) -> None:
+    """An old producer knows of a limit for messages, not for all that it sends at once."""
+    await create_topic(client, "t", max_message_bytes=1000)
+    values = [b"%03d" % number * 100 for number in range(20)]
+
+    answer = await produce(client, "t", messages(*values), version=2)
+    data = await fetch(client, "t")
+
+    assert (0, 0) == (answer.error_code, answer.base_offset)
+    assert values == values_of(data)
+    assert all(header.size <= 1000 for _, header in iter_batches(bytes_of(data)))
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP], ids=NAMES.get)
+async def test_a_message_larger_than_the_limit_is_refused(client: Client, codec: int) -> None:
+    await create_topic(client, "t", max_message_bytes=100)
+    value = bytes(range(256)) * 2
+
+    answer = await produce(client, "t", messages(value, codec=codec), version=2)
+
+    assert error_codes.MESSAGE_TOO_LARGE == answer.error_code
+
+
+async def test_log_append_time_is_the_brokers_clock(client: Client) -> None:
+    await create_topic(client, "t", message_timestamp_type="LogAppendTime")
+
+    answer = await produce(client, "t", messages(b"a", b"b"), version=2)
+    records = records_of(await fetch(client, "t"))
+
+    assert answer.log_append_time_ms > TIMESTAMP
+    assert [answer.log_append_time_ms] * 2 == [record[1] for record in records]
+
+
+@pytest.mark.parametrize(
+    ("records", "code"),
+    [
+        (messages(b"a")[:-1], error_codes.CORRUPT_MESSAGE),
+        (messages(b"a")[:-1] + b"\0", error_codes.CORRUPT_MESSAGE),
+        (messages(b"a") + batch(b"b"), error_codes.CORRUPT_MESSAGE),
+        (messages(b"a", magic=0) + messages(b"b"), error_codes.CORRUPT_MESSAGE),
+        (messages(b"a", timestamp_type=1), error_codes.INVALID_TIMESTAMP),
+        (b"\0" * 12, error_codes.CORRUPT_MESSAGE),
+        (b"\0" * 40, error_codes.CORRUPT_MESSAGE),
+    ],
+    ids=["cut", "crc", "batch behind", "mixed", "append time", "short", "zeros"],
+)
+async def test_what_is_no_fit_message_set_is_refused_and_nothing_is_stored(
+    client: Client, records: bytes, code: int
+) -> None:
+    await create_topic(client, "t", partitions=2)
+    both = {0: records, 1: messages(b"good")}
+
+    response = await client.call(produce_request("t", both), 2)
+
+    answers = {each.index: each for each in response.responses[0].partition_responses}
+    assert (code, -1) == (answers[0].error_code, answers[0].base_offset)
+    assert (0, 0) == (answers[1].error_code, answers[1].base_offset)
+    assert [] == values_of(await fetch(client, "t"))
+    assert [b"good"] == values_of(await fetch(client, "t", partition=1))
+
+
+async def test_an_empty_set_is_a_success_without_an_offset(client: Client) -> None:
+    await create_topic(client, "t")
+
+    answer = await produce(client, "t", b"", version=2)
+
+    assert (0, -1) == (answer.error_code, answer.base_offset)
+
+
+async def test_what_does_not_exist_is_refused(client: Client) -> None:
+    answer = await produce(client, "missing", messages(b"a"), version=0)
+
+    assert error_codes.UNKNOWN_TOPIC_OR_PARTITION == answer.error_code
+
+
+async def test_acks_0_has_no_answer_and_an_error_closes_the_connection(
+    broker: Broker, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", "trionet.server")
+    await create_topic(client, "t")
+
+    await client.send_unanswered(produce_request("t", messages(b"a"), acks=0), 1)
+    assert [b"a"] == values_of(await fetch(client, "t"))
+    await client.send_unanswered(produce_request("t", messages(b"a")[:-1], acks=0), 1)
+    rest = await client.receive_to_end()
+
+    assert b"" == rest
+    assert {CloseReason.CLOSE_RESPONSE: 1} == await close_reasons(broker)
+    assert "t-0 failed: CORRUPT_MESSAGE" in caplog.text
+
+
+async def test_converted_records_are_counted_and_requests_are_logged_as_they_came(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG, "trionet.request")
+    async with (
+        open_broker(metrics_listener="http://127.0.0.1:0") as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        await create_topic(client, "t")
+        data = messages(b"a", b"b")
+        await produce(client, "t", data, version=2)
+        await produce(client, "t", batch(b"c"), version=2)
+        assert broker.metrics is not None
+        told = broker.metrics.snapshot()
+
+    assert 2 == told["kafka_server_brokertopicmetrics_producemessageconversions_total"].of()
+    assert f"<{len(data)} bytes>" in caplog.text
