@@ -20,6 +20,7 @@ PROGRAMS = {
     "suites": ("other projects' own integration tests; names as arguments", "suites"),
     "churn": ("members of a group come, leave and crash, for five minutes", "churn"),
     "sim": ("simulate a broker, its clients, faults and crashes, from a seed", "sim"),
+    "mutations": ("decode a million frames that something has changed", "protocol.mutations"),
     "fuzz": ("search for a long time for input that breaks something", "fuzz"),
 }
 #: Jobs that are a selection of tests: what for, and pytest's arguments.

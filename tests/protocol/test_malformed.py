@@ -7,13 +7,15 @@ import time
 
 import pytest
 
-from protocol.samples import Sample, samples
+from protocol import mutations
+from protocol.mutations import Frame, Outcome, frames, mutate, record_frames
+from protocol.samples import samples
 from trionet.errors import WireFormatError
 from trionet.protocol import api_keys
 from trionet.protocol.codec import lookup
 
 #: The mutations of the gate: enough to pass through every version's code some times.
-MUTATIONS = 40
+MUTATIONS = 20
 
 
 def test_frame_cut_at_any_byte_is_refused() -> None:
@@ -31,48 +33,52 @@ def test_bytes_behind_the_end_are_passed_over() -> None:
         assert sample.encoded(message) == sample.wire
 
 
-def mutate(wire: bytes, rng: random.Random) -> bytes:
-    mutated = bytearray(wire)
-    for _ in range(rng.randrange(1, 4)):
-        place = rng.randrange(len(mutated) + 1)
-        kind = rng.randrange(4)
-        if kind == 0 and mutated:
-            mutated[place - 1] = rng.randrange(256)
-        elif kind == 1 and mutated:
-            mutated[place - 1] ^= 1 << rng.randrange(8)
-        elif kind == 2:
-            mutated[place:place] = rng.choice((b"\x00", b"\xff\xff\xff\xff\x07", rng.randbytes(3)))
-        else:
-            del mutated[place : place + rng.randrange(1, 4)]
-    return bytes(mutated)
+def test_every_prefix_of_a_frame_is_a_value_or_refused() -> None:
+    """Of whole requests, batches, message sets and compressed bodies, for which some are values."""
+    outcome = Outcome()
+    for frame in record_frames(random.Random(4)):
+        for end in range(len(frame.wire)):
+            outcome.add(frame, frame.wire[:end])
+    requests = [frame for frame in frames("prefix", size_max=500) if "header" in frame.name]
+    for frame in requests:
+        for end in range(len(frame.wire)):
+            outcome.add(frame, frame.wire[:end])
 
-
-def check_mutations(sample: Sample, rng: random.Random, rounds: int) -> tuple[int, int]:
-    """How many mutated frames were values and how many were refused; anything else raises."""
-    read = refused = 0
-    for _ in range(rounds):
-        mutated = mutate(sample.wire, rng)
-        try:
-            message = sample.decode(mutated, 0)
-        except WireFormatError:
-            refused += 1
-            continue
-        read += 1
-        canonical = sample.encoded(message)
-
-        assert sample.encoded(sample.decode(canonical, 0)) == canonical, (sample.name, mutated)
-    return read, refused
+    assert [] == outcome.finds
+    assert len(requests) > 200
+    assert outcome.refused > 10_000
 
 
 def test_mutated_frame_is_a_value_or_refused() -> None:
-    outcomes = [
-        check_mutations(sample, random.Random(number), MUTATIONS)
-        for number, sample in enumerate(samples("mutated", size_max=1500))
-    ]
+    chance = random.Random(0)
+    outcome = Outcome()
+    for frame in frames("mutated", size_max=1500):
+        for _ in range(MUTATIONS):
+            outcome.add(frame, mutate(frame.wire, chance))
 
-    read, refused = map(sum, zip(*outcomes, strict=True))
-    assert read > 1000
-    assert refused > 1000
+    assert [] == outcome.finds
+    assert outcome.read > 1000
+    assert outcome.refused > 1000
+
+
+def test_a_search_tells_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another exception than WireFormatError, and a hang; each with the bytes that did it."""
+
+    def read(wire: bytes) -> None:
+        if wire[0]:
+            raise KeyError("a bug")
+        while True:
+            pass
+
+    monkeypatch.setattr(mutations, "FRAME_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(mutations, "frames", lambda _: [Frame("odd", b"\0", read)])
+    monkeypatch.setattr(mutations, "mutate", lambda wire, chance: bytes([chance.randrange(2)]))
+
+    found = mutations.search(6, 1, lambda _: None)
+
+    assert 6 == found.count == len(found.finds)
+    kinds = {(find[:7], find.split("\n")[-2].split(":")[0]) for find in found.finds}
+    assert {("odd: 01", "KeyError"), ("odd: 00", "TimeoutError")} == kinds
 
 
 @pytest.mark.fuzz
@@ -82,8 +88,7 @@ def test_mutated_frames_for_a_minute() -> None:
     end = time.monotonic() + 60
     while time.monotonic() < end:
         seed += 1
-        for sample in samples(str(seed), size_max=3000):
-            check_mutations(sample, random.Random(seed), MUTATIONS)
+        assert [] == mutations.search(10_000, seed, lambda _: None).finds
 
 
 def test_garbage_is_a_value_or_refused() -> None:
