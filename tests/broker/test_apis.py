@@ -13,7 +13,7 @@ from trionet.protocol import error_codes
 from trionet.protocol.codec import lookup
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 from trionet.protocol.messages.describe_cluster import DescribeClusterRequest
-from trionet.protocol.messages.metadata import MetadataRequest
+from trionet.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 PRODUCE, METADATA, API_VERSIONS, DESCRIBE_CLUSTER = 0, 3, 18, 60
 SERVED = {
@@ -146,6 +146,26 @@ async def test_what_does_not_decode_closes_the_connection(payload: bytes) -> Non
         reason = await closed_after(broker, payload)
 
     assert CloseReason.INVALID_REQUEST is reason
+
+
+async def test_request_of_too_many_elements_closes_the_connection(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """One array and its elements: with as many as request.max.elements allows it is served."""
+    caplog.set_level("DEBUG", "trionet.server")
+    topic = struct.pack(">h", 1) + b"t"
+    async with open_broker(request_max_elements=10) as broker:
+        async with connect(broker.bootstrap_servers) as client:
+            topics = [MetadataRequestTopic(name="t") for _ in range(9)]
+            assert await client.call(MetadataRequest(topics=topics), 1)
+
+            many = header(METADATA, 1) + struct.pack(">i", 10) + topic * 10
+            await client.send_bytes(framed(many))
+            assert b"" == await client.receive_to_end()
+
+        assert {CloseReason.INVALID_REQUEST: 1} == await close_reasons(broker)
+        assert "MetadataRequest.topics: 10 more elements are too many" in caplog.text
+        assert "request.max.elements" in caplog.text
 
 
 async def test_what_one_connection_does_wrong_is_not_the_others_business() -> None:

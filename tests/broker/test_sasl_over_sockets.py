@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -16,88 +14,24 @@ from support.sasl import (
     PASSWORDS,
     api_versions,
     decoded,
-    exchange,
     handshake,
     plain,
-    request,
     scram,
     token,
 )
-from support.serving import Serving, answer, serving
-from support.tls import server_context
+from support.sasl_rig import ALICE, DELAY, METADATA, ask, authenticating
+from support.serving import answer
 from support.wire import Peer, frame
 from trionet.net.close_reason import CloseReason
 from trionet.net.sasl.plain import PlainServer, verify_with
 from trionet.net.sasl.scram import ScramServer
-from trionet.net.selector_counters import SelectorCounters
 from trionet.protocol import api_keys, error_codes
-from trionet.protocol.messages.metadata import MetadataRequest
-from trionet.server.channel_builder import ListenerSecurity
-
-METADATA = request(api_keys.METADATA, 1, MetadataRequest())
-ALICE = plain("alice", "secret")
-DELAY = 0.25
 
 
 @pytest.fixture(params=["SASL_PLAINTEXT", "SASL_SSL"])
 def protocol(request: pytest.FixtureRequest) -> str:
     param: str = request.param
     return param
-
-
-class Rig:
-    """A server that asks who its peers are."""
-
-    def __init__(self, serving: Serving) -> None:
-        self.serving = serving
-        self.connect = serving.connect
-
-    async def authenticated(self, data: bytes = ALICE, version: int = 1) -> Peer:
-        """A connection that PLAIN has let in."""
-        peer = await self.connect()
-        await ask(peer, handshake("PLAIN", version))
-        told = await ask(peer, token(data) if version else data)
-        if version:
-            assert error_codes.NONE == decoded(told, api_keys.SASL_AUTHENTICATE, 2).error_code
-        return peer
-
-    async def is_served(self, peer: Peer, principal: str = "User:alice") -> None:
-        """One request and its answer, on behalf of somebody."""
-        await peer.send_frames(METADATA)
-        found = await self.serving.receive(METADATA)
-        assert principal == str(found.principal)
-        found.respond(answer(b"served"))
-        assert b"served" == await peer.receive_frame()
-
-    async def is_well(self) -> None:
-        """Another connection gets in and is served."""
-        peer = await self.authenticated()
-        await self.is_served(peer)
-        peer.close()
-        await wait_all_tasks_blocked()
-
-    @property
-    def counters(self) -> SelectorCounters:
-        return self.serving.processors[0].counters
-
-
-@asynccontextmanager
-async def authenticating(
-    protocol: str, limits: dict[str, Any] | None = None, **changes: Any
-) -> AsyncIterator[Rig]:
-    """A server; changes are of the SASL settings, limits of the server's."""
-    context = server_context()
-    security = ListenerSecurity(
-        tls_context=(lambda: context) if protocol == "SASL_SSL" else None,
-        authenticator=lambda identity: exchange(**changes),
-    )
-    async with serving("poller", security=security, **(limits or {})) as found:
-        yield Rig(found)
-
-
-async def ask(peer: Peer, payload: bytes) -> bytes:
-    await peer.send_frames(payload)
-    return await peer.receive_frame()
 
 
 async def test_plain(protocol: str) -> None:
@@ -295,31 +229,6 @@ async def test_a_mechanism_that_is_not_enabled(protocol: str, mock_clock: MockCl
         assert error_codes.UNSUPPORTED_SASL_MECHANISM == told.error_code
         assert ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"] == told.mechanisms
         assert b"" == await peer.receive_to_end()
-
-
-@pytest.mark.parametrize("after_handshake", [False, True])
-async def test_the_largest_frame_before_authentication(
-    protocol: str, after_handshake: bool, mock_clock: MockClock
-) -> None:
-    """A5: a normal exchange fits in 1,024 bytes, a larger frame ends it; later ones are free."""
-    async with authenticating(protocol, frame_bytes_max=1024) as rig:
-        peer = await rig.authenticated()
-        await peer.send_frames(bytes(100_000))
-        (await rig.serving.receive(bytes(100_000))).respond(answer(b"large"))
-        assert b"large" == await peer.receive_frame()
-
-        other = await rig.connect()
-        if after_handshake:
-            await ask(other, handshake("PLAIN"))
-            await other.send_frames(token(bytes(1100)))
-        else:
-            await other.send_frames(handshake("PLAIN" * 250))
-        await wait_all_tasks_blocked()
-        mock_clock.jump(1.1 * DELAY)
-
-        assert b"" == await other.receive_to_end()
-        assert {CloseReason.INVALID_RECEIVE: 1} == rig.serving.reasons()
-        await rig.is_served(peer)
 
 
 async def test_a_failure_is_answered_late_and_nothing_more_is_read(

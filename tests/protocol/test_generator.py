@@ -5,10 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from kio.schema.index import api_key_map
 
 from protocol.generator import cli
+from protocol.generator.apis import APIS, LEFT_OUT
 from protocol.generator.classes import span
 from protocol.generator.lines import WIDTH, wrap
+
+
+def test_every_api_of_kio_is_generated_or_left_out_for_a_reason() -> None:
+    assert sorted([*APIS, *LEFT_OUT]) == sorted(api_key_map.values())
+    assert all(LEFT_OUT.values())
 
 
 def test_committed_files_are_what_the_generator_writes() -> None:
@@ -76,5 +83,29 @@ def test_long_calls_break_inside_their_brackets() -> None:
         "        argument_number_0, argument_number_1, argument_number_2, argument_number_3,",
         "        argument_number_4, argument_number_5, argument_number_6, argument_number_7,",
         "    ),",
+        ")",
+    ]
+
+
+def test_long_conditions_break_at_and() -> None:
+    tests = " and ".join(f"length_number_{number} < 128" for number in range(5))
+
+    assert wrap(f"    if {tests}:") == [
+        "    if (",
+        "        length_number_0 < 128",
+        *(f"        and length_number_{number} < 128" for number in range(1, 5)),
+        "    ):",
+    ]
+
+
+def test_long_keys_before_a_call_break_inside_their_brackets() -> None:
+    keys = ", ".join(f"length_number_{number}" for number in range(6))
+
+    assert wrap(f"PA_BnhBnh[{keys}](value)") == [
+        "PA_BnhBnh[",
+        "    length_number_0, length_number_1, length_number_2, length_number_3, length_number_4,",
+        "    length_number_5,",
+        "](",
+        "    value,",
         ")",
     ]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import random
+from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
 
+from protocol.generator.schema import Struct
 from protocol.kio_values import entity_class, read_entity, write_entity
 from protocol.samples import samples
 from trionet.errors import LocalProtocolError
@@ -186,6 +188,37 @@ def structs_of(value: object) -> list[Message]:
         return []
     inner = [getattr(value, name) for name in value.__slots__]
     return [value, *structs_of(inner)]
+
+
+def test_unknown_error_codes_and_enum_values_pass_through_in_every_message() -> None:
+    """A peer may be newer than our tables; what its numbers mean is for others to say."""
+    changed = 0
+    for sample in samples("unknown"):
+        message = sample.decode(sample.wire, 0)
+        kinds = dict(numbers_of(sample.struct))
+        for struct in structs_of(message):
+            for name in struct.__slots__:
+                unknown = UNKNOWN_NUMBERS.get(kinds.get((type(struct).__name__, name), ""))
+                if unknown is not None:
+                    setattr(struct, name, unknown)
+                    changed += 1
+        frame = sample.encoded(message)
+
+        assert sample.decode(frame, 0) == message
+    assert changed > 1000
+
+
+#: Neither an error code nor a value of any of Kafka's enumerations, by kind of field.
+UNKNOWN_NUMBERS = {"int16": 31_999, "int8": -77}
+
+
+def numbers_of(struct: Struct) -> Iterator[tuple[tuple[str, str], str]]:
+    """The kind of every field that is a single value: ((struct, field), kind)."""
+    for field in struct.fields:
+        if field.struct is not None:
+            yield from numbers_of(field.struct)
+        elif not field.array:
+            yield (struct.name, field.name), field.kind
 
 
 def test_more_unknown_tags_than_a_byte_counts() -> None:

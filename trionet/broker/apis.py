@@ -19,6 +19,7 @@ from ..protocol import api_keys
 from ..protocol.codec import ApiVersionCodec, lookup
 from ..protocol.header import decode_request_header, skip_tags
 from ..protocol.messages.api_versions import ApiVersion
+from ..protocol.wire import REQUEST_ELEMENTS_MAX
 from ..server.connection import Connection
 from ..server.request_channel import CloseConnection, NoOp, Request, Response
 from .call import Call
@@ -75,6 +76,8 @@ class Apis:
     Args:
         apis: what is served.
         unsupported_api_versions: answers an ApiVersions request of a version nobody knows.
+        elements_max: what a request may hold: elements of arrays, arrays, and tags
+            (``request.max.elements``).
 
     Attributes:
         ranges: the served APIs as ApiVersions tells them.
@@ -83,7 +86,12 @@ class Apis:
         interceptor: sees every decoded call before its API does, for tests; None: nobody.
     """
 
-    def __init__(self, apis: Iterable[Api], unsupported_api_versions: Callable[[], Any]) -> None:
+    def __init__(
+        self,
+        apis: Iterable[Api],
+        unsupported_api_versions: Callable[[], Any],
+        elements_max: int = REQUEST_ELEMENTS_MAX,
+    ) -> None:
         self._apis = {api.key: api for api in apis}
         self.ranges = [
             ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
@@ -91,6 +99,7 @@ class Apis:
         ]
         self.ranges_encoded: dict[int, bytes] = {}
         self._unsupported_api_versions = unsupported_api_versions
+        self._elements_max: Any = elements_max  # an object: the decoders are not compiled
         self._routes: dict[tuple[int, int], _Route] = {}
         self.counts = RequestCounts(api_keys.name_of(key) for key in self._apis)
         self.interceptor: Intercept | None = None
@@ -105,7 +114,7 @@ class Apis:
                 return self._unsupported(key, version, correlation_id, request)
             if route.has_tagged_header:
                 position = skip_tags(payload, position)
-            message = route.decode(payload, position)
+            message = route.decode(payload, position, self._elements_max)
         except WireFormatError as error:
             return CloseConnection(CloseReason.INVALID_REQUEST, str(error))
         counts = route.counts

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from ..protocol.wire import REQUEST_ELEMENTS_MAX
 from .config_types import (
     BOOLEAN,
     CLASS,
@@ -135,10 +136,12 @@ APPLIED: tuple[Row, ...] = (
     ("ssl.truststore.type", STRING, "JKS", None),
 )
 
-# Of trionet's own: Kafka tells its metrics through JMX.
+# Of trionet's own: Kafka tells its metrics through JMX, and has no limit but that of a frame's size
+# for what a request makes of memory.
 OURS: tuple[Row, ...] = (
     ("metrics.listener", STRING, None, None),
     ("metrics.listener.token", PASSWORD, None, None),
+    ("request.max.elements", INT, REQUEST_ELEMENTS_MAX, FROM_1),
 )
 
 # Replication, the controller quorum and its metadata log, talking to other brokers, thread pools,

@@ -38,6 +38,9 @@ REAUTHENTICATION_SECONDS_MIN = 1.0
 # The first version of SaslAuthenticate that tells the life of a session.
 _FIRST_WITH_SESSIONS = 1
 
+# The exchange's requests have no arrays, and no tags that Kafka knows of.
+_ELEMENTS_MAX = 1000
+
 # A text of 32,767 bytes is the most that the oldest answer holds; one character has four at most.
 _TOLD_CHARS_MAX = 8000
 
@@ -94,7 +97,7 @@ class _RequestHead:
         position = self.position
         if codec.request_header_version == 2:
             position = skip_tags(payload, position)
-        return codec.decode_request(payload, position)
+        return codec.decode_request(payload, position, _ELEMENTS_MAX)
 
     def answer(self, codec: ApiVersionCodec, message: Any) -> Send:
         chunks: list[Any] = [encode_response_header(codec, self.correlation_id)]

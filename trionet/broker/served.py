@@ -83,4 +83,5 @@ def served_apis(state: BrokerState) -> Apis:
     return Apis(
         [Api(key, low, high, partial(module.handle, state)) for key, low, high, module in _SERVED],
         partial(api_versions.unsupported_version, state),
+        state.config.integer("request.max.elements"),
     )

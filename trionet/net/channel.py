@@ -14,7 +14,14 @@ from typing import Any, Final
 from ..errors import LocalProtocolError
 from .authenticator import Authenticator, Step
 from .close_reason import CloseReason
-from .framing import SIZE_BYTES, Decoder, Frame, FrameDecoder
+from .framing import (
+    AUTHENTICATION_LIMIT,
+    REQUEST_LIMIT,
+    SIZE_BYTES,
+    Decoder,
+    Frame,
+    FrameDecoder,
+)
 from .memory_pool import MemoryLease, MemoryPool
 from .principal import ANONYMOUS
 from .tls import TlsTransport
@@ -158,17 +165,27 @@ class Channel:
         return tls is not None and tls.has_buffered
 
     def ask(self, authenticator: Authenticator) -> None:
-        """Have an authenticator decide who the peer is, before frames are requests."""
+        """Have an authenticator decide who the peer is, before frames are requests.
+
+        It is asked once more when the peer authenticates again; the limit of a frame is the same
+        then (Kafka: SaslServerAuthenticator).
+        """
         self.authenticator = authenticator
-        self._decoder.frame_bytes_max = min(authenticator.frame_bytes_max, self._frame_bytes_max)
+        if authenticator.frame_bytes_max < self._frame_bytes_max:
+            self._limit_frames(authenticator.frame_bytes_max, AUTHENTICATION_LIMIT)
 
     def become_ready(self) -> None:
         """From here on frames are requests."""
         authenticator = self.authenticator
         if authenticator is not None:
             self.principal = authenticator.principal
-        self._decoder.frame_bytes_max = self._frame_bytes_max
+            self._limit_frames(self._frame_bytes_max, REQUEST_LIMIT)
         self.is_ready = True
+
+    def _limit_frames(self, frame_bytes_max: int, limit_name: str) -> None:
+        self._decoder.frame_bytes_max = frame_bytes_max
+        if self._frame_decoder is not None:
+            self._frame_decoder.limit_name = limit_name
 
     def take_lease(self) -> MemoryLease | None:
         """The memory of the large frame that was handed out; who takes it gives it back."""

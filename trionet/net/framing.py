@@ -19,6 +19,11 @@ from typing import Final, Protocol
 from ..errors import InvalidReceiveError, LocalProtocolError
 
 SIZE_BYTES: Final = 4
+
+#: The settings that limit the size of a frame, for the peer that may not send a larger one.
+REQUEST_LIMIT: Final = "socket.request.max.bytes"
+AUTHENTICATION_LIMIT: Final = "sasl.server.max.receive.size"
+
 _unpack_size: Final = Struct(">i").unpack_from
 
 Frame = bytes | bytearray
@@ -80,6 +85,7 @@ class FrameDecoder:
         frames: whole frames, to be taken from the left.
         error: set when a size is not allowed; nothing is decoded after it.
         is_inside_frame: whether the stream would end in mid-frame if it ended now.
+        limit_name: the setting that ``frame_bytes_max`` is from.
     """
 
     __slots__ = (
@@ -91,6 +97,7 @@ class FrameDecoder:
         "frame_bytes_max",
         "frames",
         "is_inside_frame",
+        "limit_name",
     )
 
     def __init__(self, frame_bytes_max: int) -> None:
@@ -98,6 +105,7 @@ class FrameDecoder:
         self.frames: deque[Frame] = deque()
         self.error: InvalidReceiveError | None = None
         self.is_inside_frame = False
+        self.limit_name = REQUEST_LIMIT
         self._head = b""  # fewer than the four bytes of a size
         self._payload: bytearray | None = None
         self._size = 0
@@ -154,7 +162,7 @@ class FrameDecoder:
             start = position + SIZE_BYTES
             end = start + size
             if size < 0 or size > self.frame_bytes_max:
-                self.error = invalid_size(size, self.frame_bytes_max)
+                self.error = invalid_size(size, self.frame_bytes_max, self.limit_name)
             elif end <= available:
                 self.frames.append(data[start:end])
                 position = end
@@ -193,11 +201,12 @@ def enlarge(buffer: bytearray, size: int) -> None:
     buffer += _ZEROS if count == len(_ZEROS) else bytes(count)
 
 
-def invalid_size(size: int, frame_bytes_max: int) -> InvalidReceiveError:
-    """Why a size is not accepted."""
+def invalid_size(
+    size: int, frame_bytes_max: int, limit_name: str = REQUEST_LIMIT
+) -> InvalidReceiveError:
+    """Why a size is not accepted; ``limit_name`` is the setting that the limit is from."""
     if size < 0:
         return InvalidReceiveError(f"frame size {size} is negative")
     return InvalidReceiveError(
-        f"frame size {size} is larger than {frame_bytes_max}, the limit that "
-        "socket.request.max.bytes sets"
+        f"frame size {size} is larger than {frame_bytes_max}, the limit that {limit_name} sets"
     )

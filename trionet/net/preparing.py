@@ -15,7 +15,7 @@ from .channel import Channel
 from .close_reason import CloseReason
 from .connecting import finish_connect
 from .delayed_closes import DelayedCloses
-from .framing import Frame
+from .framing import AUTHENTICATION_LIMIT, Frame, invalid_size
 from .preparing_time import preparing_time
 from .readiness import READ, WRITE
 from .selector_counters import SelectorCounters
@@ -162,12 +162,18 @@ class Preparing:
                 self._close(channel, CloseReason.SESSION_EXPIRED)
                 return False
             channel.is_ready = False  # until it has proved once more who it is (KIP-368)
+            channel.ask(authenticator)
             self.begin(channel, now)
             self._selector.plan_check(self.next_check_at)
         elif not self._may_work():
             channel.staged.appendleft(frame)
             channel.has_staged = True
             self._selector.continue_at_once(channel)
+            return False
+        elif len(frame) > authenticator.frame_bytes_max:
+            # It came together with the handshake of a re-authentication, when requests may come.
+            error = invalid_size(len(frame), authenticator.frame_bytes_max, AUTHENTICATION_LIMIT)
+            self._fail(channel, Step.failed(CloseReason.INVALID_RECEIVE, str(error)), now)
             return False
         with preparing_time().spending():
             step = authenticator.receive(frame, now, time.time_ns() // 1_000_000)
@@ -229,12 +235,25 @@ class Preparing:
 
     # Failure.
 
-    def _fail(self, channel: Channel, step: Step, now: float) -> None:
+    def count_fault(self, channel: Channel, reason: CloseReason) -> None:
+        """Count a channel's fault if it is a failed authentication; a frame before the end of it
+        that is too large is one (Kafka: SaslServerAuthenticator).
+        """
+        is_asked = channel.authenticator is not None and not channel.is_ready
+        if reason is CloseReason.AUTHENTICATION_FAILED or (
+            reason is CloseReason.INVALID_RECEIVE and is_asked
+        ):
+            self._count_failure(channel)
+
+    def _count_failure(self, channel: Channel) -> None:
         counters = self._selector.counters
         if channel.authenticator is not None and channel.authenticator.is_reauthenticating:
             counters.reauthentication_failures += 1
         else:
             counters.authentication_failures += 1
+
+    def _fail(self, channel: Channel, step: Step, now: float) -> None:
+        self._count_failure(channel)
         channel.failure = step
         self._in_progress.discard(channel)
         if not step.delay_seconds:

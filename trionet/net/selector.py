@@ -447,9 +447,8 @@ class Selector:
 
     def _disconnect_for(self, channel: Channel, error: Exception) -> None:
         reason, detail = fault_of(channel, error)
-        if reason is CloseReason.AUTHENTICATION_FAILED:
-            self.counters.authentication_failures += 1
-        elif reason is CloseReason.ERROR:
+        self._preparing.count_fault(channel, reason)
+        if reason is CloseReason.ERROR:
             self._on_error(channel, error)
         self._disconnect(channel, reason, detail)
 

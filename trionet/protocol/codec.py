@@ -11,9 +11,8 @@ from typing import Any, Final
 
 from trionet.protocol.api_keys import API_VERSIONS
 from trionet.protocol.messages.registry import APIS
-from trionet.protocol.wire import Chunk, Message
+from trionet.protocol.wire import Chunk, Decode, Message
 
-Decode = Callable[[bytes | bytearray, int], Any]
 Encode = Callable[[Any, list[Chunk]], None]
 
 
@@ -27,13 +26,15 @@ class ApiVersionCodec:
         flexible: whether its messages have tag sections and compact lengths (KIP-482).
         request_header_version: 1, or 2 with a tag section after the common part.
         response_header_version: 0, or 1 with a tag section after the correlation id.
-        decode_request: ``(buf, pos) -> message``; bytes behind the message are passed over. Raises
-            WireFormatError for anything malformed. ``records`` fields are views into ``buf``.
+        decode_request: ``(buf, pos, left) -> message``; bytes behind the message are passed over.
+            Raises WireFormatError for anything malformed, and for more than ``left`` arrays,
+            elements of arrays, and tags in all (REQUEST_ELEMENTS_MAX by default).
+            ``records`` fields are views into ``buf``.
         encode_response: ``(message, out)``; appends chunks to ``out``. Raises LocalProtocolError
             for a value its field cannot carry; fields that the version lacks are left out.
         encode_request: as ``encode_response``, but raises LocalProtocolError too for a field that
             is set, that the version lacks and that the schema does not call ignorable.
-        decode_response: as ``decode_request``.
+        decode_response: as ``decode_request``, with RESPONSE_ELEMENTS_MAX.
     """
 
     __slots__ = (
@@ -55,8 +56,8 @@ class ApiVersionCodec:
         version: int,
         name: str,
         flexible: bool,
-        request: tuple[Decode, Encode],
-        response: tuple[Decode, Encode],
+        request: tuple[Decode[Any], Encode],
+        response: tuple[Decode[Any], Encode],
     ) -> None:
         self.api_key = api_key
         self.version = version

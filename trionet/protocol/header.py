@@ -11,7 +11,7 @@ from typing import Final
 
 from trionet.errors import LocalProtocolError, WireFormatError
 from trionet.protocol.codec import ApiVersionCodec
-from trionet.protocol.wire import Chunk, read_tags
+from trionet.protocol.wire import Chunk, tag_count, tag_head
 
 _common = struct.Struct(">hhih").unpack_from
 _put_common = struct.Struct(">hhih").pack
@@ -24,6 +24,9 @@ _CLIENT_IDS_MAX: Final = 1024
 _CLIENT_ID_BYTES_MAX: Final = 256
 
 _client_ids: Final[dict[bytes, str]] = {}
+
+#: How many tags a header may have. There are none so far that Kafka knows (KIP-482).
+HEADER_TAGS_MAX: Final = 1000
 
 #: Chunks of at most this many bytes are copied together; longer ones are sent as they are.
 JOINED_BYTES_MAX: Final = 16 * 1024
@@ -87,13 +90,19 @@ def skip_tags(buf: bytes | bytearray, pos: int) -> int:
     """The position after the tag section at ``pos`` (KIP-482).
 
     Raises:
-        WireFormatError: the section is malformed or cut short.
+        WireFormatError: the section is malformed or cut short, or has more than HEADER_TAGS_MAX.
     """
     try:
         first = buf[pos]
         if first == 0:
             return pos + 1
-        return read_tags(buf, pos + 1, first)[1]
+        count, pos, __ = tag_count(buf, pos + 1, first, len(buf))
+        if count > HEADER_TAGS_MAX:
+            raise WireFormatError(f"a header has {count} tags; at most {HEADER_TAGS_MAX} may be")
+        tag = -1
+        for _ in range(count):
+            tag, pos, __ = tag_head(buf, pos, tag)
+        return pos
     except IndexError as error:
         raise WireFormatError("the header's tag section ends too early") from error
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Sequence, Sized
 from functools import partial
-from typing import Any, Final, NoReturn, TypeAlias, TypeVar, cast
+from typing import Any, Final, NoReturn, Protocol, TypeAlias, TypeVar, cast
 
 from trionet.errors import LocalProtocolError, WireFormatError
 
@@ -25,12 +25,29 @@ Records: TypeAlias = bytes | bytearray | memoryview | None
 RecordsChunk: TypeAlias = Chunk | None
 
 _M = TypeVar("_M")
+_M_co = TypeVar("_M_co", covariant=True)
+
+#: What a request, or a message inside one, may hold: elements of arrays, arrays, and tags. The
+#: largest requests that clients send, about each partition of a very large cluster, stay below.
+#: What is decoded takes about as much memory then as the largest frame, 100 MB.
+REQUEST_ELEMENTS_MAX: Final = 500_000
+
+#: The same for responses, which repeat what a cluster has: the replicas of each partition, say.
+RESPONSE_ELEMENTS_MAX: Final = 10_000_000
+
+#: The longest text, in bytes: Kafka's older form has an int16 for it, and its compact form may not
+#: hold more either (Kafka: MessageDataGenerator).
+TEXT_BYTES_MAX: Final = 32_767
+
+
+class Decode(Protocol[_M_co]):
+    """Decodes a message from a position on; ``left`` is how many elements it may hold at most."""
+
+    def __call__(self, buf: bytes | bytearray, pos: int, left: int = ..., /) -> _M_co: ...
+
 
 #: For each version, the function that decodes a message and the one that encodes it.
-Codecs: TypeAlias = dict[
-    int,
-    tuple[Callable[[bytes | bytearray, int], _M], Callable[[_M, list[Sized]], None]],
-]
+Codecs: TypeAlias = dict[int, tuple[Decode[_M], Callable[[_M, list[Sized]], None]]]
 
 #: Kafka's "no UUID".
 NO_UUID: Final = bytes(16)
@@ -111,6 +128,14 @@ def read_varint(buf: bytes | bytearray, pos: int, first: int) -> tuple[int, int]
     return value, pos
 
 
+def text_length(buf: bytes | bytearray, pos: int, first: int, field: str) -> tuple[int, int]:
+    """Read the rest of a text's compact length; (length plus one, next position)."""
+    n, pos = read_varint(buf, pos, first)
+    if n > TEXT_BYTES_MAX + 1:
+        raise WireFormatError(f"{field}: a text of {n - 1} bytes; at most {TEXT_BYTES_MAX} may be")
+    return n, pos
+
+
 def varint(value: int) -> bytes:
     """An unsigned varint."""
     out = bytearray()
@@ -121,12 +146,13 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-def tag_count(buf: bytes | bytearray, pos: int, first: int) -> tuple[int, int]:
-    """Read the rest of a tag section's count."""
+def tag_count(buf: bytes | bytearray, pos: int, first: int, left: int) -> tuple[int, int, int]:
+    """Read the rest of a tag section's count: (count, next position, elements left)."""
     count, pos = read_varint(buf, pos, first)
-    if count > len(buf) - pos:
-        bad_count("tag section", count)
-    return count, pos
+    left -= count
+    if left < 0 or count > len(buf) - pos:
+        bad_count("tag section", count, len(buf) - pos)
+    return count, pos, left
 
 
 def tag_head(buf: bytes | bytearray, pos: int, last: int) -> tuple[int, int, int]:
@@ -145,17 +171,21 @@ def tag_head(buf: bytes | bytearray, pos: int, last: int) -> tuple[int, int, int
 
 
 def read_tags(
-    buf: bytes | bytearray, pos: int, first: int
-) -> tuple[tuple[tuple[int, bytes], ...], int]:
-    """Read a section of tags that are all unknown: ((number, data), ...), next position."""
-    count, pos = tag_count(buf, pos, first)
+    buf: bytes | bytearray, pos: int, first: int, left: int
+) -> tuple[tuple[tuple[int, bytes], ...], int, int]:
+    """Read a section of tags that are all unknown.
+
+    Returns:
+        ((number, data), ...), the next position and how many elements are left.
+    """
+    count, pos, left = tag_count(buf, pos, first, left)
     tags = []
     tag = -1
     for _ in range(count):
         tag, end, pos = tag_head(buf, pos, tag)
         tags.append((tag, bytes(buf[pos:end])))
         pos = end
-    return tuple(tags), pos
+    return tuple(tags), pos, left
 
 
 def write_tags(out: list[Sized], tags: Iterable[tuple[int, bytes]]) -> None:
@@ -204,7 +234,7 @@ class ArrayReaders(dict[int, Callable[[bytes | bytearray, int], tuple[Any, ...]]
 
 def _read_many(code: str, count: int, buf: bytes | bytearray, pos: int) -> tuple[Any, ...]:
     if count * struct.calcsize(f">{code}") > len(buf) - pos:
-        bad_count("array of numbers", count)
+        bad_count("array of numbers", count, len(buf) - pos)
     return struct.unpack_from(f">{count}{code}", buf, pos)
 
 
@@ -254,9 +284,16 @@ def bad_length(field: str, length: int) -> NoReturn:
     raise WireFormatError(f"{field}: null or negative length (prefix {length})")
 
 
-def bad_count(field: str, count: int) -> NoReturn:
-    """Refuse an array that cannot fit: every element takes at least one byte."""
-    raise WireFormatError(f"{field}: {count} elements cannot fit into the frame")
+def bad_count(field: str, count: int, rest: int) -> NoReturn:
+    """Refuse elements that are too many: for the ``rest`` of the frame, as each of them takes at
+    least one byte, or for the limit of elements in a message.
+    """
+    if count > rest:
+        raise WireFormatError(f"{field}: {count} elements cannot fit into the frame")
+    raise WireFormatError(
+        f"{field}: {count} more elements are too many; the limit of a broker's requests is "
+        "request.max.elements"
+    )
 
 
 def bad_tag(field: str) -> WireFormatError:

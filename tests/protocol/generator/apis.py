@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Every API that a client may send; the rest of kio's 89 run between Kafka's own nodes or belong
-#: to share and streams groups. Adding a line here and generating again adds an API.
+#: Every API that a Kafka 4 broker serves to clients and administrators, in the order of the keys.
 APIS: Final = (
     "produce",
     "fetch",
@@ -30,6 +29,7 @@ APIS: Final = (
     "add_partitions_to_txn",
     "add_offsets_to_txn",
     "end_txn",
+    "write_txn_markers",  # Admin.abortTransaction
     "txn_offset_commit",
     "describe_acls",
     "create_acls",
@@ -58,6 +58,7 @@ APIS: Final = (
     "update_features",
     "describe_cluster",
     "describe_producers",
+    "unregister_broker",
     "describe_transactions",
     "list_transactions",
     "consumer_group_heartbeat",
@@ -66,7 +67,45 @@ APIS: Final = (
     "push_telemetry",
     "list_config_resources",
     "describe_topic_partitions",
+    "share_group_heartbeat",
+    "share_group_describe",
+    "share_fetch",
+    "share_acknowledge",
+    "add_raft_voter",  # Admin.addRaftVoter sends both to a broker, which passes them on
+    "remove_raft_voter",
+    "streams_group_heartbeat",
+    "streams_group_describe",
+    "describe_share_group_offsets",
+    "alter_share_group_offsets",
+    "delete_share_group_offsets",
 )
+
+_RAFT: Final = "runs between the controllers of a quorum"
+_CONTROLLER: Final = "is what a broker sends to its controller"
+_SHARE_STATE: Final = "is what a broker sends to the one that keeps the state of a share group"
+
+#: The rest of kio's APIs, and why none of them has a codec. Kafka's message files name the
+#: listeners that serve each: these are the ones of the controller alone, and those of a broker
+#: that only other brokers may call (ClusterAction).
+LEFT_OUT: Final = {
+    "vote": _RAFT,
+    "begin_quorum_epoch": _RAFT,
+    "end_quorum_epoch": _RAFT,
+    "fetch_snapshot": _RAFT,
+    "update_raft_voter": _RAFT,
+    "alter_partition": _CONTROLLER,
+    "envelope": _CONTROLLER,
+    "broker_registration": _CONTROLLER,
+    "broker_heartbeat": _CONTROLLER,
+    "allocate_producer_ids": _CONTROLLER,
+    "controller_registration": "is what a controller sends to the active one",
+    "assign_replicas_to_dirs": _CONTROLLER,
+    "initialize_share_group_state": _SHARE_STATE,
+    "read_share_group_state": _SHARE_STATE,
+    "write_share_group_state": _SHARE_STATE,
+    "delete_share_group_state": _SHARE_STATE,
+    "read_share_group_state_summary": _SHARE_STATE,
+}
 
 #: Messages that travel inside the byte fields of JoinGroup and SyncGroup; they have no API key.
 DATA: Final = ("consumer_protocol_subscription", "consumer_protocol_assignment")
@@ -124,5 +163,6 @@ IGNORABLE: Final = frozenset(
         ("SyncGroupRequest", "protocol_type"),
         ("SyncGroupRequest", "protocol_name"),
         ("TxnOffsetCommitRequestPartition", "committed_leader_epoch"),
+        ("WritableTxnMarker", "transaction_version"),
     }
 )

@@ -132,13 +132,20 @@ def _type(each: Merged) -> str:
     if field.struct is not None:
         kind = field.struct.name
     elif field.kind == "records":
-        return "Records" if field.side == "request" else "RecordsChunk"
+        return _records_type(field.side, each.nullable)
     else:
         kind = PYTHON.get(field.kind, "int")
     if field.array:
         kind = f"list[{kind}]"
     absent = field.struct is not None and field.tag is not None and not field.array
     return f"{kind} | None" if each.nullable or absent else kind
+
+
+def _records_type(side: str, nullable: bool) -> str:
+    if side == "request":
+        assert nullable, "wire.py has no name for records of a request that are always there"
+        return "Records"
+    return "RecordsChunk" if nullable else "Chunk"
 
 
 def _needs_fresh(each: Merged) -> bool:

@@ -3,6 +3,10 @@
 A run of fixed-size fields is one ``Struct`` together with the length prefix, array count or tag
 count that follows it. Slices never fail, but positions only grow, so one comparison at the end
 finds every overrun.
+
+``left`` counts down what may still be decoded: an array takes one and one for each of its elements,
+a tag takes one. As each of them is at least one byte of the frame, the frame's size bounds it as
+well, so that one comparison for each array is the check of both.
 """
 
 from __future__ import annotations
@@ -33,11 +37,14 @@ class Decoder:
         self._names: dict[str, int] = {}
 
     def message(self, struct: Struct) -> str:
-        """The body of ``def decode(buf, pos) -> message``."""
+        """The body of ``def decode(buf, pos, left) -> message``."""
         write = self._lines
         if _has_records(struct):
             write("view = memoryview(buf)")
         write("size = len(buf)")
+        if _has_arrays(struct):
+            with write.indented("if left > size:"):
+                write("left = size")
         with write.indented("try:"):
             self._struct(struct, "message")
         with write.indented("except MALFORMED as error:"):
@@ -50,12 +57,13 @@ class Decoder:
         return write.text()
 
     def tag_section(self, struct: Struct) -> str:
-        """The body of ``def tags(target, buf, pos, count) -> pos`` for a struct with known tags."""
+        """The body of ``def tags(target, buf, pos, count, left) -> (pos, left)`` for a struct with
+        known tags."""
         write = self._lines
         if any(field.struct and _has_records(field.struct) for field in struct.tagged):
             write("view = memoryview(buf)")
         write("size = len(buf)")
-        write("count, pos = tag_count(buf, pos, count)")
+        write("count, pos, left = tag_count(buf, pos, count, left)")
         write("tag = -1")
         write("unknown: list[tuple[int, bytes]] = []")
         with write.indented("for _ in range(count):"):
@@ -71,7 +79,7 @@ class Decoder:
                 write("unknown.append((tag, bytes(buf[pos:end])))")
                 write("pos = end")
         write("target.unknown_tags = tuple(unknown)")
-        write("return pos")
+        write("return pos, left")
         return write.text()
 
     def _struct(self, struct: Struct, target: str) -> None:
@@ -90,9 +98,9 @@ class Decoder:
             return
         with write.indented("if k:"):
             if struct.tagged:
-                write(f"pos = {self._tag_readers[struct.name]}({target}, buf, pos, k)")
+                write(f"pos, left = {self._tag_readers[struct.name]}({target}, buf, pos, k, left)")
             else:
-                write(f"{target}.unknown_tags, pos = read_tags(buf, pos, k)")
+                write(f"{target}.unknown_tags, pos, left = read_tags(buf, pos, k, left)")
         with write.indented("else:"):
             write(f"{target}.unknown_tags = ()")
 
@@ -140,13 +148,25 @@ class Decoder:
         with self._lines.indented("else:"):
             self._lines(f'bad_length("{label}", n)')
 
-    def _length(self, flexible: bool, prefix: str) -> None:
-        """Read a length or count into ``n``: compact ones are one more than what they count."""
+    def _length(self, flexible: bool, prefix: str, label: str = "") -> None:
+        """Read a length or count into ``n``: compact ones are one more than what they count.
+
+        Texts have a label: Kafka's are never longer than an int16 tells, in compact form either.
+        """
         self._run.append(("n", "B" if flexible else prefix))
         self._flush()
         if flexible:
             with self._lines.indented("if n > 127:"):
-                self._lines("n, pos = read_varint(buf, pos, n)")
+                if label:
+                    self._lines(f'n, pos = text_length(buf, pos, n, "{label}")')
+                else:
+                    self._lines("n, pos = read_varint(buf, pos, n)")
+
+    def _text_or_bytes_length(self, flexible: bool, field: Field, label: str) -> None:
+        if field.kind == "string":
+            self._length(flexible, "h", label)
+        else:
+            self._length(flexible, "i")
 
     def _check_null(self, flexible: bool, nullable: bool, label: str) -> None:
         if flexible and nullable:
@@ -156,7 +176,7 @@ class Decoder:
             self._lines(f'bad_length("{label}", n)')
 
     def _sized(self, flexible: bool, field: Field, place: str, label: str) -> None:
-        self._length(flexible, "h" if field.kind == "string" else "i")
+        self._text_or_bytes_length(flexible, field, label)
         self._check_null(flexible, field.nullable, label)
         value = _slice(field.kind, flexible)
         if field.nullable:
@@ -179,6 +199,9 @@ class Decoder:
     def _elements(self, flexible: bool, field: Field, place: str, label: str) -> None:
         write = self._lines
         count = "n - 1" if flexible else "n"
+        write(f"left -= {'n' if flexible else 'n + 1'}")
+        with write.indented("if left < 0:"):
+            write(f'bad_count("{label}", {count}, size - pos)')
         if field.kind in CODES:
             assert field.kind != "uuid", "no message has an array of UUIDs"
             code = CODES[field.kind]
@@ -187,8 +210,6 @@ class Decoder:
             width = width_of(code)
             write(f"pos += {count}" if width == 1 else f"pos += {width} * ({count})")
             return
-        with write.indented(f"if n > size - pos{' + 1' if flexible else ''}:"):
-            write(f'bad_count("{label}", n)')
         items = self._name(field.name)
         kind = field.struct.name if field.struct else "str" if field.kind == "string" else "bytes"
         write(f"{items}: list[{kind}] = []")
@@ -199,7 +220,7 @@ class Decoder:
                 self._struct(field.struct, item)
                 write(f"{items}.append({item})")
             else:
-                self._length(flexible, "h" if field.kind == "string" else "i")
+                self._text_or_bytes_length(flexible, field, label)
                 self._check_null(flexible, False, label)
                 write(f"{items}.append({_slice(field.kind, flexible)})")
 
@@ -234,6 +255,7 @@ RESERVED = frozenset(
         "buf",
         "pos",
         "size",
+        "left",
         "view",
         "n",
         "k",
@@ -256,6 +278,14 @@ def _slice(kind: str, flexible: bool) -> str:
     if kind == "string":
         return text + ".decode()"
     return f"bytes({text})" if kind == "bytes" else text
+
+
+def _has_arrays(struct: Struct) -> bool:
+    """Whether the decoder of a struct, without its tag sections, reads an array."""
+    return any(
+        field.array or (field.struct is not None and _has_arrays(field.struct))
+        for field in struct.untagged
+    )
 
 
 def _has_records(struct: Struct) -> bool:

@@ -91,7 +91,7 @@ class Lines:
 
 
 def wrap(line: str) -> list[str]:
-    """Break a line that is too long: at a read's targets, inside a call, or behind ``=``."""
+    """Break a line that is too long: at a read's targets, ``and``, in a call, or behind ``=``."""
     if len(line) <= WIDTH:
         return [line]
     indent = line[: len(line) - len(line.lstrip())]
@@ -99,15 +99,31 @@ def wrap(line: str) -> list[str]:
     targets, _, call = line.strip().partition(" = U_")
     if call:
         return [f"{indent}(", *_fill(targets.split(", "), inner), f"{indent}) = U_{call}"]
+    if line.strip().startswith("if ") and line.endswith(":"):
+        first, *others = line.strip()[3:-1].split(" and ")
+        return [
+            f"{indent}if (",
+            inner + first,
+            *(f"{inner}and {each}" for each in others),
+            f"{indent}):",
+        ]
     target, _, value = line.partition(" = ")
-    if value and " = " not in value:
+    if value and " = " not in value and not line.startswith("def "):
         return [f"{target} = (", *wrap(inner + value), f"{indent})"]
     head, _, rest = line.partition("(")
     body, closed, tail = rest.rpartition(")")
     if closed and (head[-1].isalnum() or head[-1] in "_]") and _balanced(body):
         parts = [each for text in _fill(_split(body), inner) for each in wrap(text)]
-        return [f"{head}(", *parts, f"{indent}){tail}"]
+        return [*_call_head(head, indent), *parts, f"{indent}){tail}"]
     return [line]
+
+
+def _call_head(head: str, indent: str) -> list[str]:
+    """What stands before a call's arguments: a name, or an item whose keys may need lines too."""
+    if len(head) < WIDTH or not head.endswith("]"):
+        return [f"{head}("]
+    name, _, keys = head[:-1].partition("[")
+    return [f"{name}[", *_fill(_split(keys), indent + "    "), f"{indent}]("]
 
 
 def _balanced(text: str) -> bool:

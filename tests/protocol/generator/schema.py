@@ -53,7 +53,6 @@ IMPLICIT = {
     "uuid": "NO_UUID",
     "string": '""',
     "bytes": 'b""',
-    "records": "None",
 }
 
 
@@ -275,6 +274,8 @@ def _default(
             return "None"  # absent: for a tagged struct the same as all its defaults
         assert struct is not None
         return f"{struct.name}()"
+    if value is MISSING and kind == "records":
+        return "None" if nullable else 'b""'
     if value is MISSING:
         return "[]" if array else IMPLICIT.get(kind, "0")
     if value is None:
