@@ -8,9 +8,12 @@ import pytest
 from kio.schema.index import api_key_map
 
 from protocol.generator import cli
-from protocol.generator.apis import APIS, LEFT_OUT
+from protocol.generator.apis import APIS, DATA, LEFT_OUT
 from protocol.generator.classes import span
 from protocol.generator.lines import WIDTH, wrap
+from protocol.generator.meanings import MEANINGS
+from protocol.samples import api_of
+from trionet.protocol.messages.fetch import FetchPartition, NodeEndpoint
 
 
 def test_every_api_of_kio_is_generated_or_left_out_for_a_reason() -> None:
@@ -109,3 +112,24 @@ def test_long_keys_before_a_call_break_inside_their_brackets() -> None:
         "    value,",
         ")",
     ]
+
+
+def test_every_meaning_belongs_to_a_field() -> None:
+    structs = [
+        struct
+        for module in (*APIS, *DATA)
+        for message in api_of(module).messages.values()
+        for _, struct in message.structs()
+    ]
+    fields = {field.name for struct in structs for field in struct.fields}
+    fields |= {f"{struct.name}.{field.name}" for struct in structs for field in struct.fields}
+
+    assert set(MEANINGS) <= fields
+
+
+def test_classes_say_what_their_fields_mean() -> None:
+    assert FetchPartition.__doc__ is not None
+    assert "Attributes:\n" in FetchPartition.__doc__
+    assert "fetch_offset: the first offset to send." in FetchPartition.__doc__
+    assert NodeEndpoint.__doc__ is not None
+    assert "node_id" not in NodeEndpoint.__doc__

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 
-from .lines import Lines
+from .lines import WIDTH, Lines
+from .meanings import MEANINGS
 from .schema import Field, Message, Struct
 
 #: The Python type of a single value of each kind.
@@ -83,7 +85,7 @@ def class_text(name: str, what: str, fields: list[Merged], versions: list[int]) 
     """The source of the class, with ``what`` as its docstring and ``versions`` having it."""
     write = Lines()
     with write.indented(f"class {name}(Message):"):
-        write(f'"""{what}."""')
+        _docstring(write, name, what, fields)
         write("")
         names = [f'"{each.field.name}"' for each in fields]
         _tuple(write, "__slots__", [*names, '"unknown_tags"'])
@@ -103,6 +105,32 @@ def class_text(name: str, what: str, fields: list[Merged], versions: list[int]) 
                 write(f"self.{each.field.name} = {_initial(each)}")
             write("self.unknown_tags = unknown_tags")
     return "\n".join(line.rstrip() for line in write.text().split("\n"))
+
+
+def _docstring(write: Lines, name: str, what: str, fields: list[Merged]) -> None:
+    meanings = [
+        (each.field.name, meaning)
+        for each in fields
+        if (meaning := meaning_of(name, each.field.name)) is not None
+    ]
+    if not meanings:
+        write(f'"""{what}."""')
+        return
+    write(f'"""{what}.')
+    write("")
+    write("Attributes:")
+    for field, meaning in meanings:
+        # Inside the class and below "Attributes:" are two levels of four columns each.
+        for line in textwrap.wrap(
+            f"{field}: {meaning}.", WIDTH - 8, initial_indent="    ", subsequent_indent=" " * 8
+        ):
+            write(line)
+    write('"""')
+
+
+def meaning_of(struct: str, field: str) -> str | None:
+    """What a field means, where its name does not say it."""
+    return MEANINGS.get(f"{struct}.{field}", MEANINGS.get(field))
 
 
 def span(versions: list[int]) -> str:

@@ -45,7 +45,11 @@ P_qhh = Struct(">qhh").pack
 
 
 class AddOffsetsToTxnRequest(Message):
-    """AddOffsetsToTxn request, v0-4."""
+    """AddOffsetsToTxn request, v0-4.
+
+    Attributes:
+        producer_epoch: fences producers with the same id and a lower epoch; -1 for none.
+    """
 
     __slots__ = ("transactional_id", "producer_id", "producer_epoch", "group_id", "unknown_tags")
 
@@ -66,7 +70,12 @@ class AddOffsetsToTxnRequest(Message):
 
 
 class AddOffsetsToTxnResponse(Message):
-    """AddOffsetsToTxn response, v0-4."""
+    """AddOffsetsToTxn response, v0-4.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "error_code", "unknown_tags")
 

@@ -82,7 +82,12 @@ class AddPartitionsToTxnTopic(Message):
 
 
 class AddPartitionsToTxnTransaction(Message):
-    """Part of AddPartitionsToTxnRequest, v4-5."""
+    """Part of AddPartitionsToTxnRequest, v4-5.
+
+    Attributes:
+        producer_epoch: fences producers with the same id and a lower epoch; -1 for none.
+        verify_only: ask whether the partitions belong to the transaction, add none (KIP-890).
+    """
 
     __slots__ = (
         "transactional_id",
@@ -193,7 +198,12 @@ class AddPartitionsToTxnResult(Message):
 
 
 class AddPartitionsToTxnResponse(Message):
-    """AddPartitionsToTxn response, v0-5."""
+    """AddPartitionsToTxn response, v0-5.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = (
         "throttle_time_ms",

@@ -68,7 +68,11 @@ class Listener(Message):
 
 
 class AddRaftVoterRequest(Message):
-    """AddRaftVoter request, v0-1."""
+    """AddRaftVoter request, v0-1.
+
+    Attributes:
+        timeout_ms: milliseconds that the broker may take before it answers REQUEST_TIMED_OUT.
+    """
 
     __slots__ = (
         "cluster_id",
@@ -102,7 +106,12 @@ class AddRaftVoterRequest(Message):
 
 
 class AddRaftVoterResponse(Message):
-    """AddRaftVoter response, v0-1."""
+    """AddRaftVoter response, v0-1.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "unknown_tags")
 

@@ -110,7 +110,11 @@ class RequestEntryData(Message):
 
 
 class AlterClientQuotasRequest(Message):
-    """AlterClientQuotas request, v0-1."""
+    """AlterClientQuotas request, v0-1.
+
+    Attributes:
+        validate_only: whether to check the request without doing it.
+    """
 
     __slots__ = ("entries", "validate_only", "unknown_tags")
 
@@ -163,7 +167,12 @@ class ResponseEntryData(Message):
 
 
 class AlterClientQuotasResponse(Message):
-    """AlterClientQuotas response, v0-1."""
+    """AlterClientQuotas response, v0-1.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "entries", "unknown_tags")
 

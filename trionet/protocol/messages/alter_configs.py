@@ -94,7 +94,11 @@ class AlterConfigsResource(Message):
 
 
 class AlterConfigsRequest(Message):
-    """AlterConfigs request, v0-2."""
+    """AlterConfigs request, v0-2.
+
+    Attributes:
+        validate_only: whether to check the request without doing it.
+    """
 
     __slots__ = ("resources", "validate_only", "unknown_tags")
 
@@ -132,7 +136,12 @@ class AlterConfigsResourceResponse(Message):
 
 
 class AlterConfigsResponse(Message):
-    """AlterConfigs response, v0-2."""
+    """AlterConfigs response, v0-2.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "responses", "unknown_tags")
 

@@ -88,7 +88,11 @@ class ReassignableTopic(Message):
 
 
 class AlterPartitionReassignmentsRequest(Message):
-    """AlterPartitionReassignments request, v0-1."""
+    """AlterPartitionReassignments request, v0-1.
+
+    Attributes:
+        timeout_ms: milliseconds that the broker may take before it answers REQUEST_TIMED_OUT.
+    """
 
     __slots__ = ("timeout_ms", "allow_replication_factor_change", "topics", "unknown_tags")
 
@@ -143,7 +147,12 @@ class ReassignableTopicResponse(Message):
 
 
 class AlterPartitionReassignmentsResponse(Message):
-    """AlterPartitionReassignments response, v0-1."""
+    """AlterPartitionReassignments response, v0-1.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = (
         "throttle_time_ms",

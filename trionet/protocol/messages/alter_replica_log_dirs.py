@@ -139,7 +139,12 @@ class AlterReplicaLogDirTopicResult(Message):
 
 
 class AlterReplicaLogDirsResponse(Message):
-    """AlterReplicaLogDirs response, v0-2."""
+    """AlterReplicaLogDirs response, v0-2.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "results", "unknown_tags")
 

@@ -116,7 +116,11 @@ class AlterShareGroupOffsetsResponsePartition(Message):
 
 
 class AlterShareGroupOffsetsResponseTopic(Message):
-    """Part of AlterShareGroupOffsetsResponse, v0."""
+    """Part of AlterShareGroupOffsetsResponse, v0.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("topic_name", "topic_id", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -136,7 +140,12 @@ class AlterShareGroupOffsetsResponseTopic(Message):
 
 
 class AlterShareGroupOffsetsResponse(Message):
-    """AlterShareGroupOffsets response, v0."""
+    """AlterShareGroupOffsets response, v0.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "responses", "unknown_tags")
 

@@ -64,7 +64,12 @@ class ScramCredentialDeletion(Message):
 
 
 class ScramCredentialUpsertion(Message):
-    """Part of AlterUserScramCredentialsRequest, v0."""
+    """Part of AlterUserScramCredentialsRequest, v0.
+
+    Attributes:
+        salted_password: what SCRAM derives from password, salt and iterations; never the
+            password.
+    """
 
     __slots__ = ("name", "mechanism", "iterations", "salt", "salted_password", "unknown_tags")
 
@@ -123,7 +128,12 @@ class AlterUserScramCredentialsResult(Message):
 
 
 class AlterUserScramCredentialsResponse(Message):
-    """AlterUserScramCredentials response, v0."""
+    """AlterUserScramCredentials response, v0.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "results", "unknown_tags")
 

@@ -134,7 +134,12 @@ class FinalizedFeatureKey(Message):
 
 
 class ApiVersionsResponse(Message):
-    """ApiVersions response, v0-4."""
+    """ApiVersions response, v0-4.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = (
         "error_code",

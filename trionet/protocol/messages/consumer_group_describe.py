@@ -60,7 +60,11 @@ PA_Bnix = ArrayWriters('Bnix', 1)
 
 
 class ConsumerGroupDescribeRequest(Message):
-    """ConsumerGroupDescribe request, v0-1."""
+    """ConsumerGroupDescribe request, v0-1.
+
+    Attributes:
+        include_authorized_operations: whether to say what the asker may do (KIP-430).
+    """
 
     __slots__ = ("group_ids", "include_authorized_operations", "unknown_tags")
 
@@ -77,7 +81,11 @@ class ConsumerGroupDescribeRequest(Message):
 
 
 class TopicPartitions(Message):
-    """Part of ConsumerGroupDescribeResponse, v0-1."""
+    """Part of ConsumerGroupDescribeResponse, v0-1.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("topic_id", "topic_name", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -112,7 +120,11 @@ class Assignment(Message):
 
 
 class Member(Message):
-    """Part of ConsumerGroupDescribeResponse, v0-1."""
+    """Part of ConsumerGroupDescribeResponse, v0-1.
+
+    Attributes:
+        instance_id: the name of a static member (KIP-345); None for others.
+    """
 
     __slots__ = (
         "member_id",
@@ -162,7 +174,11 @@ class Member(Message):
 
 
 class DescribedGroup(Message):
-    """Part of ConsumerGroupDescribeResponse, v0-1."""
+    """Part of ConsumerGroupDescribeResponse, v0-1.
+
+    Attributes:
+        authorized_operations: one bit for each ACL operation; -2147483648 where nobody asked.
+    """
 
     __slots__ = (
         "error_code",
@@ -204,7 +220,12 @@ class DescribedGroup(Message):
 
 
 class ConsumerGroupDescribeResponse(Message):
-    """ConsumerGroupDescribe response, v0-1."""
+    """ConsumerGroupDescribe response, v0-1.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "groups", "unknown_tags")
 

@@ -54,7 +54,11 @@ PA_16sBnix = ArrayWriters('16sBnix', 1)
 
 
 class RequestTopicPartitions(Message):
-    """Part of ConsumerGroupHeartbeatRequest, v0-1."""
+    """Part of ConsumerGroupHeartbeatRequest, v0-1.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("topic_id", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -72,7 +76,14 @@ class RequestTopicPartitions(Message):
 
 
 class ConsumerGroupHeartbeatRequest(Message):
-    """ConsumerGroupHeartbeat request, v0-1."""
+    """ConsumerGroupHeartbeat request, v0-1.
+
+    Attributes:
+        member_epoch: 0 joins, -1 leaves, -2 leaves for a while as a static member (KIP-848).
+        instance_id: the name of a static member (KIP-345); None for others.
+        rebalance_timeout_ms: milliseconds that a member may take to follow a rebalance.
+        server_assignor: None for the broker's choice, or where it has not changed.
+    """
 
     __slots__ = (
         "group_id",
@@ -117,7 +128,11 @@ class ConsumerGroupHeartbeatRequest(Message):
 
 
 class ResponseTopicPartitions(Message):
-    """Part of ConsumerGroupHeartbeatResponse, v0-1."""
+    """Part of ConsumerGroupHeartbeatResponse, v0-1.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("topic_id", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -150,7 +165,13 @@ class Assignment(Message):
 
 
 class ConsumerGroupHeartbeatResponse(Message):
-    """ConsumerGroupHeartbeat response, v0-1."""
+    """ConsumerGroupHeartbeat response, v0-1.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+        heartbeat_interval_ms: milliseconds to let pass between two heartbeats.
+    """
 
     __slots__ = (
         "throttle_time_ms",

@@ -57,7 +57,11 @@ class TopicPartition(Message):
 
 
 class ConsumerProtocolSubscription(Message):
-    """ConsumerProtocolSubscription data, v0-3."""
+    """ConsumerProtocolSubscription data, v0-3.
+
+    Attributes:
+        generation_id: counts the rebalances of the group; -1 from outside it.
+    """
 
     __slots__ = (
         "topics",

@@ -58,7 +58,13 @@ P_ii = Struct(">ii").pack
 
 
 class AclCreation(Message):
-    """Part of CreateAclsRequest, v0-3."""
+    """Part of CreateAclsRequest, v0-3.
+
+    Attributes:
+        resource_pattern_type: 3 literal, 4 prefix.
+        operation: Kafka's number of an ACL operation, 1 for any.
+        permission_type: 1 any, 2 deny, 3 allow.
+    """
 
     __slots__ = (
         "resource_type",
@@ -126,7 +132,12 @@ class AclCreationResult(Message):
 
 
 class CreateAclsResponse(Message):
-    """CreateAcls response, v0-3."""
+    """CreateAcls response, v0-3.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "results", "unknown_tags")
 

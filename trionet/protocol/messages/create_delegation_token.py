@@ -73,7 +73,11 @@ class CreatableRenewers(Message):
 
 
 class CreateDelegationTokenRequest(Message):
-    """CreateDelegationToken request, v0-3."""
+    """CreateDelegationToken request, v0-3.
+
+    Attributes:
+        max_lifetime_ms: -1 for the broker's setting.
+    """
 
     __slots__ = (
         "owner_principal_type",
@@ -100,7 +104,13 @@ class CreateDelegationTokenRequest(Message):
 
 
 class CreateDelegationTokenResponse(Message):
-    """CreateDelegationToken response, v0-3."""
+    """CreateDelegationToken response, v0-3.
+
+    Attributes:
+        hmac: the token's secret.
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = (
         "error_code",

@@ -75,7 +75,11 @@ class CreatePartitionsAssignment(Message):
 
 
 class CreatePartitionsTopic(Message):
-    """Part of CreatePartitionsRequest, v0-3."""
+    """Part of CreatePartitionsRequest, v0-3.
+
+    Attributes:
+        count: how many there shall be in all.
+    """
 
     __slots__ = ("name", "count", "assignments", "unknown_tags")
 
@@ -94,7 +98,12 @@ class CreatePartitionsTopic(Message):
 
 
 class CreatePartitionsRequest(Message):
-    """CreatePartitions request, v0-3."""
+    """CreatePartitions request, v0-3.
+
+    Attributes:
+        timeout_ms: milliseconds that the broker may take before it answers REQUEST_TIMED_OUT.
+        validate_only: whether to check the request without doing it.
+    """
 
     __slots__ = ("topics", "timeout_ms", "validate_only", "unknown_tags")
 
@@ -132,7 +141,12 @@ class CreatePartitionsTopicResult(Message):
 
 
 class CreatePartitionsResponse(Message):
-    """CreatePartitions response, v0-3."""
+    """CreatePartitions response, v0-3.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "results", "unknown_tags")
 

@@ -110,7 +110,12 @@ class CreatableTopicConfig(Message):
 
 
 class CreatableTopic(Message):
-    """Part of CreateTopicsRequest, v0-7."""
+    """Part of CreateTopicsRequest, v0-7.
+
+    Attributes:
+        num_partitions: -1 for the broker's default, or where assignments are given.
+        replication_factor: -1 for the broker's default, or with assignments.
+    """
 
     __slots__ = (
         "name",
@@ -140,7 +145,12 @@ class CreatableTopic(Message):
 
 
 class CreateTopicsRequest(Message):
-    """CreateTopics request, v0-7."""
+    """CreateTopics request, v0-7.
+
+    Attributes:
+        timeout_ms: milliseconds that the broker may take before it answers REQUEST_TIMED_OUT.
+        validate_only: whether to check the request without doing it.
+    """
 
     __slots__ = ("topics", "timeout_ms", "validate_only", "unknown_tags")
 
@@ -159,7 +169,12 @@ class CreateTopicsRequest(Message):
 
 
 class CreatableTopicConfigs(Message):
-    """Part of CreateTopicsResponse, v5-7."""
+    """Part of CreateTopicsResponse, v5-7.
+
+    Attributes:
+        config_source: who set it: 1 topic, 2 this broker, 3 all brokers, 4 its file, 5 nobody,
+            6 logger, 7 client metrics, 8 group.
+    """
 
     __slots__ = ("name", "value", "read_only", "config_source", "is_sensitive", "unknown_tags")
 
@@ -182,7 +197,11 @@ class CreatableTopicConfigs(Message):
 
 
 class CreatableTopicResult(Message):
-    """Part of CreateTopicsResponse, v0-7."""
+    """Part of CreateTopicsResponse, v0-7.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = (
         "name",
@@ -222,7 +241,12 @@ class CreatableTopicResult(Message):
 
 
 class CreateTopicsResponse(Message):
-    """CreateTopics response, v0-7."""
+    """CreateTopics response, v0-7.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
 

@@ -58,7 +58,13 @@ P_ii = Struct(">ii").pack
 
 
 class DeleteAclsFilter(Message):
-    """Part of DeleteAclsRequest, v0-3."""
+    """Part of DeleteAclsRequest, v0-3.
+
+    Attributes:
+        pattern_type_filter: 1 any, 2 all that match the name, 3 literal, 4 prefix.
+        operation: Kafka's number of an ACL operation, 1 for any.
+        permission_type: 1 any, 2 deny, 3 allow.
+    """
 
     __slots__ = (
         "resource_type_filter",
@@ -109,7 +115,13 @@ class DeleteAclsRequest(Message):
 
 
 class DeleteAclsMatchingAcl(Message):
-    """Part of DeleteAclsResponse, v0-3."""
+    """Part of DeleteAclsResponse, v0-3.
+
+    Attributes:
+        pattern_type: 3 literal, 4 prefix.
+        operation: Kafka's number of an ACL operation, 1 for any.
+        permission_type: 1 any, 2 deny, 3 allow.
+    """
 
     __slots__ = (
         "error_code",
@@ -170,7 +182,12 @@ class DeleteAclsFilterResult(Message):
 
 
 class DeleteAclsResponse(Message):
-    """DeleteAcls response, v0-3."""
+    """DeleteAcls response, v0-3.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "filter_results", "unknown_tags")
 

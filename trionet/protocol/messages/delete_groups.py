@@ -79,7 +79,12 @@ class DeletableGroupResult(Message):
 
 
 class DeleteGroupsResponse(Message):
-    """DeleteGroups response, v0-2."""
+    """DeleteGroups response, v0-2.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "results", "unknown_tags")
 

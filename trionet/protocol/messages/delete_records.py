@@ -54,7 +54,11 @@ P_ix = Struct(">ix").pack
 
 
 class DeleteRecordsPartition(Message):
-    """Part of DeleteRecordsRequest, v0-2."""
+    """Part of DeleteRecordsRequest, v0-2.
+
+    Attributes:
+        offset: what is before it goes; -1 is the high watermark.
+    """
 
     __slots__ = ("partition_index", "offset", "unknown_tags")
 
@@ -88,7 +92,11 @@ class DeleteRecordsTopic(Message):
 
 
 class DeleteRecordsRequest(Message):
-    """DeleteRecords request, v0-2."""
+    """DeleteRecords request, v0-2.
+
+    Attributes:
+        timeout_ms: milliseconds that the broker may take before it answers REQUEST_TIMED_OUT.
+    """
 
     __slots__ = ("topics", "timeout_ms", "unknown_tags")
 
@@ -105,7 +113,11 @@ class DeleteRecordsRequest(Message):
 
 
 class DeleteRecordsPartitionResult(Message):
-    """Part of DeleteRecordsResponse, v0-2."""
+    """Part of DeleteRecordsResponse, v0-2.
+
+    Attributes:
+        low_watermark: the first offset that is left.
+    """
 
     __slots__ = ("partition_index", "low_watermark", "error_code", "unknown_tags")
 
@@ -141,7 +153,12 @@ class DeleteRecordsTopicResult(Message):
 
 
 class DeleteRecordsResponse(Message):
-    """DeleteRecords response, v0-2."""
+    """DeleteRecords response, v0-2.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
 

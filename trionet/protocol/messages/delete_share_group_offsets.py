@@ -76,7 +76,11 @@ class DeleteShareGroupOffsetsRequest(Message):
 
 
 class DeleteShareGroupOffsetsResponseTopic(Message):
-    """Part of DeleteShareGroupOffsetsResponse, v0."""
+    """Part of DeleteShareGroupOffsetsResponse, v0.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("topic_name", "topic_id", "error_code", "error_message", "unknown_tags")
     _uuids = ("topic_id",)
@@ -98,7 +102,12 @@ class DeleteShareGroupOffsetsResponseTopic(Message):
 
 
 class DeleteShareGroupOffsetsResponse(Message):
-    """DeleteShareGroupOffsets response, v0."""
+    """DeleteShareGroupOffsets response, v0.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "responses", "unknown_tags")
 

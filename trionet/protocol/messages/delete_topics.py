@@ -57,7 +57,11 @@ P_ix = Struct(">ix").pack
 
 
 class DeleteTopicState(Message):
-    """Part of DeleteTopicsRequest, v6."""
+    """Part of DeleteTopicsRequest, v6.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("name", "topic_id", "unknown_tags")
     _uuids = ("topic_id",)
@@ -75,7 +79,11 @@ class DeleteTopicState(Message):
 
 
 class DeleteTopicsRequest(Message):
-    """DeleteTopics request, v0-6."""
+    """DeleteTopics request, v0-6.
+
+    Attributes:
+        timeout_ms: milliseconds that the broker may take before it answers REQUEST_TIMED_OUT.
+    """
 
     __slots__ = ("topic_names", "topics", "timeout_ms", "unknown_tags")
 
@@ -94,7 +102,11 @@ class DeleteTopicsRequest(Message):
 
 
 class DeletableTopicResult(Message):
-    """Part of DeleteTopicsResponse, v0-6."""
+    """Part of DeleteTopicsResponse, v0-6.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("name", "topic_id", "error_code", "error_message", "unknown_tags")
     _uuids = ("topic_id",)
@@ -116,7 +128,12 @@ class DeletableTopicResult(Message):
 
 
 class DeleteTopicsResponse(Message):
-    """DeleteTopics response, v0-6."""
+    """DeleteTopics response, v0-6.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "responses", "unknown_tags")
 

@@ -57,7 +57,13 @@ P_ihh = Struct(">ihh").pack
 
 
 class DescribeAclsRequest(Message):
-    """DescribeAcls request, v0-3."""
+    """DescribeAcls request, v0-3.
+
+    Attributes:
+        pattern_type_filter: 1 any, 2 all that match the name, 3 literal, 4 prefix.
+        operation: Kafka's number of an ACL operation, 1 for any.
+        permission_type: 1 any, 2 deny, 3 allow.
+    """
 
     __slots__ = (
         "resource_type_filter",
@@ -93,7 +99,12 @@ class DescribeAclsRequest(Message):
 
 
 class AclDescription(Message):
-    """Part of DescribeAclsResponse, v0-3."""
+    """Part of DescribeAclsResponse, v0-3.
+
+    Attributes:
+        operation: Kafka's number of an ACL operation, 1 for any.
+        permission_type: 1 any, 2 deny, 3 allow.
+    """
 
     __slots__ = ("principal", "host", "operation", "permission_type", "unknown_tags")
 
@@ -114,7 +125,11 @@ class AclDescription(Message):
 
 
 class DescribeAclsResource(Message):
-    """Part of DescribeAclsResponse, v0-3."""
+    """Part of DescribeAclsResponse, v0-3.
+
+    Attributes:
+        pattern_type: 3 literal, 4 prefix.
+    """
 
     __slots__ = ("resource_type", "resource_name", "pattern_type", "acls", "unknown_tags")
 
@@ -135,7 +150,12 @@ class DescribeAclsResource(Message):
 
 
 class DescribeAclsResponse(Message):
-    """DescribeAcls response, v0-3."""
+    """DescribeAcls response, v0-3.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "resources", "unknown_tags")
 

@@ -146,7 +146,12 @@ class EntryData(Message):
 
 
 class DescribeClientQuotasResponse(Message):
-    """DescribeClientQuotas response, v0-1."""
+    """DescribeClientQuotas response, v0-1.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "entries", "unknown_tags")
 

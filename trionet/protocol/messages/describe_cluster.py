@@ -77,7 +77,11 @@ class DescribeClusterRequest(Message):
 
 
 class DescribeClusterBroker(Message):
-    """Part of DescribeClusterResponse, v0-2."""
+    """Part of DescribeClusterResponse, v0-2.
+
+    Attributes:
+        rack: None where the broker has none.
+    """
 
     __slots__ = ("broker_id", "host", "port", "rack", "is_fenced", "unknown_tags")
 
@@ -100,7 +104,12 @@ class DescribeClusterBroker(Message):
 
 
 class DescribeClusterResponse(Message):
-    """DescribeCluster response, v0-2."""
+    """DescribeCluster response, v0-2.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = (
         "throttle_time_ms",

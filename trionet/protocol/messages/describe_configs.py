@@ -69,7 +69,11 @@ P_ii = Struct(">ii").pack
 
 
 class DescribeConfigsResource(Message):
-    """Part of DescribeConfigsRequest, v0-4."""
+    """Part of DescribeConfigsRequest, v0-4.
+
+    Attributes:
+        configuration_keys: None for all.
+    """
 
     __slots__ = ("resource_type", "resource_name", "configuration_keys", "unknown_tags")
 
@@ -126,7 +130,15 @@ class DescribeConfigsSynonym(Message):
 
 
 class DescribeConfigsResourceResult(Message):
-    """Part of DescribeConfigsResponse, v0-4."""
+    """Part of DescribeConfigsResponse, v0-4.
+
+    Attributes:
+        is_default: whether nobody has set it; later versions say it with config_source.
+        config_source: who set it: 1 topic, 2 this broker, 3 all brokers, 4 its file, 5 nobody,
+            6 logger, 7 client metrics, 8 group.
+        config_type: 1 boolean, 2 string, 3 int, 4 short, 5 long, 6 double, 7 list, 8 class, 9
+            password.
+    """
 
     __slots__ = (
         "name",
@@ -198,7 +210,12 @@ class DescribeConfigsResult(Message):
 
 
 class DescribeConfigsResponse(Message):
-    """DescribeConfigs response, v0-4."""
+    """DescribeConfigs response, v0-4.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "results", "unknown_tags")
 

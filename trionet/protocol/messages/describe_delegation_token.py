@@ -101,7 +101,11 @@ class DescribedDelegationTokenRenewer(Message):
 
 
 class DescribedDelegationToken(Message):
-    """Part of DescribeDelegationTokenResponse, v0-3."""
+    """Part of DescribeDelegationTokenResponse, v0-3.
+
+    Attributes:
+        hmac: the token's secret.
+    """
 
     __slots__ = (
         "principal_type",
@@ -146,7 +150,12 @@ class DescribedDelegationToken(Message):
 
 
 class DescribeDelegationTokenResponse(Message):
-    """DescribeDelegationToken response, v0-3."""
+    """DescribeDelegationToken response, v0-3.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("error_code", "tokens", "throttle_time_ms", "unknown_tags")
 

@@ -54,7 +54,11 @@ P_ix = Struct(">ix").pack
 
 
 class DescribeGroupsRequest(Message):
-    """DescribeGroups request, v0-6."""
+    """DescribeGroups request, v0-6.
+
+    Attributes:
+        include_authorized_operations: whether to say what the asker may do (KIP-430).
+    """
 
     __slots__ = ("groups", "include_authorized_operations", "unknown_tags")
 
@@ -71,7 +75,11 @@ class DescribeGroupsRequest(Message):
 
 
 class DescribedGroupMember(Message):
-    """Part of DescribeGroupsResponse, v0-6."""
+    """Part of DescribeGroupsResponse, v0-6.
+
+    Attributes:
+        group_instance_id: the name of a static member (KIP-345); None for others.
+    """
 
     __slots__ = (
         "member_id",
@@ -104,7 +112,11 @@ class DescribedGroupMember(Message):
 
 
 class DescribedGroup(Message):
-    """Part of DescribeGroupsResponse, v0-6."""
+    """Part of DescribeGroupsResponse, v0-6.
+
+    Attributes:
+        authorized_operations: one bit for each ACL operation; -2147483648 where nobody asked.
+    """
 
     __slots__ = (
         "error_code",
@@ -143,7 +155,12 @@ class DescribedGroup(Message):
 
 
 class DescribeGroupsResponse(Message):
-    """DescribeGroups response, v0-6."""
+    """DescribeGroups response, v0-6.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "groups", "unknown_tags")
 

@@ -99,7 +99,12 @@ class DescribeLogDirsRequest(Message):
 
 
 class DescribeLogDirsPartition(Message):
-    """Part of DescribeLogDirsResponse, v0-5."""
+    """Part of DescribeLogDirsResponse, v0-5.
+
+    Attributes:
+        offset_lag: how many offsets the copy is behind.
+        is_future_key: whether it is a copy in the making that will replace another.
+    """
 
     __slots__ = ("partition_index", "partition_size", "offset_lag", "is_future_key", "unknown_tags")
 
@@ -137,7 +142,12 @@ class DescribeLogDirsTopic(Message):
 
 
 class DescribeLogDirsResult(Message):
-    """Part of DescribeLogDirsResponse, v0-5."""
+    """Part of DescribeLogDirsResponse, v0-5.
+
+    Attributes:
+        total_bytes: size of the volume; -1 where it is not known.
+        usable_bytes: what is free on the volume; -1 where it is not known.
+    """
 
     __slots__ = (
         "error_code",
@@ -170,7 +180,12 @@ class DescribeLogDirsResult(Message):
 
 
 class DescribeLogDirsResponse(Message):
-    """DescribeLogDirs response, v0-5."""
+    """DescribeLogDirs response, v0-5.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "error_code", "results", "unknown_tags")
 

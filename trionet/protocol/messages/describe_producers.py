@@ -81,7 +81,14 @@ class DescribeProducersRequest(Message):
 
 
 class ProducerState(Message):
-    """Part of DescribeProducersResponse, v0."""
+    """Part of DescribeProducersResponse, v0.
+
+    Attributes:
+        producer_epoch: fences producers with the same id and a lower epoch; -1 for none.
+        last_sequence: the sequence number of the producer's last record; -1 for none.
+        coordinator_epoch: fences markers of an earlier coordinator; -1 where it is not known.
+        current_txn_start_offset: where the open transaction begins; -1 for none open.
+    """
 
     __slots__ = (
         "producer_id",
@@ -158,7 +165,12 @@ class TopicResponse(Message):
 
 
 class DescribeProducersResponse(Message):
-    """DescribeProducers response, v0."""
+    """DescribeProducers response, v0.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
 

@@ -140,7 +140,12 @@ class ReplicaState(Message):
 
 
 class ResponsePartitionData(Message):
-    """Part of DescribeQuorumResponse, v0-2."""
+    """Part of DescribeQuorumResponse, v0-2.
+
+    Attributes:
+        leader_id: -1 where no leader is known.
+        leader_epoch: counts the leaders of the partition; -1 where it is not known.
+    """
 
     __slots__ = (
         "partition_index",

@@ -107,7 +107,11 @@ class DescribeShareGroupOffsetsRequest(Message):
 
 
 class DescribeShareGroupOffsetsResponsePartition(Message):
-    """Part of DescribeShareGroupOffsetsResponse, v0-1."""
+    """Part of DescribeShareGroupOffsetsResponse, v0-1.
+
+    Attributes:
+        leader_epoch: counts the leaders of the partition; -1 where it is not known.
+    """
 
     __slots__ = (
         "partition_index",
@@ -140,7 +144,11 @@ class DescribeShareGroupOffsetsResponsePartition(Message):
 
 
 class DescribeShareGroupOffsetsResponseTopic(Message):
-    """Part of DescribeShareGroupOffsetsResponse, v0-1."""
+    """Part of DescribeShareGroupOffsetsResponse, v0-1.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("topic_name", "topic_id", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -181,7 +189,12 @@ class DescribeShareGroupOffsetsResponseGroup(Message):
 
 
 class DescribeShareGroupOffsetsResponse(Message):
-    """DescribeShareGroupOffsets response, v0-1."""
+    """DescribeShareGroupOffsets response, v0-1.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "groups", "unknown_tags")
 

@@ -111,7 +111,15 @@ class DescribeTopicPartitionsRequest(Message):
 
 
 class DescribeTopicPartitionsResponsePartition(Message):
-    """Part of DescribeTopicPartitionsResponse, v0."""
+    """Part of DescribeTopicPartitionsResponse, v0.
+
+    Attributes:
+        leader_id: -1 where no leader is known.
+        leader_epoch: counts the leaders of the partition; -1 where it is not known.
+        isr_nodes: the replicas that are in sync with the leader.
+        eligible_leader_replicas: may lead without loss though they are not in sync (KIP-966).
+        last_known_elr: the last eligible leaders, where there are none now (KIP-966).
+    """
 
     __slots__ = (
         "error_code",
@@ -153,7 +161,12 @@ class DescribeTopicPartitionsResponsePartition(Message):
 
 
 class DescribeTopicPartitionsResponseTopic(Message):
-    """Part of DescribeTopicPartitionsResponse, v0."""
+    """Part of DescribeTopicPartitionsResponse, v0.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+        is_internal: whether the topic is the broker's own, such as __consumer_offsets.
+    """
 
     __slots__ = (
         "error_code",
@@ -204,7 +217,13 @@ class ResponseCursor(Message):
 
 
 class DescribeTopicPartitionsResponse(Message):
-    """DescribeTopicPartitions response, v0."""
+    """DescribeTopicPartitions response, v0.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+        next_cursor: where to go on; None at the end.
+    """
 
     __slots__ = ("throttle_time_ms", "topics", "next_cursor", "unknown_tags")
 

@@ -82,7 +82,12 @@ class TopicData(Message):
 
 
 class TransactionState(Message):
-    """Part of DescribeTransactionsResponse, v0."""
+    """Part of DescribeTransactionsResponse, v0.
+
+    Attributes:
+        transaction_timeout_ms: milliseconds after which the coordinator aborts it.
+        producer_epoch: fences producers with the same id and a lower epoch; -1 for none.
+    """
 
     __slots__ = (
         "error_code",
@@ -121,7 +126,12 @@ class TransactionState(Message):
 
 
 class DescribeTransactionsResponse(Message):
-    """DescribeTransactions response, v0."""
+    """DescribeTransactions response, v0.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "transaction_states", "unknown_tags")
 

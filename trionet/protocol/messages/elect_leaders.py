@@ -81,7 +81,12 @@ class TopicPartitions(Message):
 
 
 class ElectLeadersRequest(Message):
-    """ElectLeaders request, v0-2."""
+    """ElectLeaders request, v0-2.
+
+    Attributes:
+        election_type: 0 the preferred leader, 1 any that lives, even with loss.
+        timeout_ms: milliseconds that the broker may take before it answers REQUEST_TIMED_OUT.
+    """
 
     __slots__ = ("election_type", "topic_partitions", "timeout_ms", "unknown_tags")
 
@@ -136,7 +141,12 @@ class ReplicaElectionResult(Message):
 
 
 class ElectLeadersResponse(Message):
-    """ElectLeaders response, v0-2."""
+    """ElectLeaders response, v0-2.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "error_code", "replica_election_results", "unknown_tags")
 

@@ -46,7 +46,12 @@ P_qhox = Struct(">qh?x").pack
 
 
 class EndTxnRequest(Message):
-    """EndTxn request, v0-5."""
+    """EndTxn request, v0-5.
+
+    Attributes:
+        producer_epoch: fences producers with the same id and a lower epoch; -1 for none.
+        committed: whether to commit; False aborts.
+    """
 
     __slots__ = ("transactional_id", "producer_id", "producer_epoch", "committed", "unknown_tags")
 
@@ -67,7 +72,13 @@ class EndTxnRequest(Message):
 
 
 class EndTxnResponse(Message):
-    """EndTxn response, v0-5."""
+    """EndTxn response, v0-5.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+        producer_epoch: fences producers with the same id and a lower epoch; -1 for none.
+    """
 
     __slots__ = ("throttle_time_ms", "error_code", "producer_id", "producer_epoch", "unknown_tags")
 

@@ -44,7 +44,11 @@ P_qx = Struct(">qx").pack
 
 
 class ExpireDelegationTokenRequest(Message):
-    """ExpireDelegationToken request, v0-2."""
+    """ExpireDelegationToken request, v0-2.
+
+    Attributes:
+        hmac: the token's secret.
+    """
 
     __slots__ = ("hmac", "expiry_time_period_ms", "unknown_tags")
 
@@ -61,7 +65,12 @@ class ExpireDelegationTokenRequest(Message):
 
 
 class ExpireDelegationTokenResponse(Message):
-    """ExpireDelegationToken response, v0-2."""
+    """ExpireDelegationToken response, v0-2.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("error_code", "expiry_timestamp_ms", "throttle_time_ms", "unknown_tags")
 

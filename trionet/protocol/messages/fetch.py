@@ -129,7 +129,18 @@ class ReplicaState(Message):
 
 
 class FetchPartition(Message):
-    """Part of FetchRequest, v0-18."""
+    """Part of FetchRequest, v0-18.
+
+    Attributes:
+        current_leader_epoch: the leader epoch that the client knows; -1 skips the check
+            (KIP-320).
+        fetch_offset: the first offset to send.
+        last_fetched_epoch: the epoch of the last record that the asker has; -1 for none
+            (KIP-595).
+        log_start_offset: the first offset that is still there; -1 where it is not known.
+        partition_max_bytes: of one partition; a first batch above it is sent all the same
+            (KIP-74).
+    """
 
     __slots__ = (
         "partition",
@@ -169,7 +180,11 @@ class FetchPartition(Message):
 
 
 class FetchTopic(Message):
-    """Part of FetchRequest, v0-18."""
+    """Part of FetchRequest, v0-18.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("topic", "topic_id", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -189,7 +204,11 @@ class FetchTopic(Message):
 
 
 class ForgottenTopic(Message):
-    """Part of FetchRequest, v7-18."""
+    """Part of FetchRequest, v7-18.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("topic", "topic_id", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -209,7 +228,19 @@ class ForgottenTopic(Message):
 
 
 class FetchRequest(Message):
-    """Fetch request, v0-18."""
+    """Fetch request, v0-18.
+
+    Attributes:
+        replica_id: -1 from a consumer, the id of the follower from a broker.
+        max_wait_ms: milliseconds to wait for min_bytes.
+        min_bytes: answer at once when this many bytes are there.
+        max_bytes: of the whole answer; a first batch above it is sent all the same (KIP-74).
+        isolation_level: 0 reads everything, 1 only what is committed.
+        session_id: 0 for none, or to open one (KIP-227).
+        session_epoch: -1 for no session, 0 to open one, then counted up (KIP-227).
+        forgotten_topics_data: what the session shall no longer cover.
+        rack_id: the client's own rack, to be served nearby (KIP-392); empty for none.
+    """
 
     __slots__ = (
         "cluster_id",
@@ -260,7 +291,11 @@ class FetchRequest(Message):
 
 
 class EpochEndOffset(Message):
-    """Part of FetchResponse, v12-18."""
+    """Part of FetchResponse, v12-18.
+
+    Attributes:
+        end_offset: the offset behind the epoch's last record; -1: not known.
+    """
 
     __slots__ = ("epoch", "end_offset", "unknown_tags")
 
@@ -277,7 +312,12 @@ class EpochEndOffset(Message):
 
 
 class LeaderIdAndEpoch(Message):
-    """Part of FetchResponse, v12-18."""
+    """Part of FetchResponse, v12-18.
+
+    Attributes:
+        leader_id: -1 where no leader is known.
+        leader_epoch: counts the leaders of the partition; -1 where it is not known.
+    """
 
     __slots__ = ("leader_id", "leader_epoch", "unknown_tags")
 
@@ -328,7 +368,19 @@ class AbortedTransaction(Message):
 
 
 class PartitionData(Message):
-    """Part of FetchResponse, v0-18."""
+    """Part of FetchResponse, v0-18.
+
+    Attributes:
+        high_watermark: the offset behind the last record that consumers may read.
+        last_stable_offset: the offset before which every transaction has ended.
+        log_start_offset: the first offset that is still there; -1 where it is not known.
+        diverging_epoch: where the asker's log leaves the leader's, for it to cut (KIP-595).
+        current_leader: the new leader, where the error says that this broker is not it
+            (KIP-951).
+        aborted_transactions: what a reader of committed records skips; None where it reads all.
+        preferred_read_replica: the broker to fetch from instead; -1 for this one (KIP-392).
+        records: record batches; the last one may be cut short.
+    """
 
     __slots__ = (
         "partition_index",
@@ -376,7 +428,11 @@ class PartitionData(Message):
 
 
 class FetchableTopicResponse(Message):
-    """Part of FetchResponse, v0-18."""
+    """Part of FetchResponse, v0-18.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("topic", "topic_id", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -396,7 +452,11 @@ class FetchableTopicResponse(Message):
 
 
 class NodeEndpoint(Message):
-    """Part of FetchResponse, v16-18."""
+    """Part of FetchResponse, v16-18.
+
+    Attributes:
+        rack: None where the broker has none.
+    """
 
     __slots__ = ("node_id", "host", "port", "rack", "unknown_tags")
 
@@ -417,7 +477,14 @@ class NodeEndpoint(Message):
 
 
 class FetchResponse(Message):
-    """Fetch response, v0-18."""
+    """Fetch response, v0-18.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+        session_id: 0 where no session was opened.
+        node_endpoints: the addresses of the leaders that the answer names (KIP-951).
+    """
 
     __slots__ = (
         "throttle_time_ms",

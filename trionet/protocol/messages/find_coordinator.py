@@ -57,7 +57,11 @@ P_ix = Struct(">ix").pack
 
 
 class FindCoordinatorRequest(Message):
-    """FindCoordinator request, v0-6."""
+    """FindCoordinator request, v0-6.
+
+    Attributes:
+        key_type: 0 group, 1 transactional id, 2 partition of a share group.
+    """
 
     __slots__ = ("key", "key_type", "coordinator_keys", "unknown_tags")
 
@@ -101,7 +105,12 @@ class Coordinator(Message):
 
 
 class FindCoordinatorResponse(Message):
-    """FindCoordinator response, v0-6."""
+    """FindCoordinator response, v0-6.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = (
         "throttle_time_ms",

@@ -65,7 +65,14 @@ class GetTelemetrySubscriptionsRequest(Message):
 
 
 class GetTelemetrySubscriptionsResponse(Message):
-    """GetTelemetrySubscriptions response, v0."""
+    """GetTelemetrySubscriptions response, v0.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+        push_interval_ms: milliseconds between two pushes of metrics.
+        delta_temporality: whether counters are sent as what was added since the last push.
+    """
 
     __slots__ = (
         "throttle_time_ms",

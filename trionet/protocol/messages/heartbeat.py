@@ -43,7 +43,12 @@ P_ihx = Struct(">ihx").pack
 
 
 class HeartbeatRequest(Message):
-    """Heartbeat request, v0-4."""
+    """Heartbeat request, v0-4.
+
+    Attributes:
+        generation_id: counts the rebalances of the group; -1 from outside it.
+        group_instance_id: the name of a static member (KIP-345); None for others.
+    """
 
     __slots__ = ("group_id", "generation_id", "member_id", "group_instance_id", "unknown_tags")
 
@@ -64,7 +69,12 @@ class HeartbeatRequest(Message):
 
 
 class HeartbeatResponse(Message):
-    """Heartbeat response, v0-4."""
+    """Heartbeat response, v0-4.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "error_code", "unknown_tags")
 

@@ -58,7 +58,11 @@ P_ii = Struct(">ii").pack
 
 
 class AlterableConfig(Message):
-    """Part of IncrementalAlterConfigsRequest, v0-1."""
+    """Part of IncrementalAlterConfigsRequest, v0-1.
+
+    Attributes:
+        config_operation: 0 set, 1 delete, 2 append, 3 subtract (KIP-339).
+    """
 
     __slots__ = ("name", "config_operation", "value", "unknown_tags")
 
@@ -96,7 +100,11 @@ class AlterConfigsResource(Message):
 
 
 class IncrementalAlterConfigsRequest(Message):
-    """IncrementalAlterConfigs request, v0-1."""
+    """IncrementalAlterConfigs request, v0-1.
+
+    Attributes:
+        validate_only: whether to check the request without doing it.
+    """
 
     __slots__ = ("resources", "validate_only", "unknown_tags")
 
@@ -134,7 +142,12 @@ class AlterConfigsResourceResponse(Message):
 
 
 class IncrementalAlterConfigsResponse(Message):
-    """IncrementalAlterConfigs response, v0-1."""
+    """IncrementalAlterConfigs response, v0-1.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "responses", "unknown_tags")
 

@@ -50,7 +50,13 @@ P_ix = Struct(">ix").pack
 
 
 class InitProducerIdRequest(Message):
-    """InitProducerId request, v0-6."""
+    """InitProducerId request, v0-6.
+
+    Attributes:
+        transactional_id: None for a producer that is only idempotent.
+        transaction_timeout_ms: milliseconds after which the coordinator aborts it.
+        producer_epoch: fences producers with the same id and a lower epoch; -1 for none.
+    """
 
     __slots__ = (
         "transactional_id",
@@ -83,7 +89,13 @@ class InitProducerIdRequest(Message):
 
 
 class InitProducerIdResponse(Message):
-    """InitProducerId response, v0-6."""
+    """InitProducerId response, v0-6.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+        producer_epoch: fences producers with the same id and a lower epoch; -1 for none.
+    """
 
     __slots__ = (
         "throttle_time_ms",

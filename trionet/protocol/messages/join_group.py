@@ -59,7 +59,11 @@ P_iih = Struct(">iih").pack
 
 
 class JoinGroupRequestProtocol(Message):
-    """Part of JoinGroupRequest, v0-9."""
+    """Part of JoinGroupRequest, v0-9.
+
+    Attributes:
+        metadata: the subscription, as bytes only the clients understand.
+    """
 
     __slots__ = ("name", "metadata", "unknown_tags")
 
@@ -76,7 +80,13 @@ class JoinGroupRequestProtocol(Message):
 
 
 class JoinGroupRequest(Message):
-    """JoinGroup request, v0-9."""
+    """JoinGroup request, v0-9.
+
+    Attributes:
+        session_timeout_ms: milliseconds without a heartbeat after which a member is gone.
+        rebalance_timeout_ms: milliseconds that a member may take to follow a rebalance.
+        group_instance_id: the name of a static member (KIP-345); None for others.
+    """
 
     __slots__ = (
         "group_id",
@@ -115,7 +125,11 @@ class JoinGroupRequest(Message):
 
 
 class JoinGroupResponseMember(Message):
-    """Part of JoinGroupResponse, v0-9."""
+    """Part of JoinGroupResponse, v0-9.
+
+    Attributes:
+        group_instance_id: the name of a static member (KIP-345); None for others.
+    """
 
     __slots__ = ("member_id", "group_instance_id", "metadata", "unknown_tags")
 
@@ -134,7 +148,14 @@ class JoinGroupResponseMember(Message):
 
 
 class JoinGroupResponse(Message):
-    """JoinGroup response, v0-9."""
+    """JoinGroup response, v0-9.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+        generation_id: counts the rebalances of the group; -1 from outside it.
+        skip_assignment: whether the leader is to keep the assignment it has (KIP-814).
+    """
 
     __slots__ = (
         "throttle_time_ms",

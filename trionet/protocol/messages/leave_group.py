@@ -49,7 +49,11 @@ P_ihi = Struct(">ihi").pack
 
 
 class MemberIdentity(Message):
-    """Part of LeaveGroupRequest, v3-5."""
+    """Part of LeaveGroupRequest, v3-5.
+
+    Attributes:
+        group_instance_id: the name of a static member (KIP-345); None for others.
+    """
 
     __slots__ = ("member_id", "group_instance_id", "reason", "unknown_tags")
 
@@ -87,7 +91,11 @@ class LeaveGroupRequest(Message):
 
 
 class MemberResponse(Message):
-    """Part of LeaveGroupResponse, v3-5."""
+    """Part of LeaveGroupResponse, v3-5.
+
+    Attributes:
+        group_instance_id: the name of a static member (KIP-345); None for others.
+    """
 
     __slots__ = ("member_id", "group_instance_id", "error_code", "unknown_tags")
 
@@ -106,7 +114,12 @@ class MemberResponse(Message):
 
 
 class LeaveGroupResponse(Message):
-    """LeaveGroup response, v0-5."""
+    """LeaveGroup response, v0-5.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "error_code", "members", "unknown_tags")
 

@@ -79,7 +79,12 @@ class ConfigResource(Message):
 
 
 class ListConfigResourcesResponse(Message):
-    """ListConfigResources response, v0-1."""
+    """ListConfigResources response, v0-1.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "error_code", "config_resources", "unknown_tags")
 

@@ -84,7 +84,12 @@ class ListedGroup(Message):
 
 
 class ListGroupsResponse(Message):
-    """ListGroups response, v0-5."""
+    """ListGroups response, v0-5.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "error_code", "groups", "unknown_tags")
 

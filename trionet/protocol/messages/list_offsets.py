@@ -72,7 +72,15 @@ PA_ihinq = ArrayWriters('ihinq', 0)
 
 
 class ListOffsetsPartition(Message):
-    """Part of ListOffsetsRequest, v0-11."""
+    """Part of ListOffsetsRequest, v0-11.
+
+    Attributes:
+        current_leader_epoch: the leader epoch that the client knows; -1 skips the check
+            (KIP-320).
+        timestamp: milliseconds since 1970, or -1 latest, -2 earliest, -3 maximum timestamp, -4
+            earliest local, -5 latest tiered, -6 earliest not yet tiered.
+        max_num_offsets: how many offsets to answer with, newest first.
+    """
 
     __slots__ = (
         "partition_index",
@@ -116,7 +124,13 @@ class ListOffsetsTopic(Message):
 
 
 class ListOffsetsRequest(Message):
-    """ListOffsets request, v0-11."""
+    """ListOffsets request, v0-11.
+
+    Attributes:
+        replica_id: -1 from a consumer, the id of the follower from a broker.
+        isolation_level: 0 reads everything, 1 only what is committed.
+        timeout_ms: milliseconds that the broker may take before it answers REQUEST_TIMED_OUT.
+    """
 
     __slots__ = ("replica_id", "isolation_level", "topics", "timeout_ms", "unknown_tags")
 
@@ -137,7 +151,14 @@ class ListOffsetsRequest(Message):
 
 
 class ListOffsetsPartitionResponse(Message):
-    """Part of ListOffsetsResponse, v0-11."""
+    """Part of ListOffsetsResponse, v0-11.
+
+    Attributes:
+        old_style_offsets: offsets to begin at, newest first.
+        timestamp: of the found record; -1 where none was asked for.
+        offset: of the first record at or after the time; -1: none.
+        leader_epoch: counts the leaders of the partition; -1 where it is not known.
+    """
 
     __slots__ = (
         "partition_index",
@@ -187,7 +208,12 @@ class ListOffsetsTopicResponse(Message):
 
 
 class ListOffsetsResponse(Message):
-    """ListOffsets response, v0-11."""
+    """ListOffsets response, v0-11.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
 

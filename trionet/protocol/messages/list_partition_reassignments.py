@@ -65,7 +65,11 @@ class ListPartitionReassignmentsTopics(Message):
 
 
 class ListPartitionReassignmentsRequest(Message):
-    """ListPartitionReassignments request, v0."""
+    """ListPartitionReassignments request, v0.
+
+    Attributes:
+        timeout_ms: milliseconds that the broker may take before it answers REQUEST_TIMED_OUT.
+    """
 
     __slots__ = ("timeout_ms", "topics", "unknown_tags")
 
@@ -126,7 +130,12 @@ class OngoingTopicReassignment(Message):
 
 
 class ListPartitionReassignmentsResponse(Message):
-    """ListPartitionReassignments response, v0."""
+    """ListPartitionReassignments response, v0.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "topics", "unknown_tags")
 

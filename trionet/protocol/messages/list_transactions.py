@@ -51,7 +51,11 @@ PA_Bnqx = ArrayWriters('Bnqx', 1)
 
 
 class ListTransactionsRequest(Message):
-    """ListTransactions request, v0-2."""
+    """ListTransactions request, v0-2.
+
+    Attributes:
+        duration_filter: only those open for longer than so many milliseconds; -1 for all.
+    """
 
     __slots__ = (
         "state_filters",
@@ -97,7 +101,12 @@ class TransactionState(Message):
 
 
 class ListTransactionsResponse(Message):
-    """ListTransactions response, v0-2."""
+    """ListTransactions response, v0-2.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = (
         "throttle_time_ms",

@@ -88,7 +88,11 @@ PA_hiiiniiniini = ArrayWriters('hiiiniiniini', 0)
 
 
 class MetadataRequestTopic(Message):
-    """Part of MetadataRequest, v0-13."""
+    """Part of MetadataRequest, v0-13.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("topic_id", "name", "unknown_tags")
     _uuids = ("topic_id",)
@@ -106,7 +110,11 @@ class MetadataRequestTopic(Message):
 
 
 class MetadataRequest(Message):
-    """Metadata request, v0-13."""
+    """Metadata request, v0-13.
+
+    Attributes:
+        topics: None asks for all topics; in version 0 an empty list does.
+    """
 
     __slots__ = (
         "topics",
@@ -133,7 +141,11 @@ class MetadataRequest(Message):
 
 
 class MetadataResponseBroker(Message):
-    """Part of MetadataResponse, v0-13."""
+    """Part of MetadataResponse, v0-13.
+
+    Attributes:
+        rack: None where the broker has none.
+    """
 
     __slots__ = ("node_id", "host", "port", "rack", "unknown_tags")
 
@@ -154,7 +166,13 @@ class MetadataResponseBroker(Message):
 
 
 class MetadataResponsePartition(Message):
-    """Part of MetadataResponse, v0-13."""
+    """Part of MetadataResponse, v0-13.
+
+    Attributes:
+        leader_id: -1 where no leader is known.
+        leader_epoch: counts the leaders of the partition; -1 where it is not known.
+        isr_nodes: the replicas that are in sync with the leader.
+    """
 
     __slots__ = (
         "error_code",
@@ -190,7 +208,12 @@ class MetadataResponsePartition(Message):
 
 
 class MetadataResponseTopic(Message):
-    """Part of MetadataResponse, v0-13."""
+    """Part of MetadataResponse, v0-13.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+        is_internal: whether the topic is the broker's own, such as __consumer_offsets.
+    """
 
     __slots__ = (
         "error_code",
@@ -224,7 +247,12 @@ class MetadataResponseTopic(Message):
 
 
 class MetadataResponse(Message):
-    """Metadata response, v0-13."""
+    """Metadata response, v0-13.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = (
         "throttle_time_ms",

@@ -65,7 +65,14 @@ P_qi = Struct(">qi").pack
 
 
 class OffsetCommitRequestPartition(Message):
-    """Part of OffsetCommitRequest, v0-10."""
+    """Part of OffsetCommitRequest, v0-10.
+
+    Attributes:
+        committed_offset: the next offset to read; -1 where none was committed.
+        commit_timestamp: milliseconds since 1970; -1 for the broker's time.
+        committed_leader_epoch: the epoch of the last record that was read; -1 for none.
+        committed_metadata: any text of the client's own.
+    """
 
     __slots__ = (
         "partition_index",
@@ -95,7 +102,11 @@ class OffsetCommitRequestPartition(Message):
 
 
 class OffsetCommitRequestTopic(Message):
-    """Part of OffsetCommitRequest, v0-10."""
+    """Part of OffsetCommitRequest, v0-10.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("name", "topic_id", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -115,7 +126,14 @@ class OffsetCommitRequestTopic(Message):
 
 
 class OffsetCommitRequest(Message):
-    """OffsetCommit request, v0-10."""
+    """OffsetCommit request, v0-10.
+
+    Attributes:
+        generation_id_or_member_epoch: of the classic or of the KIP-848 protocol; -1 from
+            outside.
+        retention_time_ms: milliseconds to keep the offset for; -1 for the broker's setting.
+        group_instance_id: the name of a static member (KIP-345); None for others.
+    """
 
     __slots__ = (
         "group_id",
@@ -165,7 +183,11 @@ class OffsetCommitResponsePartition(Message):
 
 
 class OffsetCommitResponseTopic(Message):
-    """Part of OffsetCommitResponse, v0-10."""
+    """Part of OffsetCommitResponse, v0-10.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("name", "topic_id", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -185,7 +207,12 @@ class OffsetCommitResponseTopic(Message):
 
 
 class OffsetCommitResponse(Message):
-    """OffsetCommit response, v0-10."""
+    """OffsetCommit response, v0-10.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
 

@@ -122,7 +122,12 @@ class OffsetDeleteResponseTopic(Message):
 
 
 class OffsetDeleteResponse(Message):
-    """OffsetDelete response, v0."""
+    """OffsetDelete response, v0.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("error_code", "throttle_time_ms", "topics", "unknown_tags")
 

@@ -70,7 +70,11 @@ PA_ini = ArrayWriters('ini', 0)
 
 
 class OffsetFetchRequestTopics(Message):
-    """Part of OffsetFetchRequest, v8-10."""
+    """Part of OffsetFetchRequest, v8-10.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("name", "topic_id", "partition_indexes", "unknown_tags")
     _uuids = ("topic_id",)
@@ -111,7 +115,11 @@ class OffsetFetchRequestGroup(Message):
 
 
 class OffsetFetchRequest(Message):
-    """OffsetFetch request, v0-10."""
+    """OffsetFetch request, v0-10.
+
+    Attributes:
+        require_stable: refuse offsets that an open transaction may still change (KIP-447).
+    """
 
     __slots__ = ("group_id", "topics", "groups", "require_stable", "unknown_tags")
 
@@ -149,7 +157,12 @@ class OffsetFetchRequestTopic(Message):
 
 
 class OffsetFetchResponsePartitions(Message):
-    """Part of OffsetFetchResponse, v8-10."""
+    """Part of OffsetFetchResponse, v8-10.
+
+    Attributes:
+        committed_offset: the next offset to read; -1 where none was committed.
+        committed_leader_epoch: the epoch of the last record that was read; -1 for none.
+    """
 
     __slots__ = (
         "partition_index",
@@ -179,7 +192,11 @@ class OffsetFetchResponsePartitions(Message):
 
 
 class OffsetFetchResponseTopics(Message):
-    """Part of OffsetFetchResponse, v8-10."""
+    """Part of OffsetFetchResponse, v8-10.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("name", "topic_id", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -218,7 +235,12 @@ class OffsetFetchResponseGroup(Message):
 
 
 class OffsetFetchResponse(Message):
-    """OffsetFetch response, v0-10."""
+    """OffsetFetch response, v0-10.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "topics", "error_code", "groups", "unknown_tags")
 
@@ -239,7 +261,12 @@ class OffsetFetchResponse(Message):
 
 
 class OffsetFetchResponsePartition(Message):
-    """Part of OffsetFetchResponse, v0-7."""
+    """Part of OffsetFetchResponse, v0-7.
+
+    Attributes:
+        committed_offset: the next offset to read; -1 where none was committed.
+        committed_leader_epoch: the epoch of the last record that was read; -1 for none.
+    """
 
     __slots__ = (
         "partition_index",

@@ -55,7 +55,13 @@ P_iiix = Struct(">iiix").pack
 
 
 class OffsetForLeaderPartition(Message):
-    """Part of OffsetForLeaderEpochRequest, v0-4."""
+    """Part of OffsetForLeaderEpochRequest, v0-4.
+
+    Attributes:
+        current_leader_epoch: the leader epoch that the client knows; -1 skips the check
+            (KIP-320).
+        leader_epoch: counts the leaders of the partition; -1 where it is not known.
+    """
 
     __slots__ = ("partition", "current_leader_epoch", "leader_epoch", "unknown_tags")
 
@@ -108,7 +114,12 @@ class OffsetForLeaderEpochRequest(Message):
 
 
 class EpochEndOffset(Message):
-    """Part of OffsetForLeaderEpochResponse, v0-4."""
+    """Part of OffsetForLeaderEpochResponse, v0-4.
+
+    Attributes:
+        leader_epoch: counts the leaders of the partition; -1 where it is not known.
+        end_offset: the offset behind the epoch's last record; -1: not known.
+    """
 
     __slots__ = ("error_code", "partition", "leader_epoch", "end_offset", "unknown_tags")
 
@@ -146,7 +157,12 @@ class OffsetForLeaderTopicResult(Message):
 
 
 class OffsetForLeaderEpochResponse(Message):
-    """OffsetForLeaderEpoch response, v0-4."""
+    """OffsetForLeaderEpoch response, v0-4.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
 

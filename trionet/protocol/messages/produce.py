@@ -75,7 +75,11 @@ P_ix = Struct(">ix").pack
 
 
 class PartitionProduceData(Message):
-    """Part of ProduceRequest, v0-13."""
+    """Part of ProduceRequest, v0-13.
+
+    Attributes:
+        records: record batches, as they go into the log.
+    """
 
     __slots__ = ("index", "records", "unknown_tags")
 
@@ -92,7 +96,11 @@ class PartitionProduceData(Message):
 
 
 class TopicProduceData(Message):
-    """Part of ProduceRequest, v0-13."""
+    """Part of ProduceRequest, v0-13.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("name", "topic_id", "partition_data", "unknown_tags")
     _uuids = ("topic_id",)
@@ -112,7 +120,13 @@ class TopicProduceData(Message):
 
 
 class ProduceRequest(Message):
-    """Produce request, v0-13."""
+    """Produce request, v0-13.
+
+    Attributes:
+        transactional_id: None from a producer without transactions.
+        acks: 0: no answer; 1: the leader has written it; -1: so have all in sync.
+        timeout_ms: milliseconds that the broker may take before it answers REQUEST_TIMED_OUT.
+    """
 
     __slots__ = ("transactional_id", "acks", "timeout_ms", "topic_data", "unknown_tags")
 
@@ -150,7 +164,12 @@ class BatchIndexAndErrorMessage(Message):
 
 
 class LeaderIdAndEpoch(Message):
-    """Part of ProduceResponse, v10-13."""
+    """Part of ProduceResponse, v10-13.
+
+    Attributes:
+        leader_id: -1 where no leader is known.
+        leader_epoch: counts the leaders of the partition; -1 where it is not known.
+    """
 
     __slots__ = ("leader_id", "leader_epoch", "unknown_tags")
 
@@ -167,7 +186,17 @@ class LeaderIdAndEpoch(Message):
 
 
 class PartitionProduceResponse(Message):
-    """Part of ProduceResponse, v0-13."""
+    """Part of ProduceResponse, v0-13.
+
+    Attributes:
+        base_offset: the offset that the first record got.
+        log_append_time_ms: -1 unless the topic's timestamps are those of the append.
+        log_start_offset: the first offset that is still there; -1 where it is not known.
+        record_errors: what was wrong with single records, by their place in the batch
+            (KIP-467).
+        current_leader: the new leader, where the error says that this broker is not it
+            (KIP-951).
+    """
 
     __slots__ = (
         "index",
@@ -206,7 +235,11 @@ class PartitionProduceResponse(Message):
 
 
 class TopicProduceResponse(Message):
-    """Part of ProduceResponse, v0-13."""
+    """Part of ProduceResponse, v0-13.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("name", "topic_id", "partition_responses", "unknown_tags")
     _uuids = ("topic_id",)
@@ -226,7 +259,11 @@ class TopicProduceResponse(Message):
 
 
 class NodeEndpoint(Message):
-    """Part of ProduceResponse, v10-13."""
+    """Part of ProduceResponse, v10-13.
+
+    Attributes:
+        rack: None where the broker has none.
+    """
 
     __slots__ = ("node_id", "host", "port", "rack", "unknown_tags")
 
@@ -247,7 +284,13 @@ class NodeEndpoint(Message):
 
 
 class ProduceResponse(Message):
-    """Produce response, v0-13."""
+    """Produce response, v0-13.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+        node_endpoints: the addresses of the leaders that the answer names (KIP-951).
+    """
 
     __slots__ = ("responses", "throttle_time_ms", "node_endpoints", "unknown_tags")
 

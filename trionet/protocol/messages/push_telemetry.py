@@ -70,7 +70,12 @@ class PushTelemetryRequest(Message):
 
 
 class PushTelemetryResponse(Message):
-    """PushTelemetry response, v0."""
+    """PushTelemetry response, v0.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "error_code", "unknown_tags")
 

@@ -59,7 +59,12 @@ class RemoveRaftVoterRequest(Message):
 
 
 class RemoveRaftVoterResponse(Message):
-    """RemoveRaftVoter response, v0."""
+    """RemoveRaftVoter response, v0.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "unknown_tags")
 

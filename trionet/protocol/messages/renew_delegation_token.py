@@ -44,7 +44,11 @@ P_qx = Struct(">qx").pack
 
 
 class RenewDelegationTokenRequest(Message):
-    """RenewDelegationToken request, v0-2."""
+    """RenewDelegationToken request, v0-2.
+
+    Attributes:
+        hmac: the token's secret.
+    """
 
     __slots__ = ("hmac", "renew_period_ms", "unknown_tags")
 
@@ -61,7 +65,12 @@ class RenewDelegationTokenRequest(Message):
 
 
 class RenewDelegationTokenResponse(Message):
-    """RenewDelegationToken response, v0-2."""
+    """RenewDelegationToken response, v0-2.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("error_code", "expiry_timestamp_ms", "throttle_time_ms", "unknown_tags")
 

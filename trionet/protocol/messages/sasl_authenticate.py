@@ -46,7 +46,11 @@ P_qx = Struct(">qx").pack
 
 
 class SaslAuthenticateRequest(Message):
-    """SaslAuthenticate request, v0-2."""
+    """SaslAuthenticate request, v0-2.
+
+    Attributes:
+        auth_bytes: one step of the mechanism's exchange.
+    """
 
     __slots__ = ("auth_bytes", "unknown_tags")
 
@@ -61,7 +65,13 @@ class SaslAuthenticateRequest(Message):
 
 
 class SaslAuthenticateResponse(Message):
-    """SaslAuthenticate response, v0-2."""
+    """SaslAuthenticate response, v0-2.
+
+    Attributes:
+        auth_bytes: one step of the mechanism's exchange.
+        session_lifetime_ms: milliseconds until it has to authenticate again (KIP-368); 0:
+            never.
+    """
 
     __slots__ = ("error_code", "error_message", "auth_bytes", "session_lifetime_ms", "unknown_tags")
 

@@ -60,7 +60,13 @@ PA_qqBnbx = ArrayWriters('qqBnbx', 1)
 
 
 class AcknowledgementBatch(Message):
-    """Part of ShareAcknowledgeRequest, v1-2."""
+    """Part of ShareAcknowledgeRequest, v1-2.
+
+    Attributes:
+        last_offset: the last one, itself included.
+        acknowledge_types: one for all offsets, or one for each: 0 gap, 1 accept, 2 release, 3
+            reject, 4 renew.
+    """
 
     __slots__ = ("first_offset", "last_offset", "acknowledge_types", "unknown_tags")
 
@@ -98,7 +104,11 @@ class AcknowledgePartition(Message):
 
 
 class AcknowledgeTopic(Message):
-    """Part of ShareAcknowledgeRequest, v1-2."""
+    """Part of ShareAcknowledgeRequest, v1-2.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("topic_id", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -116,7 +126,11 @@ class AcknowledgeTopic(Message):
 
 
 class ShareAcknowledgeRequest(Message):
-    """ShareAcknowledge request, v1-2."""
+    """ShareAcknowledge request, v1-2.
+
+    Attributes:
+        share_session_epoch: 0 opens a session, -1 closes it, else it is counted up.
+    """
 
     __slots__ = (
         "group_id",
@@ -146,7 +160,12 @@ class ShareAcknowledgeRequest(Message):
 
 
 class LeaderIdAndEpoch(Message):
-    """Part of ShareAcknowledgeResponse, v1-2."""
+    """Part of ShareAcknowledgeResponse, v1-2.
+
+    Attributes:
+        leader_id: -1 where no leader is known.
+        leader_epoch: counts the leaders of the partition; -1 where it is not known.
+    """
 
     __slots__ = ("leader_id", "leader_epoch", "unknown_tags")
 
@@ -163,7 +182,12 @@ class LeaderIdAndEpoch(Message):
 
 
 class PartitionData(Message):
-    """Part of ShareAcknowledgeResponse, v1-2."""
+    """Part of ShareAcknowledgeResponse, v1-2.
+
+    Attributes:
+        current_leader: the new leader, where the error says that this broker is not it
+            (KIP-951).
+    """
 
     __slots__ = ("partition_index", "error_code", "error_message", "current_leader", "unknown_tags")
 
@@ -184,7 +208,11 @@ class PartitionData(Message):
 
 
 class ShareAcknowledgeTopicResponse(Message):
-    """Part of ShareAcknowledgeResponse, v1-2."""
+    """Part of ShareAcknowledgeResponse, v1-2.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("topic_id", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -202,7 +230,11 @@ class ShareAcknowledgeTopicResponse(Message):
 
 
 class NodeEndpoint(Message):
-    """Part of ShareAcknowledgeResponse, v1-2."""
+    """Part of ShareAcknowledgeResponse, v1-2.
+
+    Attributes:
+        rack: None where the broker has none.
+    """
 
     __slots__ = ("node_id", "host", "port", "rack", "unknown_tags")
 
@@ -223,7 +255,15 @@ class NodeEndpoint(Message):
 
 
 class ShareAcknowledgeResponse(Message):
-    """ShareAcknowledge response, v1-2."""
+    """ShareAcknowledge response, v1-2.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+        acquisition_lock_timeout_ms: milliseconds for which the acquired records are this
+            member's.
+        node_endpoints: the addresses of the leaders that the answer names (KIP-951).
+    """
 
     __slots__ = (
         "throttle_time_ms",

@@ -71,7 +71,13 @@ PA_qqBnbx = ArrayWriters('qqBnbx', 1)
 
 
 class AcknowledgementBatch(Message):
-    """Part of ShareFetchRequest, v1-2."""
+    """Part of ShareFetchRequest, v1-2.
+
+    Attributes:
+        last_offset: the last one, itself included.
+        acknowledge_types: one for all offsets, or one for each: 0 gap, 1 accept, 2 release, 3
+            reject, 4 renew.
+    """
 
     __slots__ = ("first_offset", "last_offset", "acknowledge_types", "unknown_tags")
 
@@ -109,7 +115,11 @@ class FetchPartition(Message):
 
 
 class FetchTopic(Message):
-    """Part of ShareFetchRequest, v1-2."""
+    """Part of ShareFetchRequest, v1-2.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("topic_id", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -127,7 +137,11 @@ class FetchTopic(Message):
 
 
 class ForgottenTopic(Message):
-    """Part of ShareFetchRequest, v1-2."""
+    """Part of ShareFetchRequest, v1-2.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("topic_id", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -145,7 +159,15 @@ class ForgottenTopic(Message):
 
 
 class ShareFetchRequest(Message):
-    """ShareFetch request, v1-2."""
+    """ShareFetch request, v1-2.
+
+    Attributes:
+        share_session_epoch: 0 opens a session, -1 closes it, else it is counted up.
+        max_wait_ms: milliseconds to wait for min_bytes.
+        min_bytes: answer at once when this many bytes are there.
+        max_bytes: of the whole answer; a first batch above it is sent all the same (KIP-74).
+        forgotten_topics_data: what the session shall no longer cover.
+    """
 
     __slots__ = (
         "group_id",
@@ -196,7 +218,12 @@ class ShareFetchRequest(Message):
 
 
 class LeaderIdAndEpoch(Message):
-    """Part of ShareFetchResponse, v1-2."""
+    """Part of ShareFetchResponse, v1-2.
+
+    Attributes:
+        leader_id: -1 where no leader is known.
+        leader_epoch: counts the leaders of the partition; -1 where it is not known.
+    """
 
     __slots__ = ("leader_id", "leader_epoch", "unknown_tags")
 
@@ -213,7 +240,12 @@ class LeaderIdAndEpoch(Message):
 
 
 class AcquiredRecords(Message):
-    """Part of ShareFetchResponse, v1-2."""
+    """Part of ShareFetchResponse, v1-2.
+
+    Attributes:
+        last_offset: the last one, itself included.
+        delivery_count: how often the records were handed out, this time included.
+    """
 
     __slots__ = ("first_offset", "last_offset", "delivery_count", "unknown_tags")
 
@@ -232,7 +264,13 @@ class AcquiredRecords(Message):
 
 
 class PartitionData(Message):
-    """Part of ShareFetchResponse, v1-2."""
+    """Part of ShareFetchResponse, v1-2.
+
+    Attributes:
+        current_leader: the new leader, where the error says that this broker is not it
+            (KIP-951).
+        records: record batches; the last one may be cut short.
+    """
 
     __slots__ = (
         "partition_index",
@@ -271,7 +309,11 @@ class PartitionData(Message):
 
 
 class ShareFetchableTopicResponse(Message):
-    """Part of ShareFetchResponse, v1-2."""
+    """Part of ShareFetchResponse, v1-2.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("topic_id", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -289,7 +331,11 @@ class ShareFetchableTopicResponse(Message):
 
 
 class NodeEndpoint(Message):
-    """Part of ShareFetchResponse, v1-2."""
+    """Part of ShareFetchResponse, v1-2.
+
+    Attributes:
+        rack: None where the broker has none.
+    """
 
     __slots__ = ("node_id", "host", "port", "rack", "unknown_tags")
 
@@ -310,7 +356,15 @@ class NodeEndpoint(Message):
 
 
 class ShareFetchResponse(Message):
-    """ShareFetch response, v1-2."""
+    """ShareFetch response, v1-2.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+        acquisition_lock_timeout_ms: milliseconds for which the acquired records are this
+            member's.
+        node_endpoints: the addresses of the leaders that the answer names (KIP-951).
+    """
 
     __slots__ = (
         "throttle_time_ms",

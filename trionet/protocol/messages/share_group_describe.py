@@ -58,7 +58,11 @@ PA_Bnix = ArrayWriters('Bnix', 1)
 
 
 class ShareGroupDescribeRequest(Message):
-    """ShareGroupDescribe request, v1."""
+    """ShareGroupDescribe request, v1.
+
+    Attributes:
+        include_authorized_operations: whether to say what the asker may do (KIP-430).
+    """
 
     __slots__ = ("group_ids", "include_authorized_operations", "unknown_tags")
 
@@ -75,7 +79,11 @@ class ShareGroupDescribeRequest(Message):
 
 
 class TopicPartitions(Message):
-    """Part of ShareGroupDescribeResponse, v1."""
+    """Part of ShareGroupDescribeResponse, v1.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("topic_id", "topic_name", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -148,7 +156,11 @@ class Member(Message):
 
 
 class DescribedGroup(Message):
-    """Part of ShareGroupDescribeResponse, v1."""
+    """Part of ShareGroupDescribeResponse, v1.
+
+    Attributes:
+        authorized_operations: one bit for each ACL operation; -2147483648 where nobody asked.
+    """
 
     __slots__ = (
         "error_code",
@@ -190,7 +202,12 @@ class DescribedGroup(Message):
 
 
 class ShareGroupDescribeResponse(Message):
-    """ShareGroupDescribe response, v1."""
+    """ShareGroupDescribe response, v1.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "groups", "unknown_tags")
 

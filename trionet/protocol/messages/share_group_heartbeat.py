@@ -53,7 +53,11 @@ PA_16sBnix = ArrayWriters('16sBnix', 1)
 
 
 class ShareGroupHeartbeatRequest(Message):
-    """ShareGroupHeartbeat request, v1."""
+    """ShareGroupHeartbeat request, v1.
+
+    Attributes:
+        member_epoch: 0 joins, -1 leaves.
+    """
 
     __slots__ = (
         "group_id",
@@ -83,7 +87,11 @@ class ShareGroupHeartbeatRequest(Message):
 
 
 class TopicPartitions(Message):
-    """Part of ShareGroupHeartbeatResponse, v1."""
+    """Part of ShareGroupHeartbeatResponse, v1.
+
+    Attributes:
+        topic_id: the topic's UUID as 16 bytes; zeros where there is none.
+    """
 
     __slots__ = ("topic_id", "partitions", "unknown_tags")
     _uuids = ("topic_id",)
@@ -116,7 +124,13 @@ class Assignment(Message):
 
 
 class ShareGroupHeartbeatResponse(Message):
-    """ShareGroupHeartbeat response, v1."""
+    """ShareGroupHeartbeat response, v1.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+        heartbeat_interval_ms: milliseconds to let pass between two heartbeats.
+    """
 
     __slots__ = (
         "throttle_time_ms",

@@ -61,7 +61,11 @@ PA_Bnix = ArrayWriters('Bnix', 1)
 
 
 class StreamsGroupDescribeRequest(Message):
-    """StreamsGroupDescribe request, v0."""
+    """StreamsGroupDescribe request, v0.
+
+    Attributes:
+        include_authorized_operations: whether to say what the asker may do (KIP-430).
+    """
 
     __slots__ = ("group_ids", "include_authorized_operations", "unknown_tags")
 
@@ -241,7 +245,11 @@ class Assignment(Message):
 
 
 class Member(Message):
-    """Part of StreamsGroupDescribeResponse, v0."""
+    """Part of StreamsGroupDescribeResponse, v0.
+
+    Attributes:
+        instance_id: the name of a static member (KIP-345); None for others.
+    """
 
     __slots__ = (
         "member_id",
@@ -301,7 +309,11 @@ class Member(Message):
 
 
 class DescribedGroup(Message):
-    """Part of StreamsGroupDescribeResponse, v0."""
+    """Part of StreamsGroupDescribeResponse, v0.
+
+    Attributes:
+        authorized_operations: one bit for each ACL operation; -2147483648 where nobody asked.
+    """
 
     __slots__ = (
         "error_code",
@@ -343,7 +355,12 @@ class DescribedGroup(Message):
 
 
 class StreamsGroupDescribeResponse(Message):
-    """StreamsGroupDescribe response, v0."""
+    """StreamsGroupDescribe response, v0.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "groups", "unknown_tags")
 

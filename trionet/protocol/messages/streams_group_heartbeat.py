@@ -238,7 +238,12 @@ class TaskOffset(Message):
 
 
 class StreamsGroupHeartbeatRequest(Message):
-    """StreamsGroupHeartbeat request, v0."""
+    """StreamsGroupHeartbeat request, v0.
+
+    Attributes:
+        instance_id: the name of a static member (KIP-345); None for others.
+        rebalance_timeout_ms: milliseconds that a member may take to follow a rebalance.
+    """
 
     __slots__ = (
         "group_id",
@@ -391,7 +396,13 @@ class EndpointToPartitions(Message):
 
 
 class StreamsGroupHeartbeatResponse(Message):
-    """StreamsGroupHeartbeat response, v0."""
+    """StreamsGroupHeartbeat response, v0.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+        heartbeat_interval_ms: milliseconds to let pass between two heartbeats.
+    """
 
     __slots__ = (
         "throttle_time_ms",

@@ -68,7 +68,12 @@ class SyncGroupRequestAssignment(Message):
 
 
 class SyncGroupRequest(Message):
-    """SyncGroup request, v0-5."""
+    """SyncGroup request, v0-5.
+
+    Attributes:
+        generation_id: counts the rebalances of the group; -1 from outside it.
+        group_instance_id: the name of a static member (KIP-345); None for others.
+    """
 
     __slots__ = (
         "group_id",
@@ -104,7 +109,12 @@ class SyncGroupRequest(Message):
 
 
 class SyncGroupResponse(Message):
-    """SyncGroup response, v0-5."""
+    """SyncGroup response, v0-5.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = (
         "throttle_time_ms",

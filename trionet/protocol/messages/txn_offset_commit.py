@@ -60,7 +60,13 @@ P_qhiB = Struct(">qhiB").pack
 
 
 class TxnOffsetCommitRequestPartition(Message):
-    """Part of TxnOffsetCommitRequest, v0-5."""
+    """Part of TxnOffsetCommitRequest, v0-5.
+
+    Attributes:
+        committed_offset: the next offset to read; -1 where none was committed.
+        committed_leader_epoch: the epoch of the last record that was read; -1 for none.
+        committed_metadata: any text of the client's own.
+    """
 
     __slots__ = (
         "partition_index",
@@ -104,7 +110,13 @@ class TxnOffsetCommitRequestTopic(Message):
 
 
 class TxnOffsetCommitRequest(Message):
-    """TxnOffsetCommit request, v0-5."""
+    """TxnOffsetCommit request, v0-5.
+
+    Attributes:
+        producer_epoch: fences producers with the same id and a lower epoch; -1 for none.
+        generation_id: counts the rebalances of the group; -1 from outside it.
+        group_instance_id: the name of a static member (KIP-345); None for others.
+    """
 
     __slots__ = (
         "transactional_id",
@@ -177,7 +189,12 @@ class TxnOffsetCommitResponseTopic(Message):
 
 
 class TxnOffsetCommitResponse(Message):
-    """TxnOffsetCommit response, v0-5."""
+    """TxnOffsetCommit response, v0-5.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
 

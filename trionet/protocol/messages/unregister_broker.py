@@ -51,7 +51,12 @@ class UnregisterBrokerRequest(Message):
 
 
 class UnregisterBrokerResponse(Message):
-    """UnregisterBroker response, v0."""
+    """UnregisterBroker response, v0.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "unknown_tags")
 

@@ -73,7 +73,12 @@ class FeatureUpdateKey(Message):
 
 
 class UpdateFeaturesRequest(Message):
-    """UpdateFeatures request, v0-2."""
+    """UpdateFeatures request, v0-2.
+
+    Attributes:
+        timeout_ms: milliseconds that the broker may take before it answers REQUEST_TIMED_OUT.
+        validate_only: whether to check the request without doing it.
+    """
 
     __slots__ = ("timeout_ms", "feature_updates", "validate_only", "unknown_tags")
 
@@ -92,7 +97,12 @@ class UpdateFeaturesRequest(Message):
 
 
 class UpdateFeaturesResponse(Message):
-    """UpdateFeatures response, v0-2."""
+    """UpdateFeatures response, v0-2.
+
+    Attributes:
+        throttle_time_ms: milliseconds for which the client should send nothing more; 0 is no
+            wait.
+    """
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "results", "unknown_tags")
 

@@ -70,7 +70,13 @@ class WritableTxnMarkerTopic(Message):
 
 
 class WritableTxnMarker(Message):
-    """Part of WriteTxnMarkersRequest, v1-2."""
+    """Part of WriteTxnMarkersRequest, v1-2.
+
+    Attributes:
+        producer_epoch: fences producers with the same id and a lower epoch; -1 for none.
+        transaction_result: True for a commit marker, False for an abort marker.
+        coordinator_epoch: fences markers of an earlier coordinator; -1 where it is not known.
+    """
 
     __slots__ = (
         "producer_id",
