@@ -95,6 +95,14 @@ def test_importing_trionet_loads_nothing_heavy() -> None:
     assert set() == actual & HEAVY
 
 
+@pytest.mark.skipif(trionet._prefers_source, reason="TRIONET_PURE=1 loads what finds the sources")
+@pytest.mark.parametrize("name", ["produce", "fetch", "metadata", "api_versions", "join_group"])
+def test_the_codecs_of_an_api_load_nothing_but_struct(name: str) -> None:
+    actual = modules_after(f"import trionet.protocol.messages.{name}") - modules_after("pass")
+
+    assert {"trionet"} == actual - {"__future__", "struct", "_struct"}
+
+
 def test_asking_the_command_for_help_loads_nothing_heavy() -> None:
     ask = (
         "import contextlib, io, trionet.cli.main as cli\n"

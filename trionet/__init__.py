@@ -7,7 +7,6 @@ when it is first used (PEP 562), so that ``import trionet`` costs nothing: not e
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 if os.environ.get("TRIONET_PURE", "0") not in {"", "0"}:  # before any other module of the package
     from trionet._pure import prefer_source
@@ -29,6 +28,8 @@ from trionet.errors import (
     UnsupportedVersionError,
     WireFormatError,
 )
+
+TYPE_CHECKING = False  # to import it from typing takes longer than all that is loaded here
 
 if TYPE_CHECKING:
     from trionet import testing as testing

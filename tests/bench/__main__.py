@@ -28,6 +28,8 @@ BENCHMARKS = (
     "lag",
     "times",
     "codecs",
+    "imports",
+    "requests",
 )
 
 

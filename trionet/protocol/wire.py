@@ -3,16 +3,34 @@
 The generated functions inline the common cases (one-byte varints, empty tag sections) and come
 here for the rest. Positions are absolute and only grow, and reading past the end raises
 ``IndexError`` or ``struct.error``, so the loops here and there are bounded by the frame's length.
+
+Types are for type checkers alone, here and in the generated modules: `typing` and `collections`
+take longer to import than the codecs of Produce, Fetch, Metadata and ApiVersions together.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence, Sized
-from functools import partial
-from typing import Any, Final, NoReturn, Protocol, TypeAlias, TypeVar, cast
 
 from trionet.errors import LocalProtocolError, WireFormatError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence, Sized
+    from typing import Any, Final, NoReturn, Protocol, TypeAlias, TypeVar
+
+    _M = TypeVar("_M")
+    _M_co = TypeVar("_M_co", covariant=True)
+    _Formats = dict[Any, Callable[..., Any]]
+
+    class Decode(Protocol[_M_co]):
+        """Decodes a message from a position on; ``left`` is how many elements it may hold."""
+
+        def __call__(self, buf: bytes | bytearray, pos: int, left: int = ..., /) -> _M_co: ...
+
+else:
+    Sized = Decode = object
+    _Formats = dict
 
 #: One piece of an encoded message: bytes, or something with a length that is sent by other means
 #: (a range of a file).
@@ -23,9 +41,6 @@ Records: TypeAlias = bytes | bytearray | memoryview | None
 
 #: The records of a response: a view into the frame once decoded, any chunk when encoded.
 RecordsChunk: TypeAlias = Chunk | None
-
-_M = TypeVar("_M")
-_M_co = TypeVar("_M_co", covariant=True)
 
 #: What a request, or a message inside one, may hold: elements of arrays, arrays, and tags. The
 #: largest requests that clients send, about each partition of a very large cluster, stay below.
@@ -39,15 +54,8 @@ RESPONSE_ELEMENTS_MAX: Final = 10_000_000
 #: hold more either (Kafka: MessageDataGenerator).
 TEXT_BYTES_MAX: Final = 32_767
 
-
-class Decode(Protocol[_M_co]):
-    """Decodes a message from a position on; ``left`` is how many elements it may hold at most."""
-
-    def __call__(self, buf: bytes | bytearray, pos: int, left: int = ..., /) -> _M_co: ...
-
-
 #: For each version, the function that decodes a message and the one that encodes it.
-Codecs: TypeAlias = dict[int, tuple[Decode[_M], Callable[[_M, list[Sized]], None]]]
+Codecs: TypeAlias = "dict[int, tuple[Decode[_M], Callable[[_M, list[Sized]], None]]]"
 
 #: Kafka's "no UUID".
 NO_UUID: Final = bytes(16)
@@ -191,7 +199,8 @@ def read_tags(
 def write_tags(out: list[Sized], tags: Iterable[tuple[int, bytes]]) -> None:
     """Put a section of tags in place of the empty one that the last chunk ends with."""
     section = sorted(tags, key=_number)
-    parts = [cast(bytes, out[-1])[:-1], varint(len(section))]
+    before: bytes = out[-1]  # type: ignore[assignment]  # it ends with the empty section
+    parts = [before[:-1], varint(len(section))]
     last = -1
     for tag, data in section:
         if tag == last:
@@ -207,10 +216,10 @@ def _number(tag: tuple[int, bytes]) -> int:
 
 def join_section(section: list[Sized]) -> bytes:
     """The data of one tag, from its chunks."""
-    return b"".join(cast(list[bytes], section))
+    return b"".join(section)  # type: ignore[arg-type]  # no field with a tag is a range of a file
 
 
-class ArrayReaders(dict[int, Callable[[bytes | bytearray, int], tuple[Any, ...]]]):
+class ArrayReaders(_Formats):
     """Readers of arrays of numbers by the count on the wire, of which the small ones stay.
 
     Args:
@@ -226,19 +235,22 @@ class ArrayReaders(dict[int, Callable[[bytes | bytearray, int], tuple[Any, ...]]
     def __missing__(self, count: int) -> Callable[[bytes | bytearray, int], tuple[Any, ...]]:
         numbers = max(count - self._more, 0)
         if count > _SMALL_COUNT_MAX:  # peers choose it
-            return partial(_read_many, self._code, numbers)
+            return _reader_of_many(self._code, numbers)
         read = struct.Struct(f">{numbers}{self._code}").unpack_from
         self[count] = read
         return read
 
 
-def _read_many(code: str, count: int, buf: bytes | bytearray, pos: int) -> tuple[Any, ...]:
-    if count * struct.calcsize(f">{code}") > len(buf) - pos:
-        bad_count("array of numbers", count, len(buf) - pos)
-    return struct.unpack_from(f">{count}{code}", buf, pos)
+def _reader_of_many(code: str, count: int) -> Callable[[bytes | bytearray, int], tuple[Any, ...]]:
+    def read(buf: bytes | bytearray, pos: int) -> tuple[Any, ...]:
+        if count * struct.calcsize(f">{code}") > len(buf) - pos:
+            bad_count("array of numbers", count, len(buf) - pos)
+        return struct.unpack_from(f">{count}{code}", buf, pos)
+
+    return read
 
 
-class ArrayWriters(dict[int | tuple[int, ...], Callable[..., bytes]]):
+class ArrayWriters(_Formats):
     """Writers of fixed fields with arrays of numbers among them, by the counts on the wire.
 
     The generated code asks for none with a count above 127.

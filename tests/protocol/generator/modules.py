@@ -77,16 +77,21 @@ def api_module(api: Api) -> str:
     head = HEADER.format(purpose=f"{api.name}{key}, {versions}.")
     structs = formats.definitions()
     words = set(re.findall(r"\w+", "\n".join([*structs, body, last])))
-    used = sorted(words & _wire_names())
+    used = sorted(words & _wire_names() - {"Codecs"})
     return "\n".join(
         [
             head,
-            "from collections.abc import Sized",
             "from struct import Struct",
             "",
             "from trionet.protocol.wire import (",
             *(f"    {name}," for name in used),
             ")",
+            "",
+            "TYPE_CHECKING = False",
+            "if TYPE_CHECKING:",
+            "    from collections.abc import Sized",
+            "",
+            "    from trionet.protocol.wire import Codecs",
             "",
             *structs,
             "",

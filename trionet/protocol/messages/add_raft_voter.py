@@ -8,12 +8,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
     BYTES,
-    Codecs,
     MALFORMED,
     Message,
     NO_UUID,
@@ -35,6 +33,12 @@ from trionet.protocol.wire import (
     varint,
     write_tags,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sized
+
+    from trionet.protocol.wire import Codecs
 
 U_oB = Struct(">?B").unpack_from
 U_HB = Struct(">HB").unpack_from

@@ -8,13 +8,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
     ArrayReaders,
     ArrayWriters,
-    Codecs,
     MALFORMED,
     Message,
     REQUEST_ELEMENTS_MAX,
@@ -28,6 +26,12 @@ from trionet.protocol.wire import (
     new,
     unencodable,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sized
+
+    from trionet.protocol.wire import Codecs
 
 U_h = Struct(">h").unpack_from
 U_i = Struct(">i").unpack_from

@@ -8,12 +8,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
     BYTES,
-    Codecs,
     MALFORMED,
     Message,
     REQUEST_ELEMENTS_MAX,
@@ -33,6 +31,12 @@ from trionet.protocol.wire import (
     varint,
     write_tags,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sized
+
+    from trionet.protocol.wire import Codecs
 
 U_o = Struct(">?").unpack_from
 U_oB = Struct(">?B").unpack_from

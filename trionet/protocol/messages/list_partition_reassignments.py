@@ -8,14 +8,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
     ArrayReaders,
     ArrayWriters,
     BYTES,
-    Codecs,
     MALFORMED,
     Message,
     REQUEST_ELEMENTS_MAX,
@@ -35,6 +33,12 @@ from trionet.protocol.wire import (
     varint,
     write_tags,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sized
+
+    from trionet.protocol.wire import Codecs
 
 U_iB = Struct(">iB").unpack_from
 U_ihB = Struct(">ihB").unpack_from

@@ -8,11 +8,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
-    Codecs,
     MALFORMED,
     Message,
     REQUEST_ELEMENTS_MAX,
@@ -27,6 +25,12 @@ from trionet.protocol.wire import (
     new,
     unencodable,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sized
+
+    from trionet.protocol.wire import Codecs
 
 U_h = Struct(">h").unpack_from
 U_hii = Struct(">hii").unpack_from

@@ -8,14 +8,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
     ArrayReaders,
     ArrayWriters,
     BYTES,
-    Codecs,
     MALFORMED,
     Message,
     NO_UUID,
@@ -39,6 +37,12 @@ from trionet.protocol.wire import (
     varint,
     write_tags,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sized
+
+    from trionet.protocol.wire import Codecs
 
 U_16sB = Struct(">16sB").unpack_from
 U_oB = Struct(">?B").unpack_from

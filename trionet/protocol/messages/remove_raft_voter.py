@@ -8,12 +8,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
 from struct import Struct
 
 from trionet.protocol.wire import (
     BYTES,
-    Codecs,
     MALFORMED,
     Message,
     NO_UUID,
@@ -30,6 +28,12 @@ from trionet.protocol.wire import (
     varint,
     write_tags,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sized
+
+    from trionet.protocol.wire import Codecs
 
 U_i16sB = Struct(">i16sB").unpack_from
 U_ihB = Struct(">ihB").unpack_from
