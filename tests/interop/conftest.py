@@ -33,6 +33,7 @@ CLIENTS = {
     "aiokafka": ("support.clients.aio", "Aiokafka"),
     "java": ("support.clients.java", "Java"),
     "kafkajs": ("support.clients.kafkajs", "KafkaJs"),
+    "trionet": ("support.clients.by_hand", "ByHand"),
 }
 # The same, for those that talk to secured listeners.
 SECURED_CLIENTS = {
