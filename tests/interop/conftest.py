@@ -50,6 +50,7 @@ LONG = (
     "test_java_configs.py",
     "test_java_topic_tools.py",
     "test_kafkajs.py",
+    "test_records_matrix.py",
     "test_security_matrix.py",
 )
 # What kfake does otherwise than Kafka, by a part of the test's name.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Sequence
 
 from support.clients.client import Headers, Record
 
@@ -45,6 +46,18 @@ def large_records() -> list[Record]:
     chance = random.Random(21)
     texts = ("".join(chance.choices("0123456789abcdef", k=900_000)), "z" * 900_000)
     return [Record(b"large", text.encode(), (), EPOCH) for text in texts]
+
+
+def sized_records(sizes: Sequence[int]) -> list[Record]:
+    """Values of each size, of random bytes and of text, with keys and headers that grow along."""
+    chance = random.Random(22)
+    records = []
+    for index, size in enumerate(sizes):
+        key = chance.randbytes(min(size, 20_000))
+        headers: Headers = (("size", b"%d" % size), ("size", key[:300]), ("null", None))
+        values = (chance.randbytes(size), b"text" * (size // 4) + b"t" * (size % 4))
+        records += [Record(key, value, headers, EPOCH + index) for value in values]
+    return records
 
 
 def small_records(count: int) -> list[Record]:
