@@ -7,10 +7,12 @@ import struct
 import zlib
 
 import cramjam
+import lz4.frame
 import pytest
 
 from trionet.errors import WireFormatError
 from trionet.protocol.records.compression import (
+    DEFAULT_LEVELS,
     GZIP,
     LZ4,
     NAMES,
@@ -114,11 +116,59 @@ def test_unknown_codecs() -> None:
         compress(5, b"")
 
 
-def test_lz4_blocks_are_independent_as_java_wants_them() -> None:
-    magic, flags = struct.unpack_from("<IB", compress(LZ4, TEXT))
+@pytest.mark.parametrize("codec", [GZIP, LZ4, ZSTD], ids=name_of)
+def test_levels_trade_time_for_size(codec: int) -> None:
+    fast, slow = {GZIP: (1, 9), LZ4: (9, 17), ZSTD: (-5, 19)}[codec]
+
+    body = b"".join(b'{"flight": %d}' % RANDOM.randrange(9999) for _ in range(5000))
+    quick, small = compress(codec, body, fast), compress(codec, body, slow)
+
+    assert len(small) < len(quick)
+    assert [body, body] == [decompress(codec, each, len(body)) for each in (quick, small)]
+
+
+@pytest.mark.parametrize("codec", [GZIP, LZ4, ZSTD], ids=name_of)
+def test_every_level_of_kafka_is_one(codec: int) -> None:
+    levels = {GZIP: range(1, 10), LZ4: range(1, 18), ZSTD: (-131_072, -1, 0, 22)}[codec]
+
+    for level in (*levels, DEFAULT_LEVELS[codec]):
+        assert TEXT[:9000] == decompress(codec, compress(codec, TEXT[:9000], level), 9000)
+
+
+@pytest.mark.parametrize("codec", [NONE, SNAPPY], ids=name_of)
+def test_what_has_no_levels_takes_none(codec: int) -> None:
+    with pytest.raises(ValueError, match=f"{NAMES[codec]} has no levels"):
+        compress(codec, TEXT, 3)
+
+
+def test_levels_are_kafkas_by_default() -> None:
+    assert {GZIP: -1, LZ4: 9, ZSTD: 3} == DEFAULT_LEVELS
+    for codec, level in DEFAULT_LEVELS.items():
+        assert compress(codec, TEXT) == compress(codec, TEXT, level)
+
+
+@pytest.mark.parametrize("level", [None, 17])
+def test_lz4_blocks_are_independent_as_java_wants_them(level: int | None) -> None:
+    magic, flags = struct.unpack_from("<IB", compress(LZ4, TEXT, level))
 
     version, independent, content_checksum = flags >> 6, flags >> 5 & 1, flags >> 2 & 1
     assert (magic, version, independent, content_checksum) == (0x184D2204, 1, 1, 0)
+
+
+def test_lz4_blocks_are_of_64_kilobytes_and_have_no_checksums() -> None:
+    body = TEXT + RANDOM.randbytes(100_000)
+
+    frame = compress(LZ4, body)
+
+    assert "04224d18604082" == frame[:7].hex()
+    pos, sizes = 7, []
+    while size := int.from_bytes(frame[pos : pos + 4], "little"):
+        sizes.append(size & 0x7FFFFFFF)
+        pos += 4 + sizes[-1]
+    assert pos + 4 == len(frame)
+    assert -(-len(body) // 65536) == len(sizes)
+    assert all(size <= 65536 for size in sizes)
+    assert len(frame) < len(TEXT) // 2 + 101_000, "what lz4 makes larger is stored as it is"
 
 
 @pytest.mark.parametrize("block_linked", [True, False])
@@ -130,6 +180,40 @@ def test_lz4_of_other_shapes_is_read(block_linked: bool, content_checksum: bool)
     stream.compress(TEXT)
 
     assert decompress(LZ4, bytes(stream.finish()), MEGABYTE) == TEXT
+
+
+@pytest.mark.parametrize("block_size", [4, 5, 6, 7])
+@pytest.mark.parametrize("store_size", [True, False])
+@pytest.mark.parametrize("body", [b"", b"x", TEXT * 9], ids=len)
+def test_lz4_of_other_clients_is_read(block_size: int, store_size: bool, body: bytes) -> None:
+    frame = lz4.frame.compress(
+        body, block_size=block_size, store_size=store_size, block_linked=False
+    )
+
+    assert body == decompress(LZ4, frame, len(body))
+
+
+def test_lz4_with_the_header_checksum_of_the_first_clients_is_read() -> None:
+    frame = bytearray(compress(LZ4, TEXT))
+    frame[6] ^= 0xFF
+
+    assert TEXT == decompress(LZ4, frame, MEGABYTE)
+
+
+@pytest.mark.parametrize(
+    ("frame", "match"),
+    [
+        (b"", "lz4"),
+        (compress(LZ4, TEXT)[:-4], "lz4"),
+        (compress(LZ4, TEXT) + b"more", "lz4"),
+        (compress(LZ4, b"")[:7] + b"\x01\x00\x01\x00" + bytes(65537), "65537 bytes does not fit"),
+        (compress(LZ4, b"")[:7] + b"\x09\x00\x00\x80" + bytes(8), "9 bytes does not fit"),
+    ],
+    ids=["nothing", "no end", "more behind the end", "block too large", "block cut short"],
+)
+def test_malformed_lz4_is_refused(frame: bytes, match: str) -> None:
+    with pytest.raises(WireFormatError, match=match):
+        decompress(LZ4, frame, MEGABYTE)
 
 
 def test_snappy_is_written_in_xerial_blocks_of_32_kilobytes() -> None:
@@ -174,6 +258,65 @@ def test_zstd_without_content_size_is_read() -> None:
     descriptor = compressed[4]
     assert descriptor >> 5 == 0, "the frame must not say its size, or this tests nothing"
     assert decompress(ZSTD, compressed, MEGABYTE) == TEXT
+
+
+def test_zstd_that_says_its_size_is_read_into_just_that() -> None:
+    compressed = zstd_with_size(TEXT)
+
+    assert decompress(ZSTD, compressed, len(TEXT)) == TEXT
+    with pytest.raises(WireFormatError, match=f"beyond {len(TEXT) - 1} bytes when"):
+        decompress(ZSTD, compressed, len(TEXT) - 1)
+
+
+@pytest.mark.parametrize("claimed", [0, 1, 255, 256, 65535, 65536, 1 << 40])
+def test_zstd_that_lies_about_its_size_is_refused(claimed: int) -> None:
+    with pytest.raises(WireFormatError, match=r"valid zstd|bytes when"):
+        decompress(ZSTD, zstd_with_size(TEXT, claimed), MEGABYTE)
+
+
+def zstd_with_size(body: bytes, claimed: int | None = None) -> bytes:
+    """One frame of stored blocks with a size of eight bytes, as clients that know it write it."""
+    size = len(body) if claimed is None else claimed
+    parts = [b"\x28\xb5\x2f\xfd\xe0", struct.pack("<Q", size)]
+    for start in range(0, len(body), 65536):
+        block = body[start : start + 65536]
+        is_last = start + 65536 >= len(body)
+        parts += (len(block) << 3 | is_last).to_bytes(3, "little"), block
+    return b"".join(parts)
+
+
+@pytest.mark.parametrize("codec", [GZIP, LZ4, ZSTD], ids=name_of)
+def test_several_members_are_read_as_one(codec: int) -> None:
+    compressed = compress(codec, TEXT) + compress(codec, b"") + compress(codec, TEXT[:99])
+
+    assert TEXT + TEXT[:99] == decompress(codec, compressed, len(TEXT) + 99)
+    with pytest.raises(WireFormatError, match=f"beyond {len(TEXT) + 98} bytes"):
+        decompress(codec, compressed, len(TEXT) + 98)
+
+
+def test_zstd_frames_for_other_readers_are_skipped() -> None:
+    other = struct.pack("<II", 0x184D2A50, 3) + b"abc"
+
+    assert TEXT == decompress(ZSTD, other + compress(ZSTD, TEXT) + other, MEGABYTE)
+
+
+def test_snappy_versions_of_swapped_bytes_are_read() -> None:
+    compressed = compress(SNAPPY, TEXT)
+
+    swapped = compressed[:8] + struct.pack("<ii", 1, 1) + compressed[16:]
+
+    assert TEXT == decompress(SNAPPY, swapped, MEGABYTE)
+
+
+@pytest.mark.parametrize("block_bytes", [1, 100, 1 << 20])
+def test_snappy_blocks_of_other_sizes_are_read(block_bytes: int) -> None:
+    body = TEXT[:5000]
+    parts = [compress(SNAPPY, b"")]
+    for start in range(0, len(body), block_bytes):
+        block = bytes(cramjam.snappy.compress_raw(body[start : start + block_bytes]))
+        parts += struct.pack(">i", len(block)), block
+
+    assert body == decompress(SNAPPY, b"".join(parts), MEGABYTE)
 
 
 def test_gzip_that_goes_on_behind_its_end_is_refused() -> None:
