@@ -112,7 +112,13 @@ def test_throttled_replicas_are_all_or_pairs(replicas: str) -> None:
             "min.compaction.lag.ms = 10 is above max.compaction.lag.ms = 5",
         ),
         ([("remote.storage.enable", "true")], "remote.storage.enable = true is not allowed"),
-        ([("compression.type", "gzip")], "compression.type = gzip is not allowed; allowed: prod"),
+        (
+            [("compression.type", "none")],
+            "compression.type = 'none' is not allowed; allowed: one of",
+        ),
+        ([("compression.gzip.level", "0")], "compression.gzip.level = '0' is not allowed"),
+        ([("compression.lz4.level", "18")], "compression.lz4.level = '18' is not allowed"),
+        ([("compression.zstd.level", "23")], "compression.zstd.level = '23' is not allowed"),
         (
             [("follower.replication.throttled.replicas", "0:1,x")],
             "follower.replication.throttled.replicas = '0:1,x' is not allowed; allowed: *, or",

@@ -39,10 +39,11 @@ async def off_loop(size: int, function: Callable[[*Ts], T], *args: *Ts) -> T:
     if size < OFF_LOOP_BYTES:
         await trio.lowlevel.checkpoint()
         return function(*args)
-    return await trio.to_thread.run_sync(function, *args, limiter=_threads())
+    return await trio.to_thread.run_sync(function, *args, limiter=computing_threads())
 
 
-def _threads() -> trio.CapacityLimiter:
+def computing_threads() -> trio.CapacityLimiter:
+    """What all threads of this run of trio that compute share: as many as there are processors."""
     try:
         return _limiter.get()
     except LookupError:

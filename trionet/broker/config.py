@@ -257,11 +257,6 @@ def _one_folder(given: Mapping[str, Value]) -> str | None:
 
 def _check_values(given: Mapping[str, Value]) -> None:
     """Refuse what would be dangerous or wrong to start without."""
-    if given.get("compression.type", "producer") != "producer":
-        raise ConfigError(
-            f"compression.type = {given['compression.type']!r} is not allowed; allowed: producer,"
-            " since this version stores batches as producers send them"
-        )
     if given.get("authorizer.class.name"):
         raise ConfigError(
             f"authorizer.class.name = {given['authorizer.class.name']!r} is not allowed; allowed:"

@@ -35,6 +35,7 @@ FROM_1 = at_least(1)
 FROM_MINUS_1 = at_least(-1)
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 PROTOCOL_MAP = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
+GZIP_LEVELS = (-1, 1, 2, 3, 4, 5, 6, 7, 8, 9)
 COMPRESSIONS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 APPLIED: tuple[Row, ...] = (
@@ -42,7 +43,10 @@ APPLIED: tuple[Row, ...] = (
     ("auto.create.topics.enable", BOOLEAN, True, None),
     ("broker.id", INT, 1, FROM_MINUS_1),
     ("broker.rack", STRING, None, None),
+    ("compression.gzip.level", INT, -1, GZIP_LEVELS),
+    ("compression.lz4.level", INT, 9, between(1, 17)),
     ("compression.type", STRING, "producer", COMPRESSIONS),
+    ("compression.zstd.level", INT, 3, between(-131_072, 22)),
     ("connection.failed.authentication.delay.ms", INT, 100, FROM_0),
     ("connections.max.idle.ms", LONG, 600_000, None),
     ("connections.max.reauth.ms", LONG, 0, None),

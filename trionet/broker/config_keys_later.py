@@ -26,7 +26,6 @@ from .config_types import (
 )
 
 FROM_MINUS_2 = at_least(-2)
-GZIP_LEVELS = (-1, 1, 2, 3, 4, 5, 6, 7, 8, 9)
 CLEANUP_POLICIES = ("compact", "delete")
 GROUP_PROTOCOLS = ("consumer", "classic", "share", "streams")
 
@@ -40,9 +39,6 @@ LATER: tuple[Row, ...] = (
     ("alter.config.policy.class.name", CLASS, None, None),
     ("authorizer.class.name", STRING, "", None),
     ("client.quota.callback.class", CLASS, None, None),
-    ("compression.gzip.level", INT, -1, GZIP_LEVELS),
-    ("compression.lz4.level", INT, 9, between(1, 17)),
-    ("compression.zstd.level", INT, 3, between(-131072, 22)),
     ("config.providers", LIST, (), None),
     ("controller.quota.window.num", INT, 11, FROM_1),
     ("controller.quota.window.size.seconds", INT, 1, FROM_1),

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from ..errors import ApiError, ConfigError
 from ..protocol.error_codes import INVALID_CONFIG
 from .config import BrokerConfig, is_not_applied, nearest
-from .config_keys import COMPRESSIONS, FROM_0, FROM_1, FROM_MINUS_1
-from .config_keys_later import ASKS_FOR_NOTHING, CLEANUP_POLICIES, FROM_MINUS_2, GZIP_LEVELS
+from .config_keys import COMPRESSIONS, FROM_0, FROM_1, FROM_MINUS_1, GZIP_LEVELS
+from .config_keys_later import ASKS_FOR_NOTHING, CLEANUP_POLICIES, FROM_MINUS_2
 from .config_types import (
     BOOLEAN,
     DOUBLE,
@@ -219,12 +219,6 @@ def _check_together(values: Mapping[str, Value]) -> None:
             INVALID_CONFIG,
             "remote.storage.enable = true is not allowed; allowed: false, since this broker has no"
             " tiered storage",
-        )
-    if values["compression.type"] != "producer":
-        raise ApiError(
-            INVALID_CONFIG,
-            f"compression.type = {values['compression.type']} is not allowed; allowed: producer,"
-            " since this version stores batches as producers send them",
         )
     for name in _THROTTLED:
         replicas = values[name]

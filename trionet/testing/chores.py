@@ -100,7 +100,7 @@ async def _store(inside: Inside, name: str, records: list[NewRecord]) -> list[Re
         if log is None:  # the topic was deleted meanwhile
             raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
         before = log.size
-        stored += append(log, placed, state.now_ms())
+        stored += await append(log, placed, state.now_ms())
         if log.must_flush:
             await log.flush()
         state.appended(log, log.size - before)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+import trio
+
 from ..broker.log import Log
+from ..broker.log.recompression import recompress
 from ..protocol.records.batch import iter_batches
 from ..protocol.records.records import decode_batch, encode_batch
 
@@ -154,12 +157,15 @@ def murmur2(data: bytes) -> int:
     return value ^ value >> 15
 
 
-def append(log: Log, records: list[NewRecord], now_ms: int) -> list[Record]:
-    """Append records to a partition; what they are there.
+async def append(log: Log, records: list[NewRecord], now_ms: int) -> list[Record]:
+    """Append records to a partition, in its topic's codec; what they are there. A checkpoint.
 
     Raises:
         ApiError: a batch was refused; those before it are in the log.
+
+    Cancellation: the batches before are in the log.
     """
+    await trio.lowlevel.checkpoint()
     stored = []
     for batch in _batches(records):
         rows = [
@@ -171,7 +177,10 @@ def append(log: Log, records: list[NewRecord], now_ms: int) -> list[Record]:
             )
             for each in batch
         ]
-        appended = log.append(encode_batch(rows), now_ms)
+        encoded = encode_batch(rows)
+        if log.config.recompresses:
+            encoded = await recompress(encoded, log, now_ms)
+        appended = log.append(encoded, now_ms)
         stored += [
             Record(log.partition, offset, key, value, tuple(headers), timestamp)
             for offset, (timestamp, key, value, headers) in enumerate(rows, appended.first_offset)

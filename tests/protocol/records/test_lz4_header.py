@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import lz4.frame  # type: ignore[import-untyped]
+import lz4.frame
 import pytest
 
 from trionet.errors import WireFormatError

@@ -41,6 +41,8 @@ FORMAT_1_SINCE = 2
 WHOLE_MESSAGE_SINCE = 3
 # Before, clients do not know KAFKA_STORAGE_ERROR, and try again with the other (Kafka: KafkaApis).
 STORAGE_ERROR_SINCE = 6
+# Older clients cannot read a topic that is compressed with zstd, and are told so (KIP-110).
+ZSTD_SINCE = 10
 # Who has asked the wrong node is told the right one (KIP-951).
 LEADER_SINCE = 16
 _LEADER_UNKNOWN = (error_codes.NOT_LEADER_OR_FOLLOWER, error_codes.FENCED_LEADER_EPOCH)
@@ -159,6 +161,8 @@ class _Fetch:
                 topic, index = partition.key
                 log = self._broker.find_log(topic, index, partition.current_leader_epoch)
                 self._check_replica()
+                if self._call.version < ZSTD_SINCE and log.config.compression_type == "zstd":
+                    raise ApiError(error_codes.UNSUPPORTED_COMPRESSION_TYPE)
                 with storage_errors():
                     self._read(partition, log, data)
             except ApiError as error:

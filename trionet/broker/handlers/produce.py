@@ -4,8 +4,8 @@ The answer leaves when the batches are in the log, and on the disk where ``flush
 All replicas are one log: ``acks=all`` differs from ``acks=1`` only in that it is refused while too
 few of them run (``min.insync.replicas``). ``acks=0`` has no answer; an error closes the connection,
 as Kafka does, since nothing else could tell the client. A field may hold several batches. Versions
-0 to 2 bring message sets, which are converted to batches before they are stored. Gap: no
-transactions.
+0 to 2 bring message sets, which are converted to batches before they are stored. Batches in another
+codec than the topic's ``compression.type`` are compressed anew. Gap: no transactions.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from ...server.request_channel import NO_OP, CloseConnection, NoOp
 from ..call import Call
 from ..conversion import batches_of
 from ..log import Appended, Log
+from ..log.directory import Buffer
+from ..log.recompression import must_recompress, recompress
 from ..state import BrokerState
 
 ALL = -1
@@ -45,6 +47,8 @@ LEADER_SINCE = 10
 _Append = tuple[PartitionProduceResponse, Log, Appended]
 # What is answered without an append, and the place of its topic in the request.
 _Settled = tuple[int, PartitionProduceResponse]
+# What has another codec than its topic's.
+_Unlike = tuple[PartitionProduceResponse, TopicProduceData, PartitionProduceData]
 
 
 async def handle(
@@ -54,13 +58,14 @@ async def handle(
     if call.version < BATCHES_SINCE:
         request = await _with_batches(broker, request, call, settled)
     appends: list[_Append] = []
+    unlike: list[_Unlike] = []
     response = ProduceResponse(
         responses=[
             TopicProduceResponse(
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partition_responses=[
-                    _produce(broker, request, call, topic, partition, appends)
+                    _produce(broker, request, call, topic, partition, appends, unlike)
                     for partition in topic.partition_data
                 ],
             )
@@ -69,13 +74,15 @@ async def handle(
     )
     for topic_index, answer in settled:
         response.responses[topic_index].partition_responses.append(answer)
+    for entry in unlike:
+        await _produce_recompressed(broker, request, call, entry, appends)
     if call.has_errors and call.version >= LEADER_SINCE:
         _tell_leaders(broker, call, response)
     unflushed: list[_Append] = []
-    for entry in appends:
-        _, log, appended = entry
+    for append in appends:
+        _, log, appended = append
         if log.must_flush:
-            unflushed.append(entry)
+            unflushed.append(append)
         elif appended.size:
             broker.appended(log, appended.size)
     if unflushed:
@@ -161,11 +168,12 @@ def _produce(
     topic: TopicProduceData,
     partition: PartitionProduceData,
     appends: list[_Append],
+    unlike: list[_Unlike],
 ) -> PartitionProduceResponse:
     answer = PartitionProduceResponse(index=partition.index, base_offset=-1)
     try:
         _check_request(request)
-        log = broker.find_log(topic.topic_id if call.version >= 13 else topic.name, partition.index)
+        log = _find_log(broker, call, topic, partition)
         records = partition.records
         if records is None:
             raise ApiError(error_codes.INVALID_RECORD, "the records are null")
@@ -173,16 +181,56 @@ def _produce(
             _check_codecs(records)
         if broker.has_replicas and request.acks == ALL:
             broker.check_replicas(log)
-        appended = log.append(records, broker.now_ms())
+        if log.config.recompresses and must_recompress(records, log.config):
+            unlike.append((answer, topic, partition))
+        else:
+            _append(broker, answer, log, records, appends)
     except ApiError as error:
         call.has_errors = True
         _refuse(answer, error)
-        return answer
+    return answer
+
+
+async def _produce_recompressed(
+    broker: BrokerState,
+    request: ProduceRequest,
+    call: Call,
+    unlike: _Unlike,
+    appends: list[_Append],
+) -> None:
+    """In order, and before the answer: a connection has one request out."""
+    answer, topic, partition = unlike
+    try:
+        log = _find_log(broker, call, topic, partition)
+        records = await recompress(partition.records or b"", log, broker.now_ms())
+        # Meanwhile the topic may be gone, or another node its leader.
+        log = _find_log(broker, call, topic, partition)
+        if broker.has_replicas and request.acks == ALL:
+            broker.check_replicas(log)
+        _append(broker, answer, log, records, appends)
+    except ApiError as error:
+        call.has_errors = True
+        _refuse(answer, error)
+
+
+def _find_log(
+    broker: BrokerState, call: Call, topic: TopicProduceData, partition: PartitionProduceData
+) -> Log:
+    return broker.find_log(topic.topic_id if call.version >= 13 else topic.name, partition.index)
+
+
+def _append(
+    broker: BrokerState,
+    answer: PartitionProduceResponse,
+    log: Log,
+    records: Buffer,
+    appends: list[_Append],
+) -> None:
+    appended = log.append(records, broker.now_ms())
     answer.base_offset = appended.first_offset
     answer.log_append_time_ms = appended.log_append_time_ms
     answer.log_start_offset = appended.log_start_offset
     appends.append((answer, log, appended))
-    return answer
 
 
 def _check_request(request: ProduceRequest) -> None:

@@ -47,6 +47,14 @@ class LogConfig:
     """Remove segments whose newest record is older; -1: no limit."""
     cleanup_policy: str = "delete"
     """``delete``, ``compact`` or both; without ``delete`` nothing is removed by retention."""
+    compression_type: str = "producer"
+    """The codec that batches are stored in; ``producer``: the one they come in."""
+    compression_gzip_level: int = -1
+    """How much time compressing may take, if ``compression_type`` is ``gzip`` (KIP-390)."""
+    compression_lz4_level: int = 9
+    """The same for ``lz4``; 9 is its fast compressor."""
+    compression_zstd_level: int = 3
+    """The same for ``zstd``."""
     min_insync_replicas: int = 1
     """Take nothing with ``acks=all`` while fewer replicas run; not asked of one broker alone."""
     producer_id_expiration_ms: int = 86400000
@@ -85,6 +93,11 @@ class LogConfig:
     def stamps_append_time(self) -> bool:
         """Timestamps are the broker's, not the producer's."""
         return self.message_timestamp_type == "LogAppendTime"
+
+    @property
+    def recompresses(self) -> bool:
+        """Batches that come in another codec than the topic's are compressed anew."""
+        return self.compression_type != "producer"
 
     @property
     def may_have_gaps(self) -> bool:

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 import cramjam
 
 from trionet.errors import WireFormatError
+from trionet.protocol.records.lz4_header import xxh32
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
@@ -23,19 +24,22 @@ FAST_LEVEL: Final = 9
 _HC_LEVEL_MIN: Final = 3
 _HC_LEVEL_MAX: Final = 12
 
-_MAGIC: Final = 0x184D2204
-_header: Final = struct.Struct("<IBBB")
-#: Version 1 with independent blocks, 64 KB, and the checksum of these two bytes.
-_HEADER: Final = _header.pack(_MAGIC, 0x60, 0x40, 0x82)
+#: What a block has at most, by its descriptor in the header.
+_BLOCK_BYTES_MAX: Final = {0x40: 1 << 16, 0x50: 1 << 18, 0x60: 1 << 20, 0x70: 1 << 22}
+
+
+def _header(block_descriptor: int) -> bytes:
+    """Magic, version 1 with independent blocks and without checksums, and the header's own."""
+    descriptor = bytes((0x60, block_descriptor))
+    return b"\x04\x22\x4d\x18" + descriptor + bytes((xxh32(descriptor) >> 8 & 0xFF,))
+
+
+_HEADER: Final = _header(0x40)
+_PLAIN_HEADERS: Final = {_header(key): size for key, size in _BLOCK_BYTES_MAX.items()}
 _END: Final = b"\0\0\0\0"
 _BLOCK_BYTES: Final = 64 * 1024
 _IS_STORED: Final = 0x80000000
 _block_size: Final = struct.Struct("<I")
-
-#: The flag, and how many bytes the size has.
-_HAS_SIZE: Final = 8
-_PLAIN_FLAGS: Final = (0x60, 0x60 | _HAS_SIZE)
-_BLOCK_BYTES_MAX: Final = {0x40: 1 << 16, 0x50: 1 << 18, 0x60: 1 << 20, 0x70: 1 << 22}
 
 #: The first guess at how large a block gets: four times the usual ratio.
 _GUESS_RATIO: Final = 12
@@ -70,22 +74,19 @@ def compress_frame(data: Bytes, level: int = FAST_LEVEL) -> bytes:
 def decompress_plain_frame(data: Bytes, limit: int) -> bytes | None:
     """What a frame of independent blocks without checksums holds, which is what clients write.
 
-    The checksum of the header is not looked at: a batch has a better one, and the first clients
-    computed it wrongly (KIP-57).
-
     Returns:
-        None if it is something else: linked blocks, checksums, a second frame behind the first.
+        None if it is something else, for lz4's own functions: linked blocks, checksums, a size, a
+        second frame behind the first, a header with a wrong checksum.
 
     Raises:
         WireFormatError, cramjam.DecompressionError, struct.error: it is cut short or malformed, or
             would grow beyond ``limit`` bytes.
     """
-    magic, flags, block_descriptor, _ = _header.unpack_from(data)
-    block_bytes_max = _BLOCK_BYTES_MAX.get(block_descriptor)
-    if magic != _MAGIC or flags not in _PLAIN_FLAGS or block_bytes_max is None:
+    block_bytes_max = _PLAIN_HEADERS.get(bytes(data[: len(_HEADER)]))
+    if block_bytes_max is None:
         return None
     view = memoryview(data)
-    pos = len(_HEADER) + (flags & _HAS_SIZE)
+    pos = len(_HEADER)
     parts: list[Bytes] = []
     left = limit
     while True:
