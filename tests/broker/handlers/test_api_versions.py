@@ -98,7 +98,7 @@ async def test_everybody_who_asks_in_a_version_is_told_the_same(
 
     [first, *others] = answers
     assert [first] * 5 == others
-    assert sorted(KAFKA_4_2.values()) == sorted(
+    assert sorted(SERVED.values()) == sorted(
         (api.api_key, api.min_version, api.max_version) for api in others[-1].api_keys
     )
 
