@@ -24,7 +24,7 @@ SIX: Address = ("::1", 9092, 0, 0)
     ],
 )
 def test_bootstrap_servers(servers: str | list[str], expected: list[tuple[str, int]]) -> None:
-    """C13"""
+    """C13."""
     assert expected == parse_bootstrap_servers(servers)
 
 
@@ -33,19 +33,19 @@ def test_bootstrap_servers(servers: str | list[str], expected: list[tuple[str, i
     ["", ",", "127.0.0.1", "localhost:", ":9092", "a:b", "a:0", "a:65536", "a:-1", "::1:80", "a:٣"],
 )
 def test_bootstrap_servers_that_are_none(servers: str) -> None:
-    """C13"""
+    """C13."""
     with pytest.raises(ConfigError, match=r"bootstrap\.servers"):
         parse_bootstrap_servers(servers)
 
 
 def test_only_the_family_of_the_first_address_is_kept() -> None:
-    """C14"""
+    """C14."""
     assert [ONE, TWO] == of_one_family([ONE, SIX, TWO])
     assert [SIX] == of_one_family([SIX, ONE])
 
 
 def test_one_address_is_tried_again_and_again() -> None:
-    """C8"""
+    """C8."""
     addresses = HostAddresses()
     for _ in range(3):
         assert addresses.needs_lookup
@@ -55,7 +55,7 @@ def test_one_address_is_tried_again_and_again() -> None:
 
 
 def test_each_attempt_takes_another_address_until_all_were_tried() -> None:
-    """C8, N29"""
+    """C8, N29."""
     addresses = HostAddresses()
     addresses.found([ONE, TWO, THREE])
 
@@ -64,7 +64,7 @@ def test_each_attempt_takes_another_address_until_all_were_tried() -> None:
 
 
 def test_address_that_was_tried_last_is_passed_over_after_a_new_lookup() -> None:
-    """C9"""
+    """C9."""
     addresses = HostAddresses()
     addresses.found([ONE, TWO])
     assert ONE == addresses.take()

@@ -36,7 +36,7 @@ def become_ready(states: ClusterConnectionStates, node_id: int, now: float = 0.0
 
 
 def test_way_of_a_connection(states: ClusterConnectionStates) -> None:
-    """C1"""
+    """C1."""
     assert states.can_connect(A, 0)
     assert 0 == states.connection_delay(A, 0)
     assert states.state(A) is None
@@ -71,7 +71,7 @@ def test_way_of_a_connection(states: ClusterConnectionStates) -> None:
 
 
 def test_each_node_waits_for_itself(states: ClusterConnectionStates) -> None:
-    """C2"""
+    """C2."""
     become_ready(states, A)
     assert states.has_ready_nodes(0)
     states.connecting(B, HOST, 0)
@@ -87,7 +87,7 @@ def test_each_node_waits_for_itself(states: ClusterConnectionStates) -> None:
 
 
 def test_failed_authentication_is_kept_until_one_succeeds(states: ClusterConnectionStates) -> None:
-    """C3"""
+    """C3."""
     error = AuthenticationError("no")
     states.connecting(A, HOST, 0)
     states.checking_api_versions(A)
@@ -108,7 +108,7 @@ def test_failed_authentication_is_kept_until_one_succeeds(states: ClusterConnect
 
 
 def test_removed_node_is_unknown(states: ClusterConnectionStates) -> None:
-    """C4"""
+    """C4."""
     become_ready(states, A)
     states.disconnected(A, 0)
     states.remove(A)
@@ -126,7 +126,7 @@ def test_removed_node_does_not_connect_any_more(states: ClusterConnectionStates)
 
 
 def test_wait_never_goes_beyond_its_limit(states: ClusterConnectionStates) -> None:
-    """C5"""
+    """C5."""
     now = 0.0
     for _ in range(100):
         states.connecting(A, HOST, now)
@@ -158,7 +158,7 @@ def test_wait_doubles_with_each_failure_in_a_row(
 
 
 def test_throttled_node_is_not_ready(states: ClusterConnectionStates) -> None:
-    """C7"""
+    """C7."""
     become_ready(states, A)
 
     states.throttle(A, 0.100)
@@ -191,7 +191,7 @@ def test_new_connection_is_not_throttled(states: ClusterConnectionStates) -> Non
 
 
 def test_addresses_are_kept_for_the_next_attempt(states: ClusterConnectionStates) -> None:
-    """C8"""
+    """C8."""
     addresses = states.connecting(A, HOST, 0)
     addresses.found([ONE, TWO])
     assert ONE == addresses.take()
@@ -204,7 +204,7 @@ def test_addresses_are_kept_for_the_next_attempt(states: ClusterConnectionStates
 def test_addresses_are_looked_up_after_an_established_connection(
     states: ClusterConnectionStates,
 ) -> None:
-    """C9, N28"""
+    """C9, N28."""
     addresses = states.connecting(A, HOST, 0)
     addresses.found([ONE, TWO])
     addresses.take()
@@ -215,7 +215,7 @@ def test_addresses_are_looked_up_after_an_established_connection(
 
 
 def test_new_host_name_has_addresses_of_its_own(states: ClusterConnectionStates) -> None:
-    """C8 (KAFKA-7890)"""
+    """C8, KAFKA-7890."""
     addresses = states.connecting(A, HOST, 0)
     addresses.found([ONE, TWO])
     states.disconnected(A, 0)
@@ -224,7 +224,7 @@ def test_new_host_name_has_addresses_of_its_own(states: ClusterConnectionStates)
 
 
 def test_preparing(states: ClusterConnectionStates) -> None:
-    """C10"""
+    """C10."""
     assert not states.is_preparing(A)
     states.connecting(A, HOST, 0)
     assert states.is_preparing(A)
@@ -242,7 +242,7 @@ def setup_seconds(states: ClusterConnectionStates, now: float) -> float:
 def test_setup_may_take_twice_as_long_after_each_that_failed(
     states: ClusterConnectionStates,
 ) -> None:
-    """C11"""
+    """C11."""
     for failure in range(6):
         expected = min(10.0 * 2**failure, 30.0)
 
@@ -259,7 +259,7 @@ def test_setup_may_take_twice_as_long_after_each_that_failed(
 
 
 def test_late_connects(states: ClusterConnectionStates) -> None:
-    """C12"""
+    """C12."""
     states.connecting(A, HOST, 0)
     states.connecting(B, HOST, 0)
     states.connecting(C, HOST, 5)

@@ -34,7 +34,7 @@ def ids(requests: list[InFlightRequest]) -> list[int]:
 
 
 def test_last_sent_is_completed_newest_first() -> None:
-    """I1"""
+    """I1."""
     in_flight = filled(1, 2)
 
     assert 2 == in_flight.count(A)
@@ -45,7 +45,7 @@ def test_last_sent_is_completed_newest_first() -> None:
 
 
 def test_next_is_the_oldest() -> None:
-    """I2"""
+    """I2."""
     in_flight = filled(1, 2)
 
     assert [1, 2] == ids([in_flight.complete_next(A), in_flight.complete_next(A)])
@@ -53,7 +53,7 @@ def test_next_is_the_oldest() -> None:
 
 
 def test_clear_gives_all_in_the_order_they_were_sent() -> None:
-    """I3"""
+    """I3."""
     in_flight = filled(1, 2, 3)
     in_flight.add(request(B, 4))
 
@@ -62,7 +62,7 @@ def test_clear_gives_all_in_the_order_they_were_sent() -> None:
 
 
 def test_any_late_request_makes_its_node_late() -> None:
-    """I4"""
+    """I4."""
     in_flight = InFlightRequests(5)
     in_flight.add(request(A, 1, seconds=0.050))
     in_flight.add(request(B, 2, seconds=0.200))
@@ -77,7 +77,7 @@ def test_any_late_request_makes_its_node_late() -> None:
 @pytest.mark.parametrize("complete", ["complete_next", "complete_last_sent", "oldest", "last_sent"])
 @pytest.mark.parametrize("is_known", [False, True])
 def test_nothing_in_flight_cannot_be_completed(complete: str, is_known: bool) -> None:
-    """I5"""
+    """I5."""
     in_flight = filled(*[1] * is_known)
     in_flight.clear(A)
 
@@ -86,7 +86,7 @@ def test_nothing_in_flight_cannot_be_completed(complete: str, is_known: bool) ->
 
 
 def test_time_of_throttling_does_not_make_an_answer_late() -> None:
-    """N12"""
+    """N12."""
     in_flight = InFlightRequests(5)
     in_flight.add(request(A, 1, seconds=10.0))
 
@@ -97,7 +97,7 @@ def test_time_of_throttling_does_not_make_an_answer_late() -> None:
 
 
 def test_no_request_follows_one_that_has_not_left() -> None:
-    """X13"""
+    """X13."""
     in_flight = InFlightRequests(2)
 
     assert in_flight.can_send_more(A)

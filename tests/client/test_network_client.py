@@ -42,7 +42,7 @@ from trionet.testing import MemoryNetwork
 async def test_request_is_sent_and_answered(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode, discover_versions: bool
 ) -> None:
-    """N2"""
+    """N2."""
     node.replies["Heartbeat"] = lambda _: HeartbeatResponse(error_code=27)
     settings = with_requests(discover_versions=discover_versions, client_id="me")
     told: list[ClientResponse] = []
@@ -65,7 +65,7 @@ async def test_request_is_sent_and_answered(
 async def test_nothing_can_be_sent_to_a_node_that_is_not_ready(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """N1"""
+    """N1."""
     async with open_network_client(node.address, network=network) as client:
         with pytest.raises(LocalProtocolError, match="not ready for a request; ask ready"):
             client.send(NODE, HEARTBEAT)
@@ -77,7 +77,7 @@ async def test_nothing_can_be_sent_to_a_node_that_is_not_ready(
 async def test_close_forgets_a_node_and_what_is_in_flight(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """N4"""
+    """N4."""
     told: list[ClientResponse] = []
     async with open_network_client(node.address, network=network) as client:
         await become_ready(client)
@@ -96,7 +96,7 @@ async def test_close_forgets_a_node_and_what_is_in_flight(
 async def test_answer_that_is_late_ends_the_connection(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """N9, X17"""
+    """N9, X17."""
     async with open_network_client(
         node.address, with_requests(timeout_seconds=5.0), network=network
     ) as client:
@@ -116,7 +116,7 @@ async def test_answer_that_is_late_ends_the_connection(
 async def test_answer_in_time_asks_for_no_metadata(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """N9"""
+    """N9."""
     node.replies["Heartbeat"] = lambda _: HeartbeatResponse()
     async with open_network_client(node.address, network=network) as client:
         await become_ready(client)
@@ -129,7 +129,7 @@ async def test_answer_in_time_asks_for_no_metadata(
 async def test_request_may_have_a_time_of_its_own(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """N10"""
+    """N10."""
     async with open_network_client(
         node.address, with_requests(timeout_seconds=5.0), network=network
     ) as client:
@@ -145,7 +145,7 @@ async def test_request_may_have_a_time_of_its_own(
 async def test_user_hears_of_metadata_request_in_flight_at_disconnection(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """N22 (KAFKA-4098)"""
+    """N22, KAFKA-4098."""
     async with open_network_client(node.address, network=network) as client:
         await become_ready(client)
         node.replies["Metadata"] = lambda _: Hangup()
@@ -161,7 +161,7 @@ async def test_user_hears_of_metadata_request_in_flight_at_disconnection(
 async def test_correlation_ids_are_unique_and_leave_kafkas_alone(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """N27"""
+    """N27."""
     node.replies["Heartbeat"] = lambda _: HeartbeatResponse()
     async with open_network_client(node.address, network=network) as client:
         await become_ready(client)
@@ -181,7 +181,7 @@ async def test_correlation_ids_are_unique_and_leave_kafkas_alone(
 async def test_five_requests_may_be_under_way_and_not_six(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """X13"""
+    """X13."""
     async with open_network_client(node.address, network=network) as client:
         await become_ready(client)
         for _ in range(5):
@@ -196,7 +196,7 @@ async def test_five_requests_may_be_under_way_and_not_six(
 async def test_no_request_follows_one_whose_bytes_have_not_all_left(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """X13"""
+    """X13."""
     large = HeartbeatRequest(group_id="g" * 30_000, member_id="m")
     async with open_network_client(
         node.address, with_requests(in_flight_max=1000), network=network
@@ -218,7 +218,7 @@ async def test_callback_that_fails_stops_nobody_else(
     node: ScriptedNode,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """X14"""
+    """X14."""
     node.replies["Heartbeat"] = lambda _: HeartbeatResponse()
     told: list[ClientResponse] = []
 
@@ -314,7 +314,7 @@ async def test_second_task_may_not_poll(
 async def test_poll_waits_no_longer_than_it_is_told(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """X7"""
+    """X7."""
     async with open_network_client(node.address, network=network) as client:
         with trio.move_on_after(1):
             await client.run()
@@ -353,7 +353,7 @@ async def test_any_number_of_tasks_await_answers(
 async def test_answer_comes_with_the_correlation_id_of_its_request(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """C16"""
+    """C16."""
     node.replies["Heartbeat"] = lambda _: HeartbeatResponse()
     async with (
         open_network_client(node.address, network=network) as client,
@@ -371,7 +371,7 @@ async def test_answer_comes_with_the_correlation_id_of_its_request(
 async def test_wait_for_a_node_is_ended_by_a_cancel_scope(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """C15"""
+    """C15."""
     node.replies["ApiVersions"] = lambda _: None
     async with (
         open_network_client(node.address, network=network) as client,
@@ -389,7 +389,7 @@ async def test_wait_for_a_node_is_ended_by_a_cancel_scope(
 async def test_node_that_refuses_connections_is_an_error(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
-    """C15"""
+    """C15."""
     async with (
         open_network_client("10.0.0.9:9092", network=network) as client,
         trio.open_nursery() as nursery,

@@ -48,7 +48,7 @@ def know(client: NetworkClient, *nodes: Node) -> None:
 async def test_host_without_an_address_is_not_ready_and_raises_nothing(
     autojump_clock: MockClock,
 ) -> None:
-    """N3"""
+    """N3."""
     network = NamedNetwork()
     async with open_network_client("nowhere:9092", network=network) as client:
         unknown = Node(3, "unknown", 9092)
@@ -62,7 +62,7 @@ async def test_host_without_an_address_is_not_ready_and_raises_nothing(
 async def test_connects_that_nobody_answers_end_after_their_time(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
-    """N11"""
+    """N11."""
     one, two = Node(1, "10.0.0.1", 9092), Node(2, "10.0.0.2", 9092)
     network.separate(["127.0.0.1"], ["10.0.0.1", "10.0.0.2", "10.0.0.9"])
     async with open_network_client(NOWHERE, network=network) as client:
@@ -82,7 +82,7 @@ async def test_connects_that_nobody_answers_end_after_their_time(
 async def test_delay_of_a_connection(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """N20"""
+    """N20."""
     settings = with_reconnect(0.05, 0.05)
     async with open_network_client(NOWHERE, settings, network=network) as client:
         assert 0 == client.connection_delay(NODE)
@@ -97,7 +97,7 @@ async def test_delay_of_a_connection(
 async def test_delay_grows_with_each_failure_in_a_row(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
-    """N21"""
+    """N21."""
     settings = with_reconnect(0.05, 10.0)
     async with open_network_client(NOWHERE, settings, network=network) as client:
         for expected in (0.05, 0.1, 0.2, 0.4, 0.8):
@@ -111,7 +111,7 @@ async def test_delay_grows_with_each_failure_in_a_row(
 async def test_requests_of_an_ended_connection_come_back_in_their_order(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """N25"""
+    """N25."""
     told: list[ClientResponse] = []
     async with open_network_client(NOWHERE, network=network) as client:
         await be_able_to_send(client)
@@ -127,7 +127,7 @@ async def test_requests_of_an_ended_connection_come_back_in_their_order(
 async def test_ended_connection_may_not_be_made_again_at_once(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """N26"""
+    """N26."""
     async with open_network_client(NOWHERE, network=network) as client:
         await be_able_to_send(client)
         client.disconnect(NODE)
@@ -143,7 +143,7 @@ async def test_ended_connection_may_not_be_made_again_at_once(
 async def test_lost_connection_is_made_to_where_the_name_points_now(
     autojump_clock: MockClock,
 ) -> None:
-    """N28"""
+    """N28."""
     network = NamedNetwork(broker=["10.0.0.1", "10.0.0.2"])
     first, second = ScriptedNode(network), ScriptedNode(network, host="10.0.0.5")
     broker = Node(1, "broker", 9092)
@@ -163,7 +163,7 @@ async def test_lost_connection_is_made_to_where_the_name_points_now(
 
 
 async def test_address_that_refuses_is_followed_by_the_next(autojump_clock: MockClock) -> None:
-    """N29"""
+    """N29."""
     network = NamedNetwork(broker=["10.0.0.4", "10.0.0.1"])
     node = ScriptedNode(network)
     broker = Node(1, "broker", 9092)
@@ -177,7 +177,7 @@ async def test_address_that_refuses_is_followed_by_the_next(autojump_clock: Mock
 
 
 async def test_new_addresses_are_tried_in_turn_after_a_loss(autojump_clock: MockClock) -> None:
-    """N30"""
+    """N30."""
     network = NamedNetwork(broker=["10.0.0.1"])
     first, second = ScriptedNode(network), ScriptedNode(network, host="10.0.0.5")
     broker = Node(1, "broker", 9092)
@@ -199,7 +199,7 @@ async def test_new_addresses_are_tried_in_turn_after_a_loss(autojump_clock: Mock
 async def test_node_that_is_closed_while_connecting_leaves_no_trace(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """N31"""
+    """N31."""
     async with open_network_client(NOWHERE, network=network) as client:
         client.ready(NODE)
         client.close(NODE)
@@ -214,7 +214,7 @@ async def test_node_that_is_closed_while_connecting_leaves_no_trace(
 async def test_only_node_is_the_least_loaded(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """N15"""
+    """N15."""
     async with open_network_client(node.address, network=network) as client:
         know(client, NODE)
         client.ready(NODE)
@@ -229,7 +229,7 @@ async def test_only_node_is_the_least_loaded(
 async def test_full_node_is_not_the_least_loaded_but_ready(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """N16"""
+    """N16."""
     async with open_network_client(node.address, network=network) as client:
         know(client, NODE)
         await become_ready(client)
@@ -258,7 +258,7 @@ async def test_idle_node_goes_before_a_busy_one(
 async def test_each_unreachable_node_is_offered_once_a_round(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
-    """N17"""
+    """N17."""
     nodes = [Node(number, f"10.0.0.{number}", 9092) for number in (1, 2, 3)]
     settings = with_reconnect(0.001, 0.001)
     async with open_network_client(NOWHERE, settings, network=network) as client:
@@ -292,7 +292,7 @@ async def test_socket_that_is_written_to_is_watched_for_reading_alone(
 async def test_metadata_are_asked_for_again_when_a_node_is_lost(
     autojump_clock: MockClock, network: MemoryNetwork, is_silent: bool
 ) -> None:
-    """X17"""
+    """X17."""
     brokers = [(1, "10.0.0.1"), (2, "10.0.0.2")]
     one = ScriptedNode(network, 1, "10.0.0.1", brokers)
     two = ScriptedNode(network, 2, "10.0.0.2", brokers)

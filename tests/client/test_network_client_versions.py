@@ -29,7 +29,7 @@ from trionet.testing import MemoryNetwork
 async def test_new_connection_is_asked_for_its_versions(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """N6"""
+    """N6."""
     node.ranges[api_keys.HEARTBEAT] = (0, 3)
     node.replies["Heartbeat"] = lambda _: HeartbeatResponse()
     async with open_network_client(node.address, network=network) as client:
@@ -55,7 +55,7 @@ async def test_other_errors_to_the_question_end_the_connection(
     node: ScriptedNode,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """N7"""
+    """N7."""
     node.replies["ApiVersions"] = lambda _: node.api_versions(error_codes.INVALID_REQUEST)
     async with open_network_client(node.address, network=network) as client:
         client.ready(NODE)
@@ -73,7 +73,7 @@ async def test_older_broker_is_asked_again_in_a_version_it_knows(
     told: int | None,
     expected: list[int],
 ) -> None:
-    """N8 (KIP-511)"""
+    """N8, KIP-511."""
 
     def reply(seen: Seen) -> ApiVersionsResponse | Answer:
         if seen.version == expected[-1]:
@@ -126,7 +126,7 @@ async def test_version_that_no_side_shares_is_an_outcome(
 async def test_metadata_that_cannot_be_asked_for_are_an_error_of_who_waits(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """N5"""
+    """N5."""
     del node.ranges[api_keys.METADATA]
     async with (
         open_network_client(node.address, network=network) as client,
@@ -156,7 +156,7 @@ async def test_node_that_hangs_up_on_the_question_is_tried_again_ever_later(
 async def test_connection_that_the_client_ends_during_the_question_surfaces_nowhere(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """N24"""
+    """N24."""
     node.replies["ApiVersions"] = lambda _: None
     async with open_network_client(node.address, network=network) as client:
         client.ready(NODE)
@@ -172,7 +172,7 @@ async def test_connection_that_the_client_ends_during_the_question_surfaces_nowh
 async def test_silence_to_the_question_is_as_late_as_any_other(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """N32"""
+    """N32."""
     node.replies["ApiVersions"] = lambda _: None
     settings = with_requests(timeout_seconds=5.0)
     async with open_network_client("10.0.0.9:9092", settings, network=network) as client:
@@ -185,7 +185,7 @@ async def test_silence_to_the_question_is_as_late_as_any_other(
 async def test_throttled_node_is_left_alone(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """N13, N19"""
+    """N13, N19."""
     node.replies["Heartbeat"] = lambda _: HeartbeatResponse(throttle_time_ms=100)
     async with open_network_client("10.0.0.9:9092", network=network) as client:
         await be_able_to_send(client)

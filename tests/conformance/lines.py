@@ -276,6 +276,69 @@ REQUESTS = [
     Line("R4", CORE, "a full queue of requests makes processors wait"),
 ]
 
+NETWORK_CLIENT = [
+    Line("N1", CORE, "nothing is sent to a node that is not ready"),
+    Line("N2", CORE, "a request, its answer, its callback; with discovery of versions and without"),
+    Line("N3", CORE, "a host without an address is not ready, and raises nothing"),
+    Line("N4", CORE, "a closed node has nothing in flight"),
+    Line("N5", BEYOND, "metadata that no version can ask for are told to who waits for them"),
+    Line("N6", BEYOND, "a new connection is asked for its versions before it is ready"),
+    Line("N7", BEYOND, "an error in place of the versions ends the connection"),
+    Line("N8", BEYOND, "an older broker is asked again in a version it knows, or in 0"),
+    Line("N9", CORE, "a late answer ends the connection, and metadata are asked for"),
+    Line("N10", BEYOND, "a request may have a time of its own"),
+    Line("N11", BEYOND, "connects that nobody answers end after their time, all of them"),
+    Line("N12", BEYOND, "the time of throttling makes no answer late"),
+    Line("N13", BEYOND, "a node that throttles is left alone for so long"),
+    Line("N14", BEYOND, "but not in versions of the time before clients did that"),
+    Line("N15", CORE, "the only node is the least loaded, unless its wait runs"),
+    Line("N16", BEYOND, "a node that is full is none, and yet a ready connection is there"),
+    Line("N17", BEYOND, "nodes that cannot be reached are offered in turn"),
+    Line("N18", BEYOND, "a failed authentication leaves the question to another node alone"),
+    Line("N19", BEYOND, "a throttled node is not the least loaded"),
+    Line("N20", CORE, "the delay of a connection: none, for ever, the wait after its end"),
+    Line("N21", BEYOND, "the wait grows with each failure in a row"),
+    Line("N22", CORE, "a user's own question for metadata comes back when its connection is lost"),
+    Line("N23", BEYOND, "a node that hangs up on the question for versions surfaces nowhere"),
+    Line("N24", BEYOND, "nor does a connection that is ended during it"),
+    Line("N25", BEYOND, "requests of an ended connection come back in their order"),
+    Line("N26", BEYOND, "an ended connection waits once, however often it is ended"),
+    Line("N27", CORE, "correlation ids are unique, and leave Kafka's own alone"),
+    Line("N28", BEYOND, "a lost connection is made to where the name points now"),
+    Line("N29", BEYOND, "an address that refuses is followed by the next"),
+    Line("N30", BEYOND, "new addresses are tried in turn after a loss"),
+    Line("N31", BEYOND, "a node that is closed while it connects leaves no trace"),
+    Line("N32", BEYOND, "silence to the question for versions is late as any other"),
+    Line("N33", BEYOND, "a client's own metrics go to one connected node"),
+]
+
+IN_FLIGHT = [
+    Line("I1", CORE, "the newest request is completed first when it has no answer"),
+    Line("I2", CORE, "answers complete the oldest first"),
+    Line("I3", BEYOND, "all of a node are taken in the order they were sent"),
+    Line("I4", BEYOND, "any late request makes its node late"),
+    Line("I5", CORE, "nothing in flight cannot be completed"),
+]
+
+CONNECTION_STATES = [
+    Line("C1", CORE, "the way of a connection: unknown, connecting, ready, lost, tried again"),
+    Line("C2", CORE, "each node waits for itself"),
+    Line("C3", BEYOND, "a failed authentication is kept until one succeeds"),
+    Line("C4", CORE, "a removed node is as unknown as before"),
+    Line("C5", BEYOND, "no wait goes beyond its limit"),
+    Line("C6", BEYOND, "waits double, and only being ready ends the row"),
+    Line("C7", BEYOND, "a throttled node is not ready until its time"),
+    Line("C8", BEYOND, "addresses in turn; a new name has its own"),
+    Line("C9", BEYOND, "the address that was tried last is passed over"),
+    Line("C10", BEYOND, "preparing is connecting, or asking for versions"),
+    Line("C11", BEYOND, "the time for connecting doubles, and begins anew when one is made"),
+    Line("C12", BEYOND, "connects that take too long"),
+    Line("C13", CORE, "the text of bootstrap.servers"),
+    Line("C14", BEYOND, "addresses of one family, all of them"),
+    Line("C15", CORE, "waiting for a node ends with its scope, or with its connection"),
+    Line("C16", CORE, "sending and waiting gives the request's own answer, or an error"),
+]
+
 SEEDS = [
     Line("X1", CORE, "connections go to the processors in turn"),
     Line("X2", CORE, "a negative size ends its connection"),
@@ -289,7 +352,11 @@ SEEDS = [
     Line("X10", CORE, "requests of one connection are never worked on at the same time"),
     Line("X11", CORE, "an answer to a connection that is gone"),
     Line("X12", CORE, "a completed Send that nobody asked for"),
+    Line("X13", CORE, "no request follows one that has not left, nor more than five"),
+    Line("X14", CORE, "a callback that fails stops no other"),
+    Line("X15", CORE, "an answer to another request than the next"),
     Line("X16", CORE, "the options of sockets"),
+    Line("X17", CORE, "metadata are asked for again after a loss or a late answer"),
 ]
 
 PARTS = {
@@ -300,5 +367,8 @@ PARTS = {
     "SocketServer, acceptor, processors": SERVER,
     "Connection quotas": QUOTAS,
     "Request channel": REQUESTS,
+    "NetworkClient": NETWORK_CLIENT,
+    "In-flight requests": IN_FLIGHT,
+    "States of connections, addresses": CONNECTION_STATES,
     "What is older than Kafka's tests": SEEDS,
 }

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from support.network_clients import NODE, be_able_to_send, poll_until
+from support.scripted_node import ScriptedNode
+from trionet.client.node import Node
+from trionet.client.opening import open_network_client
+from trionet.errors import AuthenticationError
+from trionet.testing import MemoryNetwork
+
+DENIED = AuthenticationError("node 2: no")
+
+
+async def test_node_that_lets_nobody_in_leaves_a_question_to_another_alone(
+    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+) -> None:
+    """N18, KAFKA-8933."""
+    other = Node(2, node.host, 9092)
+    node.replies["Metadata"] = lambda _: None
+    async with open_network_client(node.address, network=network) as client:
+        await be_able_to_send(client, other)
+        await poll_until(client, lambda: client.in_flight_count() == 1)
+        [asked] = [each for each in client._exchange.in_flight if each.is_internal]
+
+        client._exchange._lost(other.id, DENIED, trio.current_time())
+
+        assert client.authentication_error(other) is DENIED
+        assert client.metadata.error is None
+        assert [asked] == list(client._exchange.in_flight)
+
+
+async def test_who_waits_for_metadata_hears_that_nobody_is_let_in(
+    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+) -> None:
+    async with open_network_client("10.0.0.9:9092", network=network) as client:
+        await be_able_to_send(client)
+        await poll_until(client, lambda: client.connection_failed(Node(-1, "10.0.0.9", 9092)))
+        client._exchange._lost(NODE.id, DENIED, trio.current_time())
+
+        with pytest.raises(AuthenticationError, match="node 2: no"):
+            await client.until_updated()
