@@ -73,6 +73,8 @@ class HotPathHook(BuildHookInterface[BuilderConfig]):
                 )
             return
         build_data.update(pure_python=False, infer_tag=True)
+        # Of the compiled wheel alone: what mypyc's code calls in a library of its own.
+        build_data["dependencies"] += self.config.get("runtime-dependencies", [])
         build_data["force_include"].update(
             {str(path): path.relative_to(built).as_posix() for path in sorted(built.rglob("*.so"))}
         )

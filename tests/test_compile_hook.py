@@ -32,6 +32,7 @@ test = ["pytest", "mypy>=2", "setuptools"]
 
 [tool.hatch.build.targets.wheel.hooks.custom]
 path = ".ci/compile_hot_path.py"
+runtime-dependencies = ["librt>=0.16"]
 modules = ["trionet.quick"]
 """
 PURE = "trionet-1-py3-none-any.whl"
@@ -100,6 +101,25 @@ def test_the_module_is_compiled_and_its_source_stays(project: Project, tmp_path:
     program = "import trionet.quick as quick; print(quick.doubled(21), quick.__file__)"
     done = project.python("-P", "-c", program, PYTHONPATH=str(tmp_path / "installed"))
     assert f"42 {tmp_path / 'installed/trionet/quick'}{suffix}\n" == done.stdout
+
+
+def requirements(project: Project, name: str) -> str:
+    with zipfile.ZipFile(project.root / "dist" / name) as wheel:
+        return wheel.read("trionet-1.dist-info/METADATA").decode()
+
+
+@needs_compiler
+def test_a_compiled_wheel_requires_the_compilers_library(project: Project) -> None:
+    name, _ = project.build()
+
+    assert "Requires-Dist: librt>=0.16\n" in requirements(project, name)
+
+
+def test_a_pure_wheel_does_not(project: Project) -> None:
+    name, _ = project.build(TRIONET_PURE="1")
+
+    assert "Requires-Dist: trio\n" in requirements(project, name)
+    assert "librt" not in requirements(project, name)
 
 
 @needs_compiler

@@ -30,6 +30,7 @@ BENCHMARKS = (
     "codecs",
     "imports",
     "requests",
+    "records",
 )
 
 

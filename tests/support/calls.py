@@ -41,7 +41,8 @@ from trionet.protocol.messages.produce import (
     TopicProduceData,
 )
 from trionet.protocol.records.batch import iter_batches
-from trionet.protocol.records.records import Record, decode_batch, encode_batch
+from trionet.protocol.records.records import decode_batch, encode_batch
+from trionet.protocol.records.types import Record
 
 # The last version in which Produce and Fetch name topics by name, and the first with ids.
 PRODUCE_BY_NAME, PRODUCE_BY_ID = 12, 13

@@ -8,7 +8,8 @@ from support.logs import batch, timed_batch
 from trionet.broker.log import Directory, Log, LogConfig, MemoryDirectory, OffsetAndTimestamp, Stop
 from trionet.protocol.records.batch import CRC_START, read_header
 from trionet.protocol.records.crc32c import crc32c
-from trionet.protocol.records.records import NewRecord, encode_batch
+from trionet.protocol.records.records import encode_batch
+from trionet.protocol.records.types import NewRecord
 
 NOW = 5_000
 

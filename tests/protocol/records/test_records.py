@@ -15,7 +15,15 @@ from trionet.errors import LocalProtocolError, WireFormatError
 from trionet.protocol.records.batch import HEADER_SIZE, BatchHeader, check_crc, read_header
 from trionet.protocol.records.compression import NAMES
 from trionet.protocol.records.crc32c import crc32c
-from trionet.protocol.records.records import Headers, NewRecord, decode_batch, encode_batch
+from trionet.protocol.records.records import (
+    decode_batch,
+    decode_columns,
+    decode_values,
+    encode_batch,
+)
+from trionet.protocol.records.types import Headers, NewRecord
+
+pytestmark = pytest.mark.usefixtures("each_implementation")
 
 NOW = 1_700_000_000_000
 SAMPLE: list[NewRecord] = [
@@ -29,6 +37,17 @@ texts = st.text(max_size=200)
 values = st.none() | st.binary(max_size=300)
 headers = st.lists(st.tuples(texts, values), max_size=4)
 timestamps = st.integers(0, 2**62)
+#: What every implementation can hold.
+foreign_records = st.lists(
+    st.tuples(
+        st.integers(0, 2**40),
+        values,
+        values,
+        st.lists(st.tuples(st.text(max_size=70), st.binary(max_size=70)), max_size=2),
+    ),
+    min_size=1,
+    max_size=20,
+)
 new_records = st.lists(st.tuples(timestamps, values, values, headers), min_size=1, max_size=80)
 
 
@@ -126,7 +145,7 @@ def test_number_that_does_not_fit_is_our_mistake(arguments: dict[str, int]) -> N
 
 
 def test_timestamp_that_does_not_fit_is_our_mistake() -> None:
-    with pytest.raises(LocalProtocolError, match="varlong"):
+    with pytest.raises(LocalProtocolError, match="does not fit"):
         encode_batch([(0, None, None, ()), (2**64, None, None, ())])
 
 
@@ -261,6 +280,69 @@ def test_aiokafka_agrees(codec: int, count: int) -> None:
     assert comparable(decode_batch(built)) == with_offsets(rows)
     if codec == 0:
         assert built[8:] == encode_batch(rows, leader_epoch=read_header(built).leader_epoch)[8:]
+
+
+@given(foreign_records, st.sampled_from([0, 1]))
+def test_other_clients_read_what_is_written(rows: list[NewRecord], codec: int) -> None:
+    ours = encode_batch(rows, codec=codec)
+    for name in ("kafka.record.default_records", "aiokafka.record.default_records"):
+        read = pytest.importorskip(name).DefaultRecordBatch(memoryview(ours))
+        found = [
+            (each.offset, each.timestamp, each.key, each.value, list(each.headers)) for each in read
+        ]
+
+        assert comparable(with_offsets(rows)) == found
+
+
+@pytest.mark.parametrize(
+    ("base_offset", "base_timestamp", "fields"),
+    [
+        pytest.param(2**63 - 1, NOW, "00 00 02 01 01 00", id="offset"),
+        pytest.param(0, 2**63 - 1, "00 02 00 01 01 00", id="timestamp"),
+        pytest.param(0, -(2**63), "00 01 00 01 01 00", id="timestamp before all"),
+        pytest.param(0, NOW, f"00 fe{'ff' * 8}01 00 01 01 00", id="largest delta"),
+    ],
+)
+def test_sum_beyond_64_bits_is_refused(base_offset: int, base_timestamp: int, fields: str) -> None:
+    body = framed(fields)
+    header = read_header(batch_around(body))
+    header = header._replace(base_offset=base_offset, base_timestamp=base_timestamp)
+    for decode in (decode_batch, decode_columns):
+        with pytest.raises(WireFormatError, match="beyond 64 bits"):
+            decode(header.pack() + body)
+
+
+def test_smallest_timestamp_delta_is_read() -> None:
+    batch = batch_around(framed(f"00 {'ff' * 9}01 00 01 01 00"))
+
+    assert [(0, NOW - 2**63, None, None, ())] == decode_batch(batch)
+
+
+@pytest.mark.parametrize("edge", [-(2**63), 2**63 - 1])
+def test_timestamps_at_the_ends_of_64_bits_are_kept(edge: int) -> None:
+    batch = encode_batch([(edge, None, b"v", ())], base_offset=2**63 - 1)
+
+    assert [(2**63 - 1, edge, None, b"v", ())] == decode_batch(batch)
+
+
+@pytest.mark.parametrize("field", ["text", 5, ["list"]])
+def test_what_is_no_bytes_is_a_type_error(field: object) -> None:
+    for row in ((NOW, field, None, ()), (NOW, None, field, ()), (NOW, None, None, [("h", field)])):
+        with pytest.raises(TypeError):
+            encode_batch([row])  # type: ignore[list-item]
+
+
+def test_other_buffers_are_as_good_as_bytes() -> None:
+    batch = encode_batch([(NOW, bytearray(b"k"), memoryview(b"value"), ())])  # type: ignore[list-item]
+
+    assert [(0, NOW, b"k", b"value", ())] == decode_batch(batch)
+
+
+def test_count_is_compared_with_the_size_before_anything_is_allocated() -> None:
+    batch = batch_around(framed("00 00 00 01 01 00"), 2**31 - 1)
+    for decode in (decode_batch, decode_columns, decode_values):
+        with pytest.raises(WireFormatError, match="2147483647 records cannot be in a batch"):
+            decode(batch)
 
 
 def test_known_bytes() -> None:

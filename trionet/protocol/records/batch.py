@@ -101,6 +101,11 @@ class BatchHeader(NamedTuple):
         """Whether the batch holds a transaction marker, which consumers never see."""
         return self.attributes & CONTROL != 0
 
+    @property
+    def delete_horizon(self) -> int | None:
+        """When tombstones and markers in the batch may go, in milliseconds (KIP-534)."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON else None
+
     def pack(self) -> bytes:
         """The header's 61 bytes."""
         return _header.pack(*self)

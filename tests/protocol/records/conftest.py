@@ -1,0 +1,28 @@
+"""Both ways to read and write records, for the tests that ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from trionet.protocol.records import (
+    implementation,
+    pure_reader,
+    pure_writer,
+    typed_reader,
+    typed_writer,
+)
+
+#: The second is compiled where the package is.
+BOTH = {"pure": (pure_reader, pure_writer), "typed": (typed_reader, typed_writer)}
+
+
+@pytest.fixture(scope="module", params=BOTH)
+def each_implementation(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Everything in :mod:`trionet.protocol.records.records` uses one, then the other."""
+    with pytest.MonkeyPatch.context() as patch:
+        reader, writer = BOTH[request.param]
+        patch.setattr(implementation, "reader", reader)
+        patch.setattr(implementation, "writer", writer)
+        yield request.param

@@ -1,0 +1,84 @@
+"""The records of a batch as columns of Apache Arrow. Imports pyarrow and numpy (extra ``spark``).
+
+Offsets ``[start, end, start, end, ...]`` of all values in a batch only grow, so they make an Arrow
+array, every other element of which is what lies between two values. Taking the rest of them copies
+all values at once, in C++.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from trionet.protocol.records.batch import Bytes
+from trionet.protocol.records.numpy_columns import NumpyColumns, decode_numpy
+from trionet.protocol.records.records import INFLATED_BYTES_MAX
+
+if TYPE_CHECKING:
+    from trionet.protocol.records.numpy_columns import Numbers
+
+HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+SCHEMA: Final = pa.schema(
+    [
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("ms", tz="UTC")),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", HEADERS),
+    ]
+)
+
+#: Arrow's offsets of a binary column are int32.
+_BYTES_MAX: Final = 2**31 - 1
+
+
+def decode_arrow(buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED_BYTES_MAX) -> Any:
+    """Read the batch at ``pos`` as a ``pyarrow.RecordBatch``. Its checksum is not looked at.
+
+    Its columns are those of ``SCHEMA``; headers are null where a record has none.
+
+    Args:
+        buf: what holds the batch, whole.
+        pos: where it starts.
+        inflated_bytes_max: how far the records may grow when decompressed; 2 GB at most.
+
+    Raises:
+        WireFormatError: as :func:`trionet.protocol.records.records.decode_batch`.
+    """
+    limit = min(inflated_bytes_max, _BYTES_MAX)
+    columns = decode_numpy(buf, pos, inflated_bytes_max=limit)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(columns.offsets),
+            pa.array(columns.timestamps).cast(SCHEMA.field("timestamp").type),
+            _binary(columns.body, columns.key_starts, columns.key_lengths),
+            _binary(columns.body, columns.value_starts, columns.value_lengths),
+            _headers(columns),
+        ],
+        schema=SCHEMA,
+    )
+
+
+def _binary(body: bytes, starts: Numbers, lengths: Numbers) -> Any:
+    count = len(starts)
+    nulls = lengths < 0
+    if nulls.all():
+        return pa.nulls(count, pa.binary())
+    origin = int(starts[0])
+    bounds = np.empty(2 * count, np.int32)
+    bounds[0::2] = starts - origin
+    bounds[1::2] = starts - origin + np.maximum(lengths, 0)
+    data = pa.py_buffer(memoryview(body)[origin:])
+    pieces = pa.BinaryArray.from_buffers(
+        pa.binary(), 2 * count - 1, [None, pa.py_buffer(bounds), data]
+    )
+    return pieces.take(pa.array(np.arange(0, 2 * count, 2), mask=nulls if nulls.any() else None))
+
+
+def _headers(columns: NumpyColumns) -> Any:
+    count = len(columns.offsets)
+    if not columns.headers:
+        return pa.nulls(count, HEADERS)
+    return pa.array([columns.headers.get(number) for number in range(count)], HEADERS)

@@ -1,0 +1,30 @@
+"""Which code reads and writes records here: the compiled one, or the one for the interpreter.
+
+Both do the same, and fail in the same way. ``TRIONET_PURE=1`` decides for the second.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from trionet import is_compiled
+
+if TYPE_CHECKING or not is_compiled():
+    from trionet.protocol.records import pure_reader as reader
+    from trionet.protocol.records import pure_writer as writer
+else:
+    from trionet.protocol.records import typed_reader as reader
+
+    try:
+        from trionet.protocol.records import typed_writer as writer
+    except (ImportError, ValueError) as error:  # ValueError: a librt of another time
+        from trionet.protocol.records import pure_writer as writer
+
+        logging.getLogger(__name__).warning(
+            "records are written in pure Python, because librt cannot be used: %s; "
+            "`pip install --upgrade librt`",
+            error,
+        )
+
+__all__ = ["reader", "writer"]

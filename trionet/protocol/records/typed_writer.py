@@ -1,0 +1,257 @@
+"""Records into a batch's body: typed Python, which mypyc compiles.
+
+Does what :mod:`pure_writer` does, and fails as that does; interpreted it is the slower of the two.
+Compiled it needs the package librt, whose BytesWriter takes single bytes without a call of Python:
+joining pieces, as the other one does, takes twice the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, cast
+
+from librt.strings import BytesWriter
+
+from trionet.errors import LocalProtocolError
+from trionet.protocol.records.batch import HEADER_SIZE
+from trionet.protocol.records.types import Headers
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+#: The length of a batch is an int32.
+BATCH_BYTES_MAX: Final = 2**31 - 1
+
+#: How much is written into one piece of memory. A larger one is new to the process each time, and
+#: touching its pages costs more than filling them.
+CHUNK_BYTES: Final = 64 * 1024
+
+#: A key or value from this size on is a piece of its own, and not copied.
+_WHOLE_BYTES: Final = 16 * 1024
+
+#: All bits but those that shifting a varint to the right repeats.
+_SHIFTED: Final = 0x01FF_FFFF_FFFF_FFFF
+
+# Constants above 62 bits are made into machine numbers at each use: not for what is done often.
+_NEAR: Final = 2**61
+_INT64_MIN: Final = -(2**63)
+_INT64_MAX: Final = 2**63 - 1
+_NONE: Final[object] = ()
+_NO_HEADERS: Final = b"\0"
+
+
+class BatchBuilder:
+    """Records on their way into one batch; see :class:`pure_writer.BatchBuilder`."""
+
+    def __init__(
+        self, size_max: i64 = BATCH_BYTES_MAX, *, base_timestamp: int | None = None
+    ) -> None:
+        self.count: i64 = 0
+        self.size: i64 = HEADER_SIZE
+        self.last_offset_delta: i64 = -1
+        self.max_timestamp: i64 = -(2**63)
+        self.base_timestamp: i64 = 0
+        self._has_base = base_timestamp is not None
+        if base_timestamp is not None:
+            _check_timestamp(base_timestamp)
+            self.base_timestamp = base_timestamp
+        self._size_max: i64 = size_max
+        self._chunks: list[bytes] = []
+        self._out = BytesWriter()
+
+    def append(self, timestamp: int, key: object, value: object, headers: object = ()) -> None:
+        """Add a record with the next offset, whether there is room for it or not."""
+        if not -_NEAR < timestamp < _NEAR:
+            _check_timestamp(timestamp)
+        now: i64 = timestamp
+        base = self.base_timestamp if self._has_base else now
+        if not (-_NEAR < now < _NEAR and -_NEAR < base < _NEAR):
+            _check_delta(now, base)
+        delta = now - base
+        offset_delta = self.last_offset_delta + 1
+        size: i64 = 1 + (1 if -64 <= delta < 64 else _size(delta))
+        size += 1 if offset_delta < 64 else 2 if offset_delta < 8192 else _size(offset_delta)
+        key_bytes = b""
+        key_length: i64 = -1
+        if key is not None:
+            key_bytes = key if isinstance(key, bytes) else _as_bytes(key)
+            key_length = len(key_bytes)
+            size += key_length
+            if key_length >= 64:
+                size += _size(key_length) - 1
+        value_bytes = b""
+        value_length: i64 = -1
+        if value is not None:
+            value_bytes = value if isinstance(value, bytes) else _as_bytes(value)
+            value_length = len(value_bytes)
+            size += value_length
+            if value_length >= 64:
+                size += 1 if value_length < 8192 else _size(value_length) - 1
+        size += 2  # the first bytes of both lengths
+        tail = _NO_HEADERS
+        if headers is not _NONE and headers:
+            tail = _encoded(cast(Headers, headers))
+        size += len(tail)
+        # Nothing fails from here on.
+        if not self._has_base:
+            self.base_timestamp = base
+            self._has_base = True
+        if now > self.max_timestamp:  # noqa: PLR1730  # max() makes number objects of both
+            self.max_timestamp = now
+        self.count += 1
+        self.last_offset_delta = offset_delta
+        self.size += (2 if 64 <= size < 8192 else _size(size)) + size
+        out = self._out
+        _put(out, size)
+        out.append(0)
+        _put(out, delta)
+        _put(out, offset_delta)
+        if key is None:
+            out.append(1)
+        else:
+            _put(out, key_length)
+            self._write(out, key_bytes)
+        _put(out, value_length)
+        if value_length >= _WHOLE_BYTES:
+            self._write(out, value_bytes)
+        elif value_length > 0:
+            out.write(value_bytes)
+        if len(tail) == 1:
+            out.append(0)
+        else:
+            self._write(out, tail)
+        if len(out) >= CHUNK_BYTES:
+            self._chunks.append(out.getvalue())
+            out.truncate(0)
+
+    def append_at(
+        self, offset_delta: i64, timestamp: int, key: object, value: object, headers: Headers = ()
+    ) -> None:
+        """Add a record with a gap before it, as compaction leaves them."""
+        last = self.last_offset_delta
+        if offset_delta <= last:
+            raise ValueError(f"offset {offset_delta} does not come after {last}")
+        self.last_offset_delta = offset_delta - 1
+        try:
+            self.append(timestamp, key, value, headers)
+        finally:
+            if self.last_offset_delta != offset_delta:
+                self.last_offset_delta = last
+
+    def has_room_for(
+        self, timestamp: int, key: object, value: object, headers: Headers = ()
+    ) -> bool:
+        """Whether the batch stays within its size with this record; an empty one takes any."""
+        if self.count == 0:
+            return True
+        _check_timestamp(timestamp)
+        now: i64 = timestamp
+        size = 1 + _size(now - self.base_timestamp)
+        size += _size(self.last_offset_delta + 1)
+        length: i64 = -1 if key is None else len(_as_bytes(key))
+        size += _size(length) + max(length, 0)
+        length = -1 if value is None else len(_as_bytes(value))
+        size += _size(length) + max(length, 0)
+        size += len(_encoded(headers)) if headers else 1
+        return self.size + _size(size) + size <= self._size_max
+
+    def chunks(self) -> list[bytes]:
+        """What follows the header of the batch, in pieces."""
+        return [*self._chunks, self._out.getvalue()] if len(self._out) else [*self._chunks]
+
+    def _write(self, out: BytesWriter, data: bytes) -> None:
+        if len(data) < _WHOLE_BYTES:
+            out.write(data)
+        else:
+            self._chunks += out.getvalue(), data
+            out.truncate(0)
+
+
+def build_rows(rows: Iterable[tuple[int, object, object, object]]) -> BatchBuilder:
+    """A builder with these records."""
+    builder = BatchBuilder()
+    for timestamp, key, value, headers in rows:
+        builder.append(timestamp, key, value, headers)
+    return builder
+
+
+def build_columns(
+    timestamps: int | Sequence[int],
+    keys: Sequence[bytes | None] | None,
+    values: Sequence[bytes | None],
+    headers: Sequence[Headers] | None,
+) -> BatchBuilder:
+    """A builder with these records; one timestamp stands for all, and None for nothing in any."""
+    builder = BatchBuilder()
+    count: i64 = len(values)
+    every_timestamp = [timestamps] * count if isinstance(timestamps, int) else list(timestamps)
+    every_key = [None] * count if keys is None else list(keys)
+    every_value = list(values)
+    every_header: list[Headers] = [()] * count if headers is None else list(headers)
+    number: i64 = 0
+    while number < count:
+        builder.append(
+            every_timestamp[number], every_key[number], every_value[number], every_header[number]
+        )
+        number += 1
+    return builder
+
+
+def _check_timestamp(timestamp: int) -> None:
+    if not -(2**63) <= timestamp < 2**63:
+        raise LocalProtocolError(f"a timestamp of {timestamp} does not fit into 64 bits")
+
+
+def _check_delta(now: i64, base: i64) -> None:
+    if now > _INT64_MAX + base if base < 0 else now < _INT64_MIN + base:
+        raise LocalProtocolError(f"{int(now) - int(base)} does not fit into a varlong")
+
+
+def _as_bytes(field: object) -> bytes:
+    if isinstance(field, bytes):
+        return field
+    if isinstance(field, (bytearray, memoryview)):
+        return bytes(field)
+    raise TypeError(f"a key or value is bytes or None, not {type(field).__name__}")
+
+
+def _size(number: i64) -> i64:
+    """How many bytes a number's zigzag varint has."""
+    if -64 <= number < 64:
+        return 1
+    if -8192 <= number < 8192:
+        return 2
+    rest: i64 = ((number << 1) ^ (number >> 63)) >> 14 & 0x3_FFFF_FFFF_FFFF
+    size: i64 = 3
+    while rest > 127:
+        size += 1
+        rest >>= 7
+    return size
+
+
+def _put(out: BytesWriter, number: i64) -> None:
+    """Write a number's zigzag varint."""
+    rest: i64 = (number << 1) ^ (number >> 63)
+    byte: int  # only of these does the compiler know that they may become a byte
+    while rest > 127 or rest < 0:
+        byte = rest & 127 | 128
+        out.append(byte)
+        rest = rest >> 7 & _SHIFTED
+    byte = rest
+    out.append(byte)
+
+
+def _encoded(headers: Headers) -> bytes:
+    out = BytesWriter()
+    _put(out, len(headers))
+    for name, value in headers:
+        key = name.encode()
+        _put(out, len(key))
+        out.write(key)
+        if value is None:
+            out.append(1)
+        else:
+            value_bytes = _as_bytes(value)
+            _put(out, len(value_bytes))
+            out.write(value_bytes)
+    return out.getvalue()

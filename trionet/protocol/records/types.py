@@ -1,0 +1,33 @@
+"""What records are made of, as rows and as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+#: Header keys are never null; values may be.
+Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+
+#: Timestamp in milliseconds, key, value, headers.
+NewRecord: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]
+
+#: Offset, timestamp in milliseconds, key, value, headers.
+Record: TypeAlias = tuple[int, int, bytes | None, bytes | None, Headers]
+
+
+class Columns(NamedTuple):
+    """The records of a batch, one sequence for each field, all of one length.
+
+    Attributes:
+        offsets: a range where no offset is missing, else a list.
+        timestamps: in milliseconds.
+        keys: None for null.
+        values: None for null.
+        headers: names and values; empty where a record has none.
+    """
+
+    offsets: Sequence[int]
+    timestamps: list[int]
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    headers: list[Headers]
