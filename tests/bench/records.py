@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
+from types import ModuleType
+from typing import Any
 
 from aiokafka.record import default_records as aiokafka
+from kafka.record import default_records as kafka
+
+import trionet
 from bench.measured import Figure, Measured
 from bench.options import Options
-from kafka.record import default_records as kafka
 from trionet.protocol.records import (
     implementation,
     pure_reader,
@@ -28,8 +33,6 @@ from trionet.protocol.records.records import (
     decode_values,
 )
 from trionet.protocol.records.types import NewRecord
-
-import trionet
 
 RUNS = 5
 SECONDS = 0.5
@@ -92,8 +95,8 @@ def _encoders(rows: Sequence[NewRecord]) -> dict[str, Side]:
             append(timestamp, key, value, headers)
         return batch_chunks(built)
 
-    def theirs(module: object) -> object:
-        built = module.DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1 << 30)  # type: ignore[attr-defined]
+    def theirs(module: Any) -> object:
+        built = module.DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1 << 30)
         append = built.append
         for number, (timestamp, key, value, headers) in enumerate(rows):
             append(number, timestamp, key, value, headers)
@@ -111,25 +114,22 @@ def _encoders(rows: Sequence[NewRecord]) -> dict[str, Side]:
 def _decoders(rows: Sequence[NewRecord]) -> dict[str, Side]:
     data = b"".join(batch_chunks(pure_writer.build_rows(rows)))
 
-    def ours(decode: Callable[[bytes], object], reader: object) -> object:
-        implementation.reader = reader  # type: ignore[misc, assignment]
+    def ours(decode: Callable[[bytes], object], reader: ModuleType) -> object:
+        implementation.reader = reader
         return decode(data)
 
-    def theirs(batch: Sequence[object]) -> None:
+    def theirs(batch: Any) -> None:
         for record in batch:
-            record.offset, record.timestamp, record.key, record.value, record.headers  # type: ignore[attr-defined]  # noqa: B018
+            _ = record.offset, record.timestamp, record.key, record.value, record.headers
 
     sides: dict[str, Side] = {}
-    readers = {"trionet pure": pure_reader}
+    readers: dict[str, ModuleType] = {"trionet pure": pure_reader}
     if trionet.is_compiled():
-        readers = {"trionet": typed_reader, **readers}  # type: ignore[dict-item]
+        readers = {"trionet": typed_reader, **readers}
+    ways = {"": decode_batch, ", columns": decode_columns, ", values": decode_values}
     for name, reader in readers.items():
-        for suffix, decode in (
-            ("", decode_batch),
-            (", columns", decode_columns),
-            (", values", decode_values),
-        ):
-            sides[name + suffix] = lambda decode=decode, reader=reader: ours(decode, reader)  # type: ignore[misc]
+        for way, decode in ways.items():
+            sides[name + way] = partial(ours, decode, reader)
     sides["aiokafka"] = lambda: theirs(aiokafka.DefaultRecordBatch(data))
     sides["kafka-python"] = lambda: theirs(kafka.DefaultRecordBatch(memoryview(data)))
     return sides

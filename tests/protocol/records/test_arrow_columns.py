@@ -17,7 +17,7 @@ from trionet.protocol.records.types import NewRecord
 pytest.importorskip("pyarrow", reason="pyarrow is of the extra `spark`")
 pytest.importorskip("numpy", reason="numpy is of the extra `spark`")
 
-from trionet.protocol.records.arrow_columns import SCHEMA, decode_arrow  # noqa: E402
+from trionet.protocol.records.arrow_columns import SCHEMA, decode_arrow
 
 pytestmark = pytest.mark.usefixtures("each_implementation")
 

@@ -19,12 +19,8 @@ from trionet.protocol.records.message_set import (
     encode_message_set,
     iter_messages,
 )
-from trionet.protocol.records.records import (
-    NewRecord,
-    Record,
-    decode_batch,
-    encode_batch,
-)
+from trionet.protocol.records.records import decode_batch, encode_batch
+from trionet.protocol.records.types import NewRecord, Record
 
 NOW = 1_700_000_000_000
 CODECS = (NONE, GZIP, SNAPPY, LZ4)
@@ -238,7 +234,7 @@ MANY = with_header(stored(b"a", base_offset=1), count=conversion.CONVERTED_RECOR
     ("batch", "reason"),
     [
         (with_header(stored(b"a", base_offset=1), count=2), "ends too early"),
-        (HUGE, "cannot be encoded"),
+        (HUGE, "beyond 64 bits"),
         (MANY, "too large to be converted"),
         (stored(bytes(conversion.CONVERTED_BYTES_MAX), base_offset=1, codec=GZIP), "beyond"),
         (with_header(stored(b"a", base_offset=1), attributes=5), "codec 5 is unknown"),

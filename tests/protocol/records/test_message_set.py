@@ -21,7 +21,8 @@ from trionet.protocol.records.message_set import (
     iter_messages,
     read_message_header,
 )
-from trionet.protocol.records.records import Record, encode_batch
+from trionet.protocol.records.records import encode_batch
+from trionet.protocol.records.types import Record
 
 NOW = 1_700_000_000_000
 CODECS = (NONE, GZIP, SNAPPY, LZ4)

@@ -18,7 +18,7 @@ from trionet.protocol.records.types import NewRecord, Record
 
 pytest.importorskip("numpy", reason="numpy is of the extra `spark`")
 
-from trionet.protocol.records.numpy_columns import NumpyColumns, decode_numpy  # noqa: E402
+from trionet.protocol.records.numpy_columns import NumpyColumns, decode_numpy
 
 pytestmark = pytest.mark.usefixtures("each_implementation")
 
@@ -43,9 +43,7 @@ def rows_of(columns: NumpyColumns) -> list[Record]:
 
     keys = map(cut, columns.key_starts.tolist(), columns.key_lengths.tolist())
     found = map(cut, columns.value_starts.tolist(), columns.value_lengths.tolist())
-    rows = zip(
-        columns.offsets.tolist(), columns.timestamps.tolist(), keys, found, strict=True
-    )
+    rows = zip(columns.offsets.tolist(), columns.timestamps.tolist(), keys, found, strict=True)
     return [(*row, columns.headers.get(number, ())) for number, row in enumerate(rows)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Iterable
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -333,7 +333,8 @@ def test_what_is_no_bytes_is_a_type_error(field: object) -> None:
 
 
 def test_other_buffers_are_as_good_as_bytes() -> None:
-    batch = encode_batch([(NOW, bytearray(b"k"), memoryview(b"value"), ())])  # type: ignore[list-item]
+    row: Any = (NOW, bytearray(b"k"), memoryview(b"value"), ())
+    batch = encode_batch([row])
 
     assert [(0, NOW, b"k", b"value", ())] == decode_batch(batch)
 

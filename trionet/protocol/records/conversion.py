@@ -23,7 +23,8 @@ from trionet.protocol.records.message_set import (
     iter_messages,
     read_message_header,
 )
-from trionet.protocol.records.records import Record, decode_batch, encode_batch
+from trionet.protocol.records.records import decode_batch, encode_batch
+from trionet.protocol.records.types import Record
 
 #: How far what is converted may grow when decompressed: its records are all in memory at once.
 CONVERTED_BYTES_MAX: Final = 32 * 1024 * 1024

@@ -19,7 +19,8 @@ from trionet.protocol.records.batch import MAGIC as BATCH_MAGIC
 from trionet.protocol.records.batch import PREFIX_SIZE, Bytes
 from trionet.protocol.records.compression import LZ4, NAMES, NONE, compress, decompress
 from trionet.protocol.records.lz4_header import with_old_checksum, with_right_checksum
-from trionet.protocol.records.records import INFLATED_BYTES_MAX, Record
+from trionet.protocol.records.records import INFLATED_BYTES_MAX
+from trionet.protocol.records.types import Record
 
 #: The formats read and written here, the last byte that all formats have at the same place.
 MAGICS: Final = (0, 1)
