@@ -33,7 +33,8 @@ from trionet.protocol.records.message_set import (
     encode_message_set,
     iter_messages,
 )
-from trionet.protocol.records.records import Record, decode_batch, encode_batch
+from trionet.protocol.records.records import decode_batch, encode_batch
+from trionet.protocol.records.types import Record
 
 COUNT = 1_000_000
 #: The most that one frame of a few KB may take; milliseconds where nothing is wrong.

@@ -27,7 +27,8 @@ from trionet.protocol.records.batch import CONTROL, TRANSACTIONAL, read_header
 from trionet.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
 from trionet.protocol.records.crc32c import crc32c
 from trionet.protocol.records.message_set import decode_message_set, iter_messages
-from trionet.protocol.records.records import Record, encode_batch
+from trionet.protocol.records.records import encode_batch
+from trionet.protocol.records.types import Record
 
 OLD_VERSIONS = (0, 1, 2, 3)
 FIRST_SEGMENT = "00000000000000000000.log"

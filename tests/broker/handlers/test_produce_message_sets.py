@@ -25,7 +25,7 @@ from trionet.protocol import error_codes
 from trionet.protocol.records.batch import iter_batches
 from trionet.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
 from trionet.protocol.records.message_set import encode_message_set
-from trionet.protocol.records.records import Record
+from trionet.protocol.records.types import Record
 
 OLD_VERSIONS = (0, 1, 2)
 

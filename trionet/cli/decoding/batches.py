@@ -16,7 +16,8 @@ from trionet.protocol.records.batch import (
     read_header,
 )
 from trionet.protocol.records.compression import NAMES
-from trionet.protocol.records.records import Record, decode_batch
+from trionet.protocol.records.records import decode_batch
+from trionet.protocol.records.types import Record
 
 from .meanings import moment
 from .message_sets import message_tree
