@@ -184,8 +184,6 @@ async def test_what_was_committed_survives_a_process_that_is_killed(path: str) -
         "    async with open_database(sys.argv[1]) as database:\n"
         "        await database.transaction(lambda connection: connection.execute(\n"
         "            'INSERT INTO producer_id_block VALUES (7)'))\n"
-        "        database.write_at_once(lambda connection: connection.execute(\n"
-        "            'INSERT INTO producer_id_block VALUES (77)'))\n"
         "        await database.transaction(lambda connection: (connection.execute(\n"
         "            'INSERT INTO producer_id_block VALUES (8)'), os._exit(9)))\n"
         "trio.run(main)\n"
@@ -196,7 +194,7 @@ async def test_what_was_committed_survives_a_process_that_is_killed(path: str) -
         kept = await database.transaction(read)
 
     assert done.returncode == 9
-    assert kept == [7, 77]
+    assert kept == [7]
 
 
 async def test_its_files_are_private(path: str) -> None:
@@ -233,57 +231,6 @@ async def test_it_is_written_ahead_and_flushed_at_every_commit(path: str) -> Non
 
     async with open_database(path) as database:
         assert await database.transaction(settings) == ["wal", 2, 1]
-
-
-async def test_what_is_written_at_once_is_seen_by_the_next_transaction(database: Database) -> None:
-    assert await database.transaction(write(7)) == 7
-    assert database.write_at_once(write(8))
-
-    assert await database.transaction(read) == [7, 8]
-
-
-async def test_what_cannot_be_written_at_once_has_changed_nothing(database: Database) -> None:
-    def refused(connection: sqlite3.Connection) -> None:
-        write(7)(connection)
-        connection.execute("INSERT INTO nowhere VALUES (1)")
-
-    assert not database.write_at_once(refused)
-
-    assert await database.transaction(read) == []
-
-
-async def test_nothing_is_written_at_once_while_a_transaction_is_under_way(path: str) -> None:
-    has_begun, may_end = trio.Event(), threading.Event()
-
-    def slow(connection: sqlite3.Connection) -> None:
-        write(7)(connection)
-        trio.from_thread.run_sync(has_begun.set)
-        may_end.wait(5)
-
-    async with open_database(path) as database, trio.open_nursery() as nursery:
-        nursery.start_soon(database.transaction, slow)
-        await has_begun.wait()
-        during = database.write_at_once(write(8))
-        may_end.set()
-        await database.transaction(read)
-        after = database.write_at_once(write(9))
-        kept = await database.transaction(read)
-
-    assert (during, after, kept) == (False, True, [7, 9])
-
-
-async def test_writing_at_once_never_waits_for_the_disk(path: str) -> None:
-    """It does not sync, and leaves it to transactions to move the write-ahead log."""
-
-    def settings(connection: sqlite3.Connection) -> None:
-        names = ("journal_mode", "synchronous", "wal_autocheckpoint", "busy_timeout")
-        found.extend(connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
-
-    found: list[object] = []
-    async with open_database(path) as database:
-        database.write_at_once(settings)
-
-    assert found == ["wal", 1, 0, 0]
 
 
 async def test_closing_leaves_one_file(path: str) -> None:

@@ -5,8 +5,7 @@ after a power cut: what an fsync covered is there, and of all else any part may 
 
 A database is one of SQLite in memory. A transaction that has been committed survives every crash
 (``synchronous = FULL``), one that has not is not begun; what is between the two is whether whoever
-asked for it still hears of it. What was written at once survives that the broker is killed; of what
-came since the last transaction a power cut may leave any part, up to one of these writes.
+asked for it still hears of it.
 """
 
 from __future__ import annotations
@@ -271,20 +270,10 @@ class SimDirectory:
 class SimDatabase(Database):
     """A database that outlives the broker."""
 
-    def __init__(self, connection: sqlite3.Connection, life: Life, unsynced: list[bytes]) -> None:
+    def __init__(self, connection: sqlite3.Connection, life: Life) -> None:
         super().__init__(IN_MEMORY, connection)
         self._life = life
-        self._unsynced = unsynced
         self._one = trio.Lock()
-
-    def write_at_once(self, work: Callable[[sqlite3.Connection], object]) -> bool:
-        if self._one.locked() or self._life.is_over:
-            return False
-        before = self._connection.serialize()
-        has_written = super().write_at_once(work)
-        if has_written:
-            self._unsynced.append(before)
-        return has_written
 
     async def transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
         async with self._one:
@@ -293,9 +282,7 @@ class SimDatabase(Database):
     def _run_alive(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._life.is_over:
             raise DatabaseError("this broker was killed")
-        result = self._run(work)
-        self._unsynced.clear()
-        return result
+        return self._run(work)
 
 
 class SimDisk:
@@ -311,7 +298,6 @@ class SimDisk:
         self._chance = random.Random(f"disk {seed}")
         self._life = Life({}, self._chance)
         self._connection = database._connect(IN_MEMORY)
-        self._unsynced: list[bytes] = []  # the database before each write that was not synced
 
     def directory(self, path: str) -> SimDirectory:
         return SimDirectory(self._life, self._life.root)
@@ -322,28 +308,19 @@ class SimDisk:
     @asynccontextmanager
     async def open_database(self, path: str) -> AsyncIterator[Database]:
         await trio.lowlevel.checkpoint()
-        yield SimDatabase(self._connection, self._life, self._unsynced)
+        yield SimDatabase(self._connection, self._life)
 
     def kill(self) -> None:
         """The process is gone; the kernel keeps everything that was written."""
         self._life.is_over = True
         self._life = Life(self._life.tree(), self._chance)
 
-    def cut_power(self) -> bool:
-        """The machine is gone; what was not synced may be missing, in any combination.
-
-        Returns:
-            Whether something of the database is missing.
-        """
+    def cut_power(self) -> None:
+        """The machine is gone; what was not synced may be missing, in any combination."""
         life = self._life
         life.is_over = True
         left = power_cut(life, len(life.operations), self._chance)
         self._life = Life(left, self._chance)
-        lost = self._chance.randint(0, len(self._unsynced))
-        if lost:
-            self._connection.deserialize(self._unsynced[-lost])
-        self._unsynced.clear()
-        return lost > 0
 
     def close(self) -> None:
         self._connection.close()

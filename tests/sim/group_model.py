@@ -28,36 +28,22 @@ class GroupModel:
 
     Attributes:
         generation: the newest one of which a member has its assignment.
-        cuts: how many power cuts may have taken generations. One in which offsets were committed
-            is never taken, since those are on the disk, and what was written before them, too.
     """
 
     def __init__(self) -> None:
         self.generation = -1
-        self.cuts = 0
-        self._generation_on_disk = -1
         self._owners: dict[tuple[int, GroupPartition], str] = {}
         self._committed: dict[GroupPartition, int] = {}
         self._attempted: dict[GroupPartition, int] = {}
         self._lost: dict[GroupPartition, set[int]] = {}
 
-    def power_cut(self) -> None:
-        """The newest generations may be gone, and others get their numbers."""
-        self.cuts += 1
-        self.generation = min(self.generation, self._generation_on_disk)
-        self._owners = {key: who for key, who in self._owners.items() if key[0] <= self.generation}
-
-    def joined(self, generation: int, since: int, cuts: int) -> None:
+    def joined(self, generation: int, since: int) -> None:
         """A JoinGroup was answered that was sent when there was generation ``since`` already."""
-        if generation < since and cuts == self.cuts:
+        if generation < since:
             raise Violation(f"generation {generation} follows {since}")
 
-    def synced(
-        self, generation: int, member: str, assigned: list[GroupPartition], cuts: int
-    ) -> None:
-        """A member has its assignment, which it asked for when there had been so many cuts."""
-        if cuts != self.cuts:
-            return  # the answer was on its way while what it says was lost
+    def synced(self, generation: int, member: str, assigned: list[GroupPartition]) -> None:
+        """A member has its assignment."""
         self.generation = max(self.generation, generation)
         for partition in assigned:
             owner = self._owners.setdefault((generation, partition), member)
@@ -79,7 +65,6 @@ class GroupModel:
                 f"a commit of generation {commit.generation} was taken, when there was"
                 f" {commit.fenced_since}"
             )
-        self._generation_on_disk = max(self._generation_on_disk, commit.generation)
         for partition, offset in commit.offsets.items():
             if offset < commit.before.get(partition, -1):
                 raise Violation(f"{partition}: committed {offset} after {commit.before[partition]}")

@@ -70,7 +70,7 @@ class Member:
         world = self._world
         self.generation, self.assigned = -1, []
         world.step(self.name, "join")
-        since, cuts = self._model.generation, self._model.cuts
+        since = self._model.generation
         joined = await join(
             client,
             self._id,
@@ -83,7 +83,7 @@ class Member:
             await trio.sleep(0.2)
             return True
         self._id = joined.member_id
-        self._model.joined(joined.generation_id, since, cuts)
+        self._model.joined(joined.generation_id, since)
         if not await self._sync(client, joined):
             return True
         if world.chance.random() < 0.3:
@@ -113,7 +113,6 @@ class Member:
             ids = sorted(each.member_id for each in joined.members)
             for number, id in enumerate(ids):
                 assignments[id] = json.dumps(SHARED[number :: len(ids)]).encode()
-        cuts = self._model.cuts
         synced = await sync(client, joined, assignments, group=GROUP)
         if synced.error_code:
             self._check(synced.error_code, "sync")
@@ -121,7 +120,7 @@ class Member:
         given = json.loads(bytes(synced.assignment) or b"[]")
         self.assigned = [(topic, number) for topic, number in given]
         self.generation = joined.generation_id
-        self._model.synced(self.generation, joined.member_id, self.assigned, cuts)
+        self._model.synced(self.generation, joined.member_id, self.assigned)
         self._world.note(f"{self.name}: generation {self.generation} with {self.assigned}")
         return True
 

@@ -236,8 +236,8 @@ class World:
         self._broker = None
         if how is End.KILL:
             self.disk.kill()
-        elif self.disk.cut_power():
-            self.group.power_cut()
+        else:
+            self.disk.cut_power()
         self.network.kill_host(BROKER_HOST, is_silent=how is End.POWER)
         self._scope.cancel(reason="the broker is killed")
 

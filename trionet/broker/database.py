@@ -9,9 +9,6 @@ in memory is always what is in the database::
         check()  # against memory
         await database.transaction(write)  # commits, or raises and has changed nothing
         apply()  # to memory, with no checkpoint in between
-
-A transaction ends with an fsync. What must outlive the process, but not a power cut, can do without
-one and is written in the loop, as records are: see :meth:`Database.write_at_once`.
 """
 
 from __future__ import annotations
@@ -132,20 +129,11 @@ class DatabaseError(TrionetError):
 
 
 class Database:
-    """An open database; see :func:`open_database`.
+    """An open database; see :func:`open_database`."""
 
-    Args:
-        path: where it is.
-        connection: that of the transactions.
-        at_once: another one, for what is written at once; None for the same, in RAM.
-    """
-
-    def __init__(
-        self, path: str, connection: Connection, at_once: Connection | None = None
-    ) -> None:
+    def __init__(self, path: str, connection: Connection) -> None:
         self.path = path
         self._connection = connection
-        self._at_once = connection if at_once is None else at_once
         self._turn = trio.CapacityLimiter(1)
 
     async def transaction(self, work: Callable[[Connection], T]) -> T:
@@ -168,36 +156,10 @@ class Database:
             return self._run(work)
         return await trio.to_thread.run_sync(self._run, work, limiter=self._turn)
 
-    def write_at_once(self, work: Callable[[Connection], object]) -> bool:
-        """Run statements as one transaction in the loop, without waiting for the disk.
-
-        What was written is in the page cache: it outlives the process, and a power cut from the
-        end of the next :meth:`transaction` on. Until then a power cut takes it, and what was
-        written at once behind it.
-
-        Args:
-            work: as for :meth:`transaction`, and with no more than some kilobytes to write.
-
-        Returns:
-            False if nothing was written: a transaction is under way in a thread or another
-            process, or SQLite failed. Leave it to :meth:`transaction` then, which also tells why.
-        """
-        try:
-            self._run(work, self._at_once)
-        except DatabaseError:
-            return False
-        return True
-
-    def close(self) -> None:
-        """Close it; blocks while the write-ahead log moves into the database."""
-        if self._at_once is not self._connection:
-            self._at_once.close()
-        self._connection.close()
-
-    def _run(self, work: Callable[[Connection], T], connection: Connection | None = None) -> T:
+    def _run(self, work: Callable[[Connection], T]) -> T:
         from sqlite3 import Error
 
-        connection = connection or self._connection
+        connection = self._connection
         try:
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -227,37 +189,20 @@ async def open_database(path: str) -> AsyncIterator[Database]:
     """
     if path == IN_MEMORY:
         await trio.lowlevel.checkpoint()
-        database = _open(path)
+        connection = _connect(path)
     else:
         # A thread that is cancelled while it connects still ends, and gives the connection back.
-        database = await trio.to_thread.run_sync(_open, path)
+        connection = await trio.to_thread.run_sync(_connect, path)
     try:
-        yield database
+        yield Database(path, connection)
     finally:
         if path == IN_MEMORY:
-            database.close()
+            connection.close()
         else:
-            # Shielded, because it is short, and a connection that nobody closes keeps the file.
+            # Moves the write-ahead log into the database; shielded, because it is short, and a
+            # connection that nobody closes keeps the file open.
             with trio.CancelScope(shield=True):
-                await trio.to_thread.run_sync(database.close)
-
-
-def _open(path: str) -> Database:
-    connection = _connect(path)
-    if path == IN_MEMORY:
-        return Database(path, connection)
-    import sqlite3
-
-    try:
-        # It neither waits for who else writes, nor syncs, nor moves the write-ahead log, which is
-        # left to the transactions.
-        at_once = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
-        for pragma in ("synchronous = NORMAL", "wal_autocheckpoint = 0", "foreign_keys = ON"):
-            at_once.execute(f"PRAGMA {pragma}")
-    except sqlite3.Error as error:
-        connection.close()
-        raise DatabaseError(f"cannot open the database {path}: {error}") from error
-    return Database(path, connection, at_once)
+                await trio.to_thread.run_sync(connection.close)
 
 
 def _connect(path: str) -> Connection:

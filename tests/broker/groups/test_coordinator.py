@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
-from pathlib import Path
-
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
@@ -13,7 +9,6 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from support.coordinating import coordinating, virtual_ms
 from support.groups import RANGE
 from trionet.broker.config import BrokerConfig
-from trionet.broker.database import DATABASE_NAME
 from trionet.broker.groups.answers import JoinAnswer, SyncAnswer
 from trionet.broker.groups.coordinator import GroupCoordinator
 from trionet.broker.groups.group_state import GroupState
@@ -217,28 +212,12 @@ async def test_a_static_member_is_told_its_new_id_when_that_is_stored() -> None:
     async with coordinating() as it:
         await it.stable(instance="i")
 
-        it.coordinator.delete_offsets("g", [], lambda _: None)  # on its way, and not overtaken
         asked = it.join(instance="i")
 
         assert [] == asked.answers
         answer = await asked.answer()
         assert (0, 1) == (answer.error_code, answer.generation)
         assert 0 == it.heartbeat(answer, instance="i")
-
-
-async def test_the_leader_is_told_at_once_when_nothing_else_is_being_stored(
-    tmp_path: Path,
-) -> None:
-    async with coordinating(str(tmp_path / DATABASE_NAME)) as it:
-        joined = await it.join().answer()
-
-        synced = it.sync(joined, {joined.member_id: b"assigned"})
-
-        assert [b"assigned"] == [answer.assignment for answer in synced.answers]
-        with closing(sqlite3.connect(it.database.path)) as other:
-            assert [("g", 1)] == other.execute(
-                "SELECT id, generation FROM consumer_group"
-            ).fetchall()
 
 
 async def test_it_has_to_ask_again_if_its_new_id_cannot_be_stored() -> None:
@@ -344,7 +323,6 @@ async def test_a_group_that_goes_to_another_node_while_it_is_stored_leaves_no_ti
 ):
     async with coordinating() as it:
         joined = await it.join().answer()
-        it.coordinator.delete_offsets("g", [], lambda _: None)  # on its way, and not overtaken
         synced = it.sync(joined, {joined.member_id: b"assigned"})
         other = GroupCoordinator(BrokerConfig.from_settings({}), it.coordinator._store, virtual_ms)
         it.coordinator.hand_over(lambda _: other)

@@ -14,8 +14,6 @@ from trio.testing import wait_all_tasks_blocked
 from trionet.broker.database import DATABASE_NAME, Database, DatabaseError, open_database
 from trionet.broker.groups.offsets import CommittedOffset, Partition
 from trionet.broker.groups.store import (
-    AT_ONCE_MAX,
-    Done,
     GroupStore,
     Statements,
     put_group,
@@ -50,17 +48,11 @@ class Writer:
         self._has_ended = trio.Event()
 
     def write(self, name: str, statements: Statements) -> None:
-        self.store.write(statements, self._note(name))
-
-    def write_at_once(self, name: str, statements: Statements) -> None:
-        self.store.write_at_once(statements, self._note(name))
-
-    def _note(self, name: str) -> Done:
         def done(error: DatabaseError | None) -> None:
             self.ended.append((name, error is None))
             self._has_ended.set()
 
-        return done
+        self.store.write(statements, done)
 
     async def all_ended(self, count: int) -> None:
         """Wait asleep: a loop that spins would leave the writing thread little of the GIL."""
@@ -225,52 +217,3 @@ async def test_a_write_that_has_not_begun_is_told_nothing(database: Database) ->
 
     assert [] == ended
     assert ([], {}) == await store.load()
-
-
-# At once.
-
-
-async def test_what_is_written_at_once_is_told_before_the_call_returns(database: Database) -> None:
-    store = GroupStore(database)
-    ended: list[bool] = []
-
-    store.write_at_once(put_group(GROUP), lambda error: ended.append(error is None))
-
-    assert [True] == ended
-    assert ([GROUP], {}) == await store.load()
-
-
-async def test_it_never_overtakes_what_is_on_its_way(database: Database, writer: Writer) -> None:
-    writer.write("put", put_group(GROUP))
-    writer.write("remove", remove_group("g"))
-    newer = attrs.evolve(GROUP, generation=8)
-    writer.write_at_once("again", put_group(newer))
-    before = list(writer.ended)
-    await writer.all_ended(3)
-
-    assert [] == before
-    assert [("put", True), ("remove", True), ("again", True)] == writer.ended
-    assert ([newer], {}) == await writer.store.load()
-
-
-async def test_one_that_fails_is_told_why(writer: Writer, caplog: pytest.LogCaptureFixture) -> None:
-    writer.write_at_once("bad", refused)
-    await writer.all_ended(1)
-
-    assert [("bad", False)] == writer.ended
-    assert "no such table: nowhere" in caplog.text
-
-
-async def test_one_of_many_waits_for_the_disk_and_moves_the_log_of_the_database(
-    database: Database, writer: Writer
-) -> None:
-    for number in range(AT_ONCE_MAX):
-        writer.write_at_once(str(number), put_group(GROUP))
-    at_once = len(writer.ended)
-    writer.write_at_once("synced", put_group(GROUP))
-    synced_at_once = len(writer.ended) - at_once
-    await writer.all_ended(AT_ONCE_MAX + 1)
-    writer.write_at_once("next", put_group(GROUP))
-
-    assert (AT_ONCE_MAX, 0) == (at_once, synced_at_once)
-    assert ("next", True) == writer.ended[-1]

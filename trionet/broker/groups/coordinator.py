@@ -419,9 +419,7 @@ class GroupCoordinator:
             else:
                 self._send_answers(group)  # it is another node's by now, and so is its time
 
-        # Kafka answers when it is in the page cache. A power cut that takes it has the members join
-        # anew, and takes no offsets: those are on the disk.
-        self._store.write_at_once(put_group(snapshot(group, self._now_ms())), stored)
+        self._store.write(put_group(snapshot(group, self._now_ms())), stored)
 
     def _plan(self, group: Group) -> None:
         if group.id in self._waiting:

@@ -3,7 +3,6 @@
 (Kafka: the topic ``__consumer_offsets``.) Writes are queued and committed together, one transaction
 for all that came while the one before was on its way, so that a thousand commits a second cost a
 few dozen waits for the disk. Each write is told when it is done, and only then may it be answered.
-What Kafka would answer before it is on the disk is written at once, if nothing is on its way.
 """
 
 from __future__ import annotations
@@ -27,10 +26,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("trionet.broker")
 
-# How many writes at once follow each other before one is a transaction: those leave the database's
-# write-ahead log to grow, and what they wrote to a power cut.
-AT_ONCE_MAX = 100
-
 Statements = Callable[["Connection"], object]
 """Executes statements, in a thread; must leave the loop's state alone."""
 
@@ -51,26 +46,12 @@ class GroupStore:
         self.commits: Counter[str] = Counter()
         self._database = database
         self._queue: list[tuple[Statements, Done]] = []
-        self._is_writing = False
-        self._at_once = 0
         self._has_work = trio.Event()
 
     def write(self, statements: Statements, done: Done) -> None:
         """Queue a write; it is part of the next transaction of :meth:`run`."""
         self._queue.append((statements, done))
         self._has_work.set()
-
-    def write_at_once(self, statements: Statements, done: Done) -> None:
-        """As :meth:`write`, for what a power cut may take: ``done`` is called before it returns.
-
-        If writes are on their way that must not be overtaken, or it cannot be now, it is queued.
-        """
-        is_idle = not self._queue and not self._is_writing
-        if is_idle and self._at_once < AT_ONCE_MAX and self._database.write_at_once(statements):
-            self._at_once += 1
-            done(None)
-        else:
-            self.write(statements, done)
 
     def forget_topic(self, topic: str) -> None:
         """A topic is deleted: so are the offsets in it, and those that are being stored."""
@@ -93,15 +74,12 @@ class GroupStore:
             await self._has_work.wait()
             self._has_work = trio.Event()
             queue, self._queue = self._queue, []
-            self._is_writing = True
             error = await self._commit([statements for statements, _ in queue])
             if error is not None and len(queue) > 1:
                 # One of them may be to blame for all.
                 for statements, done in queue:
                     done(await self._commit([statements]))
-                self._is_writing = False
                 continue
-            self._is_writing = False
             for _, done in queue:
                 done(error)
 
@@ -112,7 +90,6 @@ class GroupStore:
 
         try:
             await self._database.transaction(work)
-            self._at_once = 0
         except DatabaseError as error:
             logger.warning("cannot store consumer groups: %s", error)
             return error
