@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from struct import Struct
-from typing import Final
 
 from trionet.errors import WireFormatError
 from trionet.protocol.records.batch import (
+    DELETE_HORIZON,
     MAGIC,
     PREFIX_SIZE,
     BatchHeader,
@@ -16,54 +15,38 @@ from trionet.protocol.records.batch import (
     read_header,
 )
 from trionet.protocol.records.compression import NAMES
-from trionet.protocol.records.records import decode_batch
+from trionet.protocol.records.control import NAMES as CONTROL_TYPES
+from trionet.protocol.records.control import control_type, read_marker
+from trionet.protocol.records.message_set import MAGIC_AT
 from trionet.protocol.records.types import Record
 
-from .meanings import moment
+from .allowance import Allowance
+from .meanings import TIMESTAMP_TYPES, moment
 from .message_sets import message_tree
 from .tree import PROBLEM, Blob, Meant, Tree
 
-#: How many records of a batch are shown; a few megabytes of gzip may hold millions.
-RECORDS_SHOWN_MAX: Final = 100_000
 
-_DELETE_HORIZON: Final = 0x40
-_TIMESTAMP_TYPES: Final = {0: "CREATE_TIME", 1: "LOG_APPEND_TIME"}
-#: Kafka: ControlRecordType.
-_CONTROL_TYPES: Final = {
-    0: "ABORT",
-    1: "COMMIT",
-    2: "LEADER_CHANGE",
-    3: "SNAPSHOT_HEADER",
-    4: "SNAPSHOT_FOOTER",
-    5: "KRAFT_VERSION",
-    6: "KRAFT_VOTERS",
-}
-_CONTROL_KEY: Final = Struct(">hh")
-_END_MARKER: Final = Struct(">hi")
-_MAGIC_AT: Final = 16
-
-
-def record_batches(data: Bytes) -> list[Tree]:
+def record_batches(data: Bytes, allowance: Allowance) -> list[Tree]:
     """The batches in a ``records`` field.
 
     The last one may be cut short, in which nothing is wrong: a fetch ends anywhere (KIP-74).
     """
-    return list(_each_batch(memoryview(data)))
+    return list(_each_batch(memoryview(data), allowance))
 
 
-def _each_batch(view: memoryview) -> Iterator[Tree]:
+def _each_batch(view: memoryview, allowance: Allowance) -> Iterator[Tree]:
     pos = 0
     while pos < len(view):
         rest = view[pos:]
-        if len(rest) <= _MAGIC_AT:
+        if len(rest) <= MAGIC_AT:
             yield {"cut_short": Blob(bytes(rest))}
             return
         size = PREFIX_SIZE + int.from_bytes(rest[8:12], "big", signed=True)
-        if size <= _MAGIC_AT:
+        if size <= MAGIC_AT:
             yield {PROBLEM: f"a batch cannot have {size} bytes", "bytes": Blob(bytes(rest))}
             return
         missing = max(size - len(rest), 0)
-        batch, problem = batch_tree(bytes(rest[:size]), missing)
+        batch, problem = batch_tree(bytes(rest[:size]), missing, allowance)
         if missing:
             batch["missing_bytes"] = missing
         elif problem:
@@ -72,19 +55,20 @@ def _each_batch(view: memoryview) -> Iterator[Tree]:
         pos += size
 
 
-def batch_tree(data: bytes, missing: int) -> tuple[dict[str, Tree], str]:
+def batch_tree(data: bytes, missing: int, allowance: Allowance) -> tuple[dict[str, Tree], str]:
     """A batch, and what is wrong with it, which is nothing where it is empty.
 
     Args:
         data: the batch, or the beginning of one.
         missing: how many bytes of it are not there.
+        allowance: how many of its records may be shown.
     """
-    if len(data) <= _MAGIC_AT:
+    if len(data) <= MAGIC_AT:
         return {}, "the header is cut short"
-    if data[_MAGIC_AT] < MAGIC:
-        return message_tree(data, missing)
-    if data[_MAGIC_AT] > MAGIC:
-        return {"magic": data[_MAGIC_AT]}, f"magic {data[_MAGIC_AT]} is unknown"
+    if data[MAGIC_AT] < MAGIC:
+        return message_tree(data, missing, allowance)
+    if data[MAGIC_AT] > MAGIC:
+        return {"magic": data[MAGIC_AT]}, f"magic {data[MAGIC_AT]} is unknown"
     try:
         header = read_header(data)
     except WireFormatError as error:
@@ -95,19 +79,18 @@ def batch_tree(data: bytes, missing: int) -> tuple[dict[str, Tree], str]:
     right = check_crc(data, 0, header)
     tree["crc_right"] = right
     try:
-        records = decode_batch(data)
+        records = allowance.records_of_batch(data, header)
     except WireFormatError as error:
         return tree, f"{error}{'' if right else ' (and its CRC is wrong)'}"
-    shown = records[:RECORDS_SHOWN_MAX]
-    tree["records"] = [_record_tree(record, header.is_control) for record in shown]
-    if len(records) > len(shown):
-        tree["records_left_out"] = len(records) - len(shown)
+    tree["records"] = [_record_tree(record, header.is_control) for record in records]
+    if header.count > len(records):
+        tree["records_left_out"] = header.count - len(records)
     return tree, "" if right else "the CRC is wrong"
 
 
 def _header_tree(header: BatchHeader) -> dict[str, Tree]:
     codec = NAMES.get(header.codec, "unknown")
-    horizon = bool(header.attributes & _DELETE_HORIZON)
+    horizon = bool(header.attributes & DELETE_HORIZON)
     return {
         "base_offset": header.base_offset,
         "last_offset": header.last_offset,
@@ -115,7 +98,7 @@ def _header_tree(header: BatchHeader) -> dict[str, Tree]:
         "magic": header.magic,
         "leader_epoch": header.leader_epoch,
         "codec": Meant(header.codec, codec),
-        "timestamp_type": Meant(header.timestamp_type, _TIMESTAMP_TYPES[header.timestamp_type]),
+        "timestamp_type": Meant(header.timestamp_type, TIMESTAMP_TYPES[header.timestamp_type]),
         "transactional": header.is_transactional,
         "control": header.is_control,
         "delete_horizon" if horizon else "base_timestamp": moment(header.base_timestamp),
@@ -145,18 +128,13 @@ def _record_tree(record: Record, is_control: bool) -> Tree:
 
 
 def _control_tree(key: bytes | None, value: bytes | None) -> dict[str, Tree] | None:
-    """A control record's type, and an end marker's fields (Kafka: EndTransactionMarker)."""
-    if key is None or len(key) < _CONTROL_KEY.size:
+    """A control record's type, and what a transaction's marker says; None if it is none."""
+    try:
+        number = control_type(key)
+        marker = read_marker(key, value)
+    except WireFormatError:
         return None
-    version, number = _CONTROL_KEY.unpack_from(key)
-    tree: dict[str, Tree] = {
-        "type": Meant(number, _CONTROL_TYPES.get(number, f"UNKNOWN({number})"))
-    }
-    if number in {0, 1} and value is not None and len(value) >= _END_MARKER.size:
-        marker_version, coordinator_epoch = _END_MARKER.unpack_from(value)
-        return {
-            **tree,
-            "version": marker_version,
-            "coordinator_epoch": coordinator_epoch,
-        }
-    return {**tree, "version": version, "value": None if value is None else Blob(value)}
+    tree: dict[str, Tree] = {"type": Meant(number, CONTROL_TYPES.get(number, f"UNKNOWN({number})"))}
+    if marker is not None:
+        return {**tree, "coordinator_epoch": marker.coordinator_epoch}
+    return {**tree, "value": None if value is None else Blob(value)}

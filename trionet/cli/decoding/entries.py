@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import NamedTuple
 
+from .allowance import Allowance
 from .batches import batch_tree
 from .conversation import Conversation, Expected
 from .pieces import Piece, pieces
@@ -47,7 +48,9 @@ def entries(sources: Iterable[tuple[Source, Kind]], selection: Selection) -> Ite
 
 
 def _batch_entry(number: int, source: str, piece: Piece) -> Entry:
-    body, problem = ({}, "") if piece.problem else batch_tree(piece.data, piece.missing)
+    body, problem = (
+        ({}, "") if piece.problem else batch_tree(piece.data, piece.missing, Allowance())
+    )
     problem = piece.problem or problem or first_problem(body)
     return Entry(
         number,

@@ -12,6 +12,9 @@ from .tree import Meant, Tree
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
+#: What bit 3 of the attributes of batches and messages says.
+TIMESTAMP_TYPES: Final = {0: "CREATE_TIME", 1: "LOG_APPEND_TIME"}
+
 #: Fields that hold a time, though their name has no ``timestamp`` in it.
 _TIMES: Final = {"log_append_time_ms", "transaction_start_time_ms"}
 

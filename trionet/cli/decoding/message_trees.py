@@ -5,6 +5,7 @@ from __future__ import annotations
 from trionet.protocol.codec import Encode
 from trionet.protocol.wire import Message
 
+from .allowance import Allowance
 from .batches import record_batches
 from .consumer_protocol import EMBEDDED, embedded
 from .fields import Fields
@@ -20,7 +21,7 @@ def message_tree(message: Message, encode: Encode | None) -> dict[str, Tree]:
         encode: the encoder of its version; None for a message that is not whole, whose fields are
             those that are set.
     """
-    return _struct(message, Fields(encode, message))
+    return _struct(message, Fields(encode, message), Allowance())
 
 
 def tags_tree(tags: tuple[tuple[int, bytes], ...]) -> list[Tree]:
@@ -28,14 +29,17 @@ def tags_tree(tags: tuple[tuple[int, bytes], ...]) -> list[Tree]:
     return [{"tag": tag, "data": Blob(data)} for tag, data in tags]
 
 
-def _struct(struct: Message, fields: Fields) -> dict[str, Tree]:
-    tree = {name: _value(struct, name, getattr(struct, name), fields) for name in fields.of(struct)}
+def _struct(struct: Message, fields: Fields, allowance: Allowance) -> dict[str, Tree]:
+    tree = {
+        name: _value(struct, name, getattr(struct, name), fields, allowance)
+        for name in fields.of(struct)
+    }
     if tags := getattr(struct, "unknown_tags", ()):
         tree["unknown_tags"] = tags_tree(tags)
     return tree
 
 
-def _value(struct: Message, name: str, value: object, fields: Fields) -> Tree:
+def _value(struct: Message, name: str, value: object, fields: Fields, allowance: Allowance) -> Tree:
     match value:
         case None | bool() | float():
             return value
@@ -44,20 +48,22 @@ def _value(struct: Message, name: str, value: object, fields: Fields) -> Tree:
         case int():
             return meaning(type(struct).__name__, name, value)
         case list():
-            return [_value(struct, name, item, fields) for item in value]
+            return [_value(struct, name, item, fields, allowance) for item in value]
         case Message():
-            return _struct(value, fields)
+            return _struct(value, fields, allowance)
         case bytes() | bytearray() | memoryview():
-            return _bytes(struct, name, value)
+            return _bytes(struct, name, value, allowance)
         case _:
             raise TypeError(f"{type(struct).__name__}.{name} is a {type(value).__name__}")
 
 
-def _bytes(struct: Message, name: str, value: bytes | bytearray | memoryview) -> Tree:
+def _bytes(
+    struct: Message, name: str, value: bytes | bytearray | memoryview, allowance: Allowance
+) -> Tree:
     if name in struct._uuids:  # noqa: SLF001  # the package's own
         return uuid_text(bytes(value))
     if name == "records":
-        return record_batches(value)
+        return record_batches(value, allowance)
     data = bytes(value)
     what = EMBEDDED.get(f"{type(struct).__name__}.{name}")
     found = embedded(what, data) if what else None

@@ -7,8 +7,9 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from trionet.protocol.records.batch import HEADER_SIZE, MAGIC, PREFIX_SIZE
+from trionet.protocol.records.message_set import MAGIC_AT
 
-from .recognition import Kind
+from .recognition import Kind, length_min
 from .source import Source
 
 #: The longest frame or batch that is read; longer ones are named and passed over.
@@ -17,10 +18,8 @@ PIECE_BYTES_MAX: Final = 256 * 1024 * 1024
 _SIZE_BYTES: Final = 4
 _size: Final = Struct(">i").unpack_from
 _batch_size: Final = Struct(">8xi").unpack_from
-_MAGIC_AT: Final = 16
 #: The first bytes that batches and messages of all formats have.
-_COMMON_BYTES: Final = _MAGIC_AT + 1
-_MESSAGE_BYTES_MIN: Final = 14
+_COMMON_BYTES: Final = MAGIC_AT + 1
 
 
 class Piece(NamedTuple):
@@ -97,9 +96,9 @@ def _batches(source: Source) -> Iterator[Piece]:
             yield Piece(offset, offset, data, _COMMON_BYTES - len(data), "its header is cut short")
             return
         (length,) = _batch_size(head)
-        least = HEADER_SIZE - PREFIX_SIZE if head[_MAGIC_AT] == MAGIC else _MESSAGE_BYTES_MIN
-        if length < least or head[_MAGIC_AT] > MAGIC:
-            yield Piece(offset, offset, b"", problem=_no_batch(head[_MAGIC_AT], length))
+        magic = head[MAGIC_AT]
+        if magic > MAGIC or length < length_min(magic):
+            yield Piece(offset, offset, b"", problem=_no_batch(magic, length))
             return
         size = PREFIX_SIZE + length
         if size > PIECE_BYTES_MAX:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from enum import Enum
 from struct import Struct
@@ -18,6 +17,7 @@ from trionet.protocol.records.batch import (
     check_crc,
     read_header,
 )
+from trionet.protocol.records.message_set import MAGIC_AT, check_message_crc, read_message_header
 
 from .whole import fits_request, fits_response
 
@@ -27,17 +27,15 @@ LOOKED_AT_BYTES: Final = 1024 * 1024
 #: The shortest request has a header of API key, version, correlation id and client id.
 _REQUEST_BYTES_MIN: Final = 10
 #: The shortest response is a correlation id.
-RESPONSE_BYTES_MIN: Final = 4
+_RESPONSE_BYTES_MIN: Final = 4
 
 #: Base offsets below this are less than any frame's size in their first four bytes.
-_BASE_OFFSET_MAX: Final = RESPONSE_BYTES_MIN << 32
-_MAGIC_AT: Final = 16
+_BASE_OFFSET_MAX: Final = _RESPONSE_BYTES_MIN << 32
 #: A message of a message set is at least its CRC, magic, attributes and two lengths.
 _MESSAGE_BYTES_MIN: Final = 14
-_CHECKED_BY_CRC32_AT: Final = 16
 
 _size: Final = Struct(">i").unpack_from
-_entry: Final = Struct(">qiI").unpack_from
+_prefix: Final = Struct(">qi").unpack_from
 
 
 class Kind(Enum):
@@ -76,7 +74,7 @@ def _of_head(head: bytes, response: int | None) -> Kind:
         return Kind.BATCHES
     size = _size(head)[0] if len(head) >= 4 else 0
     framed, bare = _request_likeness(head, 4), _request_likeness(head, 0)
-    if size >= RESPONSE_BYTES_MIN and (4 + size <= len(head) or framed >= max(bare, 1)):
+    if size >= _RESPONSE_BYTES_MIN and (4 + size <= len(head) or framed >= max(bare, 1)):
         return Kind.FRAMES
     if len(head) < LOOKED_AT_BYTES and (response is not None or bare):
         return Kind.BARE
@@ -104,23 +102,27 @@ def _request_likeness(data: bytes, pos: int) -> int:
     return 2 if client_id and client_id.isprintable() else 1
 
 
+def length_min(magic: int) -> int:
+    """What the length in the first 12 bytes of a batch, or of a message, is at least."""
+    return HEADER_SIZE - PREFIX_SIZE if magic == MAGIC else _MESSAGE_BYTES_MIN
+
+
 def _starts_batch(head: bytes) -> bool:
-    if len(head) <= _MAGIC_AT:
+    if len(head) <= MAGIC_AT:
         return False
-    base_offset, length, _ = _entry(head)
-    magic = head[_MAGIC_AT]
-    least = HEADER_SIZE - PREFIX_SIZE if magic == MAGIC else _MESSAGE_BYTES_MIN
-    return magic <= MAGIC and length >= least and 0 <= base_offset < _BASE_OFFSET_MAX
+    base_offset, length = _prefix(head)
+    magic = head[MAGIC_AT]
+    return magic <= MAGIC and length >= length_min(magic) and 0 <= base_offset < _BASE_OFFSET_MAX
 
 
 def _starts_with_whole_batch(head: bytes) -> bool:
     """Whether there is a batch, and its checksum is right: nothing else looks like this."""
-    if len(head) < HEADER_SIZE and not _starts_batch(head):
+    if len(head) <= MAGIC_AT:
         return False
-    _, length, crc = _entry(head)
-    end = PREFIX_SIZE + length
-    if not _CHECKED_BY_CRC32_AT < end <= len(head):
+    try:
+        if head[MAGIC_AT] < MAGIC:
+            return check_message_crc(head, 0, read_message_header(head))
+        header = read_header(head)
+    except WireFormatError:
         return False
-    if head[_MAGIC_AT] < MAGIC:
-        return bool(zlib.crc32(head[_CHECKED_BY_CRC32_AT:end]) == crc)
-    return end >= HEADER_SIZE and check_crc(head, 0, read_header(head))
+    return header.magic == MAGIC and check_crc(head, 0, header)

@@ -5,7 +5,6 @@ Both do the same, and fail in the same way. ``TRIONET_PURE=1`` decides for the s
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from trionet import is_compiled
@@ -19,6 +18,8 @@ else:
     try:
         from trionet.protocol.records import typed_writer as writer
     except (ImportError, ValueError) as error:  # ValueError: a librt of another time
+        import logging  # hardly ever needed, and slow to load
+
         from trionet.protocol.records import pure_writer as writer
 
         logging.getLogger(__name__).warning(
