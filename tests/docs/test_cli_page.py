@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from trionet.cli import decode
-from trionet.cli.decoding.batches import RECORDS_SHOWN_MAX
+from trionet.cli.decoding.allowance import RECORDS_SHOWN_MAX
 from trionet.cli.decoding.documents import document
 from trionet.cli.decoding.openings import TEXT_BYTES_MAX
 from trionet.cli.decoding.pieces import PIECE_BYTES_MAX

@@ -27,7 +27,8 @@ RECORDS_SHOWN_MAX: Final = 100_000
 #: How far a compressed message of format 0 or 1 may grow: its messages are read all at once.
 MESSAGES_BYTES_MAX: Final = 32 * 1024 * 1024
 
-#: A record has seven bytes or more, and a header two.
+#: A record has seven bytes or more, of which the first is the size of the rest; a header has two.
+_RECORD_SIZE_MIN: Final = 6
 _BYTES_OF_ONE_MIN: Final = 2
 _VARINT_BITS_MAX: Final = 63
 
@@ -102,7 +103,7 @@ def _first(body: bytes, count: int, limit: int) -> tuple[int, int]:
             limit -= 1 + _header_count(body, start)
             if limit < 0:
                 return number, pos
-            if size < 0:
+            if size < _RECORD_SIZE_MIN:
                 return number + 1, len(body)
             number, pos = number + 1, start + size
     except (IndexError, WireFormatError):
