@@ -272,6 +272,7 @@ def test_frames_of_a_pipe_are_shown_as_they_come() -> None:
     [
         (["no-such-file.bin"], r"no-such-file\.bin: no such file, and neither hex nor base64"),
         (["/tmp/no-such-file"], r"/tmp/no-such-file: no such file, and neither hex nor base64"),
+        (["/tmp/\x1b[31mred"], r"/tmp/\\u001b\[31mred: no such file"),
         (["/"], r"/: Is a directory"),
         (["00zz", "--format", "hex"], r"00zz: 'z' is no hex digit"),
         (["00", "--api", "Prodcue"], r"Prodcue: no API that is known here; did you mean Produce\?"),
@@ -288,6 +289,33 @@ def test_wrong_usage_is_one_line_and_exit_status_2(
     printed = capsys.readouterr()
     assert "" == printed.out
     assert re.fullmatch(rf"trionet decode: .*{message}.*\n", printed.err)
+
+
+def test_names_of_files_are_printed_as_what_is_in_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / f"{RED}name"
+    path.write_bytes(framed(ASKED))
+
+    assert 0 == main(["decode", str(path)])
+    printed = capsys.readouterr()
+    assert "\\u001b[31mname: raw" in printed.err
+    assert "\x1b" not in printed.err + printed.out
+
+
+def test_a_closed_standard_input_is_said_to_be_closed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)  # as Python does after a shell's <&-
+
+    assert 2 == main(["decode"])
+    assert "standard input is closed" in capsys.readouterr().err
+
+
+def test_an_empty_argument_is_empty_hex(capsys: pytest.CaptureFixture[str]) -> None:
+    """A shell's variable that is not set."""
+    assert 0 == main(["decode", ""])
+    assert "trionet decode: argument: hex, nothing in it\n" == capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["--limit", "-1"], ["--frames", "--batches"]])

@@ -18,7 +18,7 @@ from .decoding.conversation import Expected
 from .decoding.entries import Selection, entries
 from .decoding.openings import AUTO, FORMATS, open_sources
 from .decoding.recognition import Kind, recognise
-from .decoding.shown import BYTES_SHOWN
+from .decoding.shown import BYTES_SHOWN, printable
 from .decoding.source import Source
 from .decoding.writing import write_documents, write_lines
 
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        about = f"{error.filename}: " if error.filename else ""
+        about = f"{printable(str(error.filename))}: " if error.filename else ""
         print(f"trionet decode: {about}{error.strerror or error}", file=sys.stderr)
         return 2
 
@@ -111,7 +111,8 @@ def _sources(
         if kind is Kind.BATCHES and (expected is not None or arguments.api):
             raise ConfigError(f"{source.name}: --response and --api are not for record batches")
         what = kind.value if source.peek(1) else "nothing in it"
-        print(f"trionet decode: {source.name}: {source.form}, {what}", file=sys.stderr)
+        name = printable(source.name)
+        print(f"trionet decode: {name}: {source.form}, {what}", file=sys.stderr)
         yield source, kind
 
 

@@ -28,6 +28,16 @@ HEX_DIGITS = DATA.hex()
         ("hex", f"0x{HEX_DIGITS}\n"),
         ("hex", ", ".join(f"0x{byte:02x}" for byte in DATA)),
         ("hex", "{" + ", ".join(f"0x{byte:02X}" for byte in DATA) + "};"),
+        (
+            "hex",
+            f"unsigned char a[] = {{\n  {', '.join(f'0x{byte:02x}' for byte in DATA)}\n}};\nint n;\n",
+        ),
+        (
+            "hex",
+            "static const unsigned char pkt7[24] = {\n"
+            + ", ".join(f"0x{byte:02x}" for byte in DATA)
+            + " /* {0x00}...kafka-tool */\n};",
+        ),
         ("hex", "\r\n".join([HEX_DIGITS[:10], "  " + HEX_DIGITS[10:]])),
         ("hex", "".join(f"\\x{byte:02x}" for byte in DATA)),
         ("escapes", repr(DATA)),
@@ -66,13 +76,20 @@ WIRESHARK = """\
 0000   00 00 00 14 00 12 00 00 00 00 00 01 00 0a 6b 61   ..............ka
 0010   66 6b 61 2d 74 6f 6f 6c                           fka-tool
 """
+OD_OCTAL = """\
+0000000 00 00 00 14 00 12 00 00 00 00 00 01 00 0a 6b 61
+0000020 66 6b 61 2d 74 6f 6f 6c
+0000030
+"""
 TCPDUMP = """\
 \t0x0000:  0000 0014 0012 0000 0000 0001 000a 6b61  ..............ka
 \t0x0010:  666b 612d 746f 6f6c                      fka-tool
 """
 
 
-@pytest.mark.parametrize("text", [XXD, HEXDUMP, OD, WIRESHARK, TCPDUMP, XXD.replace("\n", "\r\n")])
+@pytest.mark.parametrize(
+    "text", [XXD, HEXDUMP, OD, OD_OCTAL, WIRESHARK, TCPDUMP, XXD.replace("\n", "\r\n")]
+)
 def test_a_hex_dump_is_read_without_its_offsets_and_characters(text: str) -> None:
     assert (DATA, "hex dump") == read_text(text)
 
@@ -105,6 +122,21 @@ def test_an_offset_that_does_not_follow_is_no_dump() -> None:
         read_text(XXD.replace("00000010:", "00000020:"), HEX)
 
 
+def test_one_line_does_not_repeat_more_than_there_is_room_for() -> None:
+    """A few characters would stand for more bytes than a machine has."""
+    row = " ".join(["00"] * 16)
+
+    with pytest.raises(TextFormError):
+        read_text(f"00000000  {row}\n*\nfffffffffff0  01\n")
+
+
+@pytest.mark.parametrize("last", ["0000014", "000000e", "0000030"])
+def test_words_in_the_order_of_a_machine_are_refused(last: str) -> None:
+    """hexdump and od -x swap each two bytes, and so would whoever read them."""
+    with pytest.raises(TextFormError, match=r"hexdump -C, od -t x1 and xxd print bytes"):
+        read_text(f"0000000 0000 1400 1200 0000 0000 0100 0a00\n{last}\n")
+
+
 @pytest.mark.skipif(shutil.which("hexdump") is None, reason="hexdump is not installed")
 def test_what_hexdump_prints_is_read() -> None:
     data = bytes(range(256)) + bytes(200) + b"end"
@@ -116,6 +148,9 @@ def test_what_hexdump_prints_is_read() -> None:
 @pytest.mark.parametrize(
     ("text", "form", "message"),
     [
+        (HEX_DIGITS[:-1], None, "47 hex digits are not whole bytes"),
+        (HEX_DIGITS[1:], None, "47 hex digits are not whole bytes"),
+        ("AAAAEwAD AAwAAAAHAARz aG9wAAAB", None, "neither hex nor base64"),
         ("abc", HEX, "3 hex digits are not whole bytes"),
         ("00 zz", HEX, "'z' is no hex digit"),
         ("", HEX, None),

@@ -1,7 +1,6 @@
 """Hex dumps: lines of an offset, bytes, and often the same bytes as characters.
 
-Those of ``xxd``, ``hexdump -C``, ``od -A x -t x1z``, ``tcpdump -X`` and Wireshark differ in their
-spaces, and none says where the characters begin. The next line's offset does: it says how many
+Those of ``xxd``, ``hexdump -C``, ``od -t x1``, ``tcpdump -X`` and Wireshark differ in their spaces, and none says where the characters begin. The next line's offset does: it says how many
 bytes this line has. Only the last line needs a guess.
 """
 
@@ -17,11 +16,19 @@ _LINE: Final = re.compile(
     r"(?:(?P<offset>[0-9a-fA-F]{4,16})(?::\s*|\s{2,}|\s*\Z)|(?P<od>[0-9a-fA-F]{6,7})\s)"
     r"(?P<rest>.*)"
 )
+_OCTAL: Final = re.compile(r"[0-7]{7}")
 _CHARACTERS: Final = re.compile(r"\s+(?:\|.*\||>.*<)\s*$")
 _GROUP: Final = re.compile(r"(?:[0-9a-fA-F]{2})+")
 
+#: How much a dump may stand for: one line may repeat any number of bytes.
+DUMP_BYTES_MAX: Final = 256 * 1024 * 1024
+
 #: ``hexdump`` writes this in place of lines that repeat the one before.
 _REPEATED: Final = "*"
+
+
+class TextFormError(ValueError):
+    """The text is not in the form that it was taken for."""
 
 
 class _Line(NamedTuple):
@@ -30,8 +37,16 @@ class _Line(NamedTuple):
 
 
 def read_dump(text: str) -> bytes | None:
-    """The bytes of a hex dump, or of several one below the other; None if the text is none."""
-    lines = _lines(text)
+    """The bytes of a hex dump, or of several one below the other; None if the text is none.
+
+    Raises:
+        TextFormError: it is a dump of words whose order of bytes is the machine's.
+    """
+    data = _read(_lines(text, 16))
+    return _read(_lines(text, 8)) if data is None else data  # od counts in octal by itself
+
+
+def _read(lines: list[_Line | None] | None) -> bytes | None:
     if lines is None:
         return None
     out = bytearray()
@@ -47,6 +62,8 @@ def read_dump(text: str) -> bytes | None:
         gap = start + line.offset - len(out)
         if gap and not (repeats and chunk and gap > 0 and gap % len(chunk) == 0):
             return None
+        if len(out) + gap > DUMP_BYTES_MAX:
+            return None
         if gap:
             out += chunk * (gap // len(chunk))
         repeats = False
@@ -58,9 +75,10 @@ def read_dump(text: str) -> bytes | None:
     return bytes(out)
 
 
-def _lines(text: str) -> list[_Line | None] | None:
+def _lines(text: str, base: int) -> list[_Line | None] | None:
     """A line each, None for a star; None altogether if a line cannot be one of a dump."""
     lines: list[_Line | None] = []
+    are_words = False
     for raw in text.splitlines():
         if raw.strip() == _REPEATED:
             lines.append(None)
@@ -68,9 +86,25 @@ def _lines(text: str) -> list[_Line | None] | None:
             found = _LINE.fullmatch(raw)
             if found is None:
                 return None
-            lines.append(_Line(int(found["offset"] or found["od"], 16), found["rest"]))
+            digits = found["offset"] or found["od"]
+            if base == 8 and not _OCTAL.fullmatch(digits):
+                return None
+            lines.append(_Line(int(digits, base), found["rest"]))
+            are_words = are_words or (found["od"] is not None and _is_word(found["rest"]))
     first = lines[0] if lines else None
-    return lines if first is not None and first.offset == 0 and first.rest else None
+    if first is None or first.offset != 0 or not first.rest:
+        return None
+    if are_words and len(lines) > 1:
+        raise TextFormError(
+            "words of two bytes or more in the order of some machine, as hexdump and od -x print "
+            "them; hexdump -C, od -t x1 and xxd print bytes"
+        )
+    return lines
+
+
+def _is_word(rest: str) -> bool:
+    first, *_ = rest.split(None, 1) or [""]
+    return len(first) > 2 and _GROUP.fullmatch(first) is not None
 
 
 def _next_offset(lines: list[_Line | None], number: int) -> int | None:

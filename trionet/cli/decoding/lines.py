@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from .shown import cut, quoted, text_of
+from .shown import cut, printable, quoted, text_of
 from .tree import PROBLEM, Blob, Entry, Meant, Tree
 
 #: What is no longer than this stands on one line.
@@ -55,7 +55,9 @@ def entry_lines(entry: Entry, bytes_shown: int | None) -> Iterator[Line]:
     if entry.problem is not None:
         what = "cut short" if entry.problem.text.startswith("cut short") else "malformed"
         text = entry.problem.text.removeprefix("cut short: ")
-        yield [Part(f"{_INDENT}{what} at byte {entry.problem.offset}: {_safe(text)}", "problem")]
+        yield [
+            Part(f"{_INDENT}{what} at byte {entry.problem.offset}: {printable(text)}", "problem")
+        ]
     yield []
 
 
@@ -72,10 +74,6 @@ def _title(entry: Entry) -> str:
     return title
 
 
-def _safe(text: str) -> str:
-    return quoted(text)[1:-1].replace('\\"', '"')
-
-
 class _Lines:
     def __init__(self, bytes_shown: int | None) -> None:
         self._bytes_shown = bytes_shown
@@ -87,7 +85,7 @@ class _Lines:
     def field(self, name: str, value: Tree, depth: int) -> Iterator[Line]:
         """A field on its line, or on several."""
         if name == PROBLEM and isinstance(value, str):
-            yield [Part(f"{_INDENT * depth}{PROBLEM}: {_safe(value)}", "problem")]
+            yield [Part(f"{_INDENT * depth}{PROBLEM}: {printable(value)}", "problem")]
             return
         head = [Part(_INDENT * depth), Part(name, "name"), Part(": ")]
         room = COLUMNS - _width(head)

@@ -12,6 +12,7 @@ from typing import Final
 
 from trionet.errors import ConfigError
 
+from .shown import printable
 from .source import Source, source_of
 from .text_forms import BASE64, HEX, TextFormError, read_text
 
@@ -56,14 +57,14 @@ def open_sources(arguments: Sequence[str], form: str) -> Iterator[Source]:
 def _is_file(argument: str) -> bool:
     # An argument of many megabytes is an error of the system, not a name.
     try:
-        return argument == STANDARD_INPUT or Path(argument).exists()
+        return argument == STANDARD_INPUT or (argument != "" and Path(argument).exists())
     except (OSError, ValueError):
         return False
 
 
 def _of_words(words: list[str], form: str) -> Source:
     text = " ".join(words)
-    shown = text if len(text) <= 40 else f"{text[:40]}..."
+    shown = printable(text if len(text) <= 40 else f"{text[:40]}...")
     if form == RAW or (form == AUTO and _is_lost_file(text)):
         raise ConfigError(f"{shown}: no such file, and neither hex nor base64")
     return _of_text("argument", text, form, about=shown)
@@ -93,6 +94,8 @@ def _opened(name: str, form: str) -> Iterator[Source]:
         with open(name, "rb") as file:
             yield _of_bytes(Source(name, file), form)
         return
+    if sys.stdin is None:  # a shell's <&-
+        raise ConfigError("standard input is closed; name a file, or give hex or base64")
     if sys.stdin.isatty():
         print("trionet decode: reads what you paste; end it with Ctrl-D", file=sys.stderr)
     yield _of_bytes(Source("standard input", sys.stdin.buffer), form)
@@ -111,7 +114,7 @@ def _of_bytes(source: Source, form: str) -> Source:
             "first, as `xxd -r` does, or say --format raw if it is not text"
         )
     text = raw.removeprefix(_BYTE_ORDER_MARK).decode("utf-8", "replace")
-    return _of_text(source.name, text, form, source.name)
+    return _of_text(source.name, text, form, printable(source.name))
 
 
 def _is_text(source: Source) -> bool:

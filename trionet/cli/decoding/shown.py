@@ -21,6 +21,11 @@ def quoted(text: str) -> str:
     return f'"{shown}"'
 
 
+def printable(text: str) -> str:
+    """The text without quotes, with the same escapes for all but quotes."""
+    return quoted(text)[1:-1].replace('\\"', '"')
+
+
 def _escape(character: str) -> str:
     number = ord(character)
     return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"

@@ -8,11 +8,14 @@ import binascii
 import re
 from typing import Final
 
-from .hex_dumps import read_dump
+from .hex_dumps import TextFormError, read_dump
 
 #: What people put between or around hex digits: white space, 0x, \x, and the signs of lists.
 _DRESS: Final = re.compile(r"0[xX]|\\x|[\s:,;.\-_{}\[\]()<>\"']+")
 _HEX: Final = re.compile(r"[0-9a-fA-F]*")
+#: What a program of C has around the digits, as ``xxd -i`` and Wireshark print it.
+_ARRAY: Final = re.compile(r"\{([^{}]*\b0[xX][^{}]*)\}")
+_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _ESCAPED: Final = re.compile(r"\\x[0-9a-fA-F]{2}")
 _QUOTED: Final = re.compile(r"b?(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')", re.DOTALL)
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
@@ -20,10 +23,6 @@ _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 #: Forms that ``--format`` can ask for, besides ``auto`` and ``raw``.
 HEX: Final = "hex"
 BASE64: Final = "base64"
-
-
-class TextFormError(ValueError):
-    """The text is not in the form that it was taken for."""
 
 
 def read_text(text: str, form: str | None = None) -> tuple[bytes, str]:
@@ -42,7 +41,9 @@ def read_text(text: str, form: str | None = None) -> tuple[bytes, str]:
         data = read(text)
         if data is not None:
             return data, name
-    if form == HEX:
+    # Base64 of more than a few bytes has other letters: half a byte is missing, or there is one too
+    # many.
+    if form == HEX or _HEX.fullmatch(_DRESS.sub("", text)):
         raise TextFormError(_what_is_no_hex(text))
     try:
         return _read_base64(text), "base64"
@@ -53,7 +54,8 @@ def read_text(text: str, form: str | None = None) -> tuple[bytes, str]:
 
 
 def _read_hex(text: str) -> bytes | None:
-    digits = _DRESS.sub("", text)
+    arrays = _ARRAY.findall(_COMMENT.sub("", text))
+    digits = _DRESS.sub("", "".join(arrays) or text)
     if len(digits) % 2 or not _HEX.fullmatch(digits):
         return None
     return bytes.fromhex(digits)
@@ -77,6 +79,8 @@ def _read_base64(text: str) -> bytes:
         raise TextFormError("base64 has letters, digits, + and / (or - and _), and = at its end")
     # Padding before the end means that several were encoded one by one, as lines of a log.
     several = any(word.endswith("=") for word in words[:-1])
+    if not several and len(set(map(len, words[:-1]))) > 1:
+        raise TextFormError("base64 has the same length in all its lines but the last")
     try:
         return b"".join(map(_decode_word, words if several else ["".join(words)]))
     except binascii.Error as error:
