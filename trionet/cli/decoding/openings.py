@@ -12,9 +12,10 @@ from typing import Final
 
 from trionet.errors import ConfigError
 
+from .hex_dumps import TextFormError
 from .shown import printable
 from .source import Source, source_of
-from .text_forms import BASE64, HEX, TextFormError, read_text
+from .text_forms import BASE64, HEX, read_text
 
 AUTO: Final = "auto"
 RAW: Final = "raw"
