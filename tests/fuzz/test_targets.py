@@ -14,6 +14,7 @@ from fuzz.corpus import KEPT_MAX, SEEDS, seeds_of
 from fuzz.target import NAMES, load, watched
 from trionet.broker import jaas, properties
 from trionet.broker.sasl_exchange import SaslExchange
+from trionet.cli.decoding import lines
 from trionet.net import certificate, framing, head_decoder, principal, tls
 from trionet.net.channel import Channel
 from trionet.net.sasl import jwt_validation
@@ -28,6 +29,7 @@ NAMED_MAX = 20
 FAULTS: dict[str, tuple[object, str, Callable[..., Any] | int]] = {
     "certificate": (certificate, "_dotted", lambda _: "\0"),
     "channel": (Channel, "take_staged", lambda _: None),
+    "decode": (lines, "quoted", str),
     "dialects": (head_decoder, "HEAD_BYTES_MAX", 4),
     "framing": (framing, "_unpack_size", Struct(">I").unpack_from),
     "http_exchange": (
