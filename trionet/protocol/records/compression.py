@@ -19,6 +19,7 @@ import cramjam
 
 from trionet.errors import WireFormatError
 from trionet.protocol.records.lz4_frame import FAST_LEVEL, compress_frame, decompress_plain_frame
+from trionet.protocol.records.pieces import Pieces, too_large
 from trionet.protocol.records.snappy_stream import compress_stream, decompress_stream
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
@@ -39,6 +40,11 @@ DEFAULT_LEVELS: Final = {GZIP: -1, LZ4: FAST_LEVEL, ZSTD: 3}
 
 _GZIP_WINDOW: Final = 31
 _GZIP_MAGIC: Final = b"\x1f\x8b"
+
+# In so large parts gzip goes in and comes out: zlib holds twice what it is about to return, and
+# copies all that is left of a part with each return.
+_GZIP_IN_BYTES: Final = 64 * 1024
+_GZIP_OUT_BYTES: Final = 256 * 1024
 
 #: The first guess at how large a body gets: twice the usual ratio, and never very small.
 _GUESS_RATIO: Final = 8
@@ -88,47 +94,56 @@ def decompress(codec: int, data: Bytes, limit: int) -> bytes:
 
     Raises:
         WireFormatError: the codec is unknown, the data are not in its format, or they would grow
-            beyond ``limit``; never more than ``limit`` bytes are held.
+            beyond ``limit``.
+
+    Memory: what is refused took ``limit`` bytes at most, and of zstd as much again for its window,
+    which a frame may want as large as what is in it. What is returned may have been there twice, in
+    pieces. A megabyte more is possible in any case. The error keeps nothing of it.
     """
     if codec == NONE:
         if len(data) > limit:
-            raise _too_large(limit)
+            raise too_large(limit)
         return bytes(data)
     inflate = _DECOMPRESSORS.get(codec)
     if inflate is None:
         raise WireFormatError(f"compression codec {codec} is unknown")
     try:
         return inflate(data, limit)
+    except WireFormatError as error:
+        # The frames of its traceback would keep what came out so far.
+        raise error.with_traceback(None) from error.__cause__
     except (cramjam.DecompressionError, zlib.error, struct.error) as error:
         raise WireFormatError(
             f"records are not valid {NAMES[codec]}, or grow beyond {limit} bytes: {error}"
-        ) from error
-
-
-def _too_large(limit: int) -> WireFormatError:
-    return WireFormatError(f"records grow beyond {limit} bytes when decompressed")
+        ) from error.with_traceback(None)
 
 
 def _decompress_gzip(data: Bytes, limit: int) -> bytes:
     """Java and aiokafka read several members, as RFC 1952 has it; librdkafka reads the first."""
-    parts: list[bytes] = []
-    left = limit
+    pieces = Pieces(limit)
+    view = memoryview(data)
+    pos = 0
     while True:
-        stream = zlib.decompressobj(_GZIP_WINDOW)
-        part = stream.decompress(data, left + 1)
-        left -= len(part)
-        if left < 0:
-            raise _too_large(limit)
-        if not stream.eof:
-            raise WireFormatError("gzip records end too early")
-        data = stream.unused_data
-        if not data and not parts:
-            return part
-        parts.append(part)
-        if not data:
-            return b"".join(parts)
-        if data[:2] != _GZIP_MAGIC:
+        pos = _inflate_member(view, pos, pieces)
+        if pos == len(view):
+            return pieces.joined()
+        if bytes(view[pos : pos + 2]) != _GZIP_MAGIC:
             raise WireFormatError("gzip records go on behind their end")
+
+
+def _inflate_member(view: memoryview, pos: int, pieces: Pieces) -> int:
+    """Inflate the member of gzip that begins at ``pos``; where it ends."""
+    stream = zlib.decompressobj(_GZIP_WINDOW)
+    while True:
+        data = stream.unconsumed_tail or view[pos : pos + _GZIP_IN_BYTES]
+        if not stream.unconsumed_tail:
+            pos += len(data)
+        piece = stream.decompress(data, min(pieces.left + 1, _GZIP_OUT_BYTES))
+        pieces.add(piece)
+        if stream.eof:
+            return pos - len(stream.unused_data)
+        if not data and not piece:
+            raise WireFormatError("gzip records end too early")
 
 
 def _decompress_lz4(data: Bytes, limit: int) -> bytes:
@@ -144,7 +159,7 @@ def _decompress_zstd(data: Bytes, limit: int) -> bytes:
     if size is None:
         size = max(_GUESS_RATIO * len(data), _GUESS_BYTES_MIN)
     elif size > limit:
-        raise _too_large(limit)
+        raise too_large(limit)
     return _inflate_frames(cramjam.zstd.decompress_into, data, size, limit)
 
 

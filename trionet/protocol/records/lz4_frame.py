@@ -14,6 +14,7 @@ import cramjam
 
 from trionet.errors import WireFormatError
 from trionet.protocol.records.lz4_header import xxh32
+from trionet.protocol.records.pieces import Pieces
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
@@ -87,8 +88,7 @@ def decompress_plain_frame(data: Bytes, limit: int) -> bytes | None:
         return None
     view = memoryview(data)
     pos = len(_HEADER)
-    parts: list[Bytes] = []
-    left = limit
+    pieces = Pieces(limit)
     while True:
         (size,) = _block_size.unpack_from(view, pos)
         pos += 4
@@ -100,14 +100,10 @@ def decompress_plain_frame(data: Bytes, limit: int) -> bytes | None:
             raise WireFormatError(f"an lz4 block of {size} bytes does not fit")
         block = view[pos : pos + size]
         pos += size
-        part = block if is_stored else _inflated(block, min(block_bytes_max, left))
-        left -= len(part)
-        if left < 0:
-            raise WireFormatError(f"records grow beyond {limit} bytes when decompressed")
-        parts.append(part)
+        pieces.add(block if is_stored else _inflated(block, min(block_bytes_max, pieces.left)))
     if pos != len(view):
         return None
-    return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
+    return pieces.joined()
 
 
 def _inflated(block: memoryview, limit: int) -> bytearray:

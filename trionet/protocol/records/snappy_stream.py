@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 import cramjam
 
 from trionet.errors import WireFormatError
+from trionet.protocol.records.pieces import Pieces, too_large
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
@@ -44,8 +45,7 @@ def decompress_stream(data: Bytes, limit: int) -> bytes:
         return bytes(_inflated(view, limit, limit))
     if len(view) < len(_HEADER):
         raise WireFormatError("snappy records end too early")
-    parts: list[cramjam.Buffer] = []
-    left = limit
+    pieces = Pieces(limit)
     pos, end = len(_HEADER), len(view)
     while pos < end:
         (size,) = _block_size.unpack_from(view, pos)
@@ -53,15 +53,13 @@ def decompress_stream(data: Bytes, limit: int) -> bytes:
         if not 0 < size <= end - pos:
             # snappy-java reads a second stream behind the first; no client writes one.
             raise WireFormatError(f"a snappy block of {size} bytes does not fit")
-        part = _inflated(view[pos : pos + size], left, limit)
-        left -= len(part)
-        parts.append(part)
+        pieces.add(_inflated(view[pos : pos + size], pieces.left, limit))
         pos += size
-    return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
+    return pieces.joined()
 
 
 def _inflated(block: memoryview, left: int, limit: int) -> cramjam.Buffer:
     """A block says how large it gets: ask first, since it is taken at its word."""
     if cramjam.snappy.decompress_raw_len(block) > left:
-        raise WireFormatError(f"records grow beyond {limit} bytes when decompressed")
+        raise too_large(limit)
     return cramjam.snappy.decompress_raw(block)
