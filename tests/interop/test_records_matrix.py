@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -14,10 +15,11 @@ from support.clients.by_hand import (
     ByHand,
     fetch_by_hand,
     produce_by_hand,
+    stored_codecs,
 )
-from support.clients.client import Client
+from support.clients.client import Client, Record
 from support.clients.corpus import corpus, sized_records
-from support.clients.exchange import Exchange, check_same, every_codec
+from support.clients.exchange import CODECS, Exchange, check_same, every_codec
 from support.kafka_node import kafka_node
 from trionet.protocol.records.records import encode_batch
 from trionet.testing.wire_peer import raw_peer
@@ -45,6 +47,41 @@ def test_every_size_that_we_encode_is_read_by(
     records = sized_records(SIZES)
     clients(OURS).write(topic, records, codec=codec, is_idempotent=True)
 
+    check_same(clients(reader), records, clients(reader).read(topic, {0: len(records)}))
+
+
+@pytest.fixture(scope="module")
+def recompressed(
+    clients: Callable[[str], Client], new_topic: Callable[..., str]
+) -> Callable[[str], tuple[str, list[Record]]]:
+    """Gives a topic with this codec and level, and what came to it in every codec."""
+
+    @functools.cache
+    def make(wanted: str) -> tuple[str, list[Record]]:
+        codec, _, level = wanted.partition(" ")
+        levels = {f"compression.{codec}.level": level} if level else {}
+        topic = new_topic(**LARGE_BATCHES, **{"compression.type": codec}, **levels)
+        records = [*corpus(), *sized_records(SIZES)]
+        for codec in CODECS:
+            clients(OURS).write(topic, records, codec=codec, is_idempotent=True)
+        return topic, records * len(CODECS)
+
+    return make
+
+
+@every_reader
+@pytest.mark.parametrize("wanted", ["uncompressed", *CODECS[1:], "lz4 17", "zstd 19"])
+def test_every_size_that_the_broker_compresses_anew_is_read_by(
+    reader: str,
+    wanted: str,
+    clients: Callable[[str], Client],
+    recompressed: Callable[[str], tuple[str, list[Record]]],
+    bootstrap: str,
+) -> None:
+    topic, records = recompressed(wanted)
+
+    stored = {"uncompressed": "none", "lz4 17": "lz4", "zstd 19": "zstd"}.get(wanted, wanted)
+    assert {stored} == stored_codecs(bootstrap, topic, len(records))
     check_same(clients(reader), records, clients(reader).read(topic, {0: len(records)}))
 
 

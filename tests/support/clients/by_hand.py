@@ -109,6 +109,20 @@ def fetch_by_hand(peer: BlockingRawPeer, topic: str, partition: int, offset: int
     return bytes(found.records or b"")
 
 
+def stored_codecs(bootstrap: str, topic: str, end: int) -> set[str]:
+    """By which codecs the batches of partition 0 are compressed, up to an offset."""
+    found = set()
+    at = 0
+    with raw_peer(bootstrap) as peer:
+        while at < end:
+            before = at
+            for _, header in iter_batches(fetch_by_hand(peer, topic, 0, at)):
+                found.add(NAMES[header.codec])
+                at = header.base_offset + header.last_offset_delta + 1
+            assert at > before, f"the batches of {topic} end at {at}, not at {end}"
+    return found
+
+
 def _producer(peer: BlockingRawPeer) -> tuple[int, int]:
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_WAIT_MS)
     answer = peer.call(request, _INIT_PRODUCER_ID)
