@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+from pathlib import Path
+
 import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
 
 from support.calls import (
     FETCH_BY_NAME,
@@ -28,6 +33,10 @@ from trionet.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY,
 
 TYPES = {"uncompressed": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 MUCH = bytes(range(256)) * 3500
+# Compressing anything takes so long then that the broker is in the midst of it...
+SLOW = {"compression.type": "zstd", "compression.zstd.level": 22}
+# ...when everything else has been idle for this long.
+BEGINS_SECONDS = 0.01
 
 
 def codecs_of(data: PartitionData) -> list[int]:
@@ -166,6 +175,61 @@ async def test_a_topic_that_is_deleted_meanwhile_takes_nothing(
     assert isinstance(response, ProduceResponse)
     [answer] = response.responses[0].partition_responses
     assert error_codes.UNKNOWN_TOPIC_OR_PARTITION == answer.error_code
+
+
+async def test_who_goes_away_meanwhile_has_produced(client: Client, broker: Broker) -> None:
+    await create_topic(client, "t", compression_type="zstd", compression_zstd_level=22)
+    async with connect(broker.bootstrap_servers) as other:
+        await other.send(produce_request("t", batch(MUCH)), PRODUCE_BY_NAME)
+        await wait_all_tasks_blocked(BEGINS_SECONDS)
+
+    fetched = await fetch(client, "t", max_wait_ms=60_000)
+
+    assert [MUCH] == values_of(fetched)
+
+
+@pytest.mark.slow
+async def test_a_broker_that_stops_meanwhile_answers_first(tmp_path: Path) -> None:
+    async with AsyncExitStack() as running:
+        broker = await running.enter_async_context(open_broker(SLOW, log_dirs=str(tmp_path)))
+        async with connect(broker.bootstrap_servers) as client:
+            await create_topic(client, "t")
+            await client.send(produce_request("t", batch(MUCH)), PRODUCE_BY_NAME)
+            await wait_all_tasks_blocked(BEGINS_SECONDS)
+            await running.aclose()
+            response = await client.receive()
+
+    assert isinstance(response, ProduceResponse)
+    [answer] = response.responses[0].partition_responses
+    assert (0, 0) == (answer.error_code, answer.base_offset)
+    assert [MUCH] == await stored_in(tmp_path)
+
+
+@pytest.mark.slow
+async def test_a_broker_that_is_cancelled_meanwhile_has_stored_all_or_nothing(
+    tmp_path: Path,
+) -> None:
+    with trio.CancelScope() as scope:
+        async with (
+            open_broker(SLOW, log_dirs=str(tmp_path)) as broker,
+            connect(broker.bootstrap_servers) as client,
+        ):
+            await create_topic(client, "t")
+            await client.send(produce_request("t", batch(MUCH)), PRODUCE_BY_NAME)
+            await wait_all_tasks_blocked(BEGINS_SECONDS)
+            scope.cancel()
+            await trio.lowlevel.checkpoint()
+
+    assert scope.cancelled_caught
+    assert await stored_in(tmp_path) in ([], [MUCH])
+
+
+async def stored_in(folder: Path) -> list[bytes | None]:
+    async with (
+        open_broker(log_dirs=str(folder)) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        return values_of(await fetch(client, "t"))
 
 
 @pytest.mark.parametrize(

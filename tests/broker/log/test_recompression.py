@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pytest
 import trio
-from trio.testing import assert_checkpoints
+from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
 from support.logs import batch
 from trionet._util.off_loop import OFF_LOOP_BYTES
@@ -192,6 +192,49 @@ async def test_who_is_cancelled_before_computes_nothing() -> None:
 
     assert scope.cancelled_caught
     assert [] == directory.idents
+
+
+class OneThread(MemoryDirectory):
+    """A folder whose thread waits in the middle."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    async def in_thread(
+        self, work: Callable[[], T], limiter: trio.CapacityLimiter | None = None
+    ) -> T:
+        def waits() -> T:
+            self.begun.set()
+            self.go_on.wait()
+            return work()
+
+        return await super().in_thread(waits, limiter)
+
+
+async def test_what_has_begun_ends_although_it_is_cancelled() -> None:
+    directory = OneThread()
+    log = Log.open(directory, LogConfig(compression_type="zstd"), now_ms=NOW)
+    # Whoever owns the memory may use it again as soon as this is over, and no sooner.
+    sent = bytearray(batch(1, bytes(OFF_LOOP_BYTES)))
+    stored: list[bytes] = []
+
+    async def call() -> None:
+        with scope:
+            stored.append(await recompress(memoryview(sent), log, NOW))
+
+    scope = trio.CancelScope()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(call)
+        await trio.to_thread.run_sync(directory.begun.wait)
+        scope.cancel()
+        await wait_all_tasks_blocked()
+        before = list(stored)
+        directory.go_on.set()
+
+    assert [] == before
+    assert decode_batch(sent) == decode_batch(stored[0])
+    assert 0 == log.end_offset, "it is for the caller to append it"
 
 
 @pytest.mark.parametrize("records", [b"", b"x" * 100, batch(3)[:40], b"\xff" * 61])
