@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -97,19 +98,33 @@ def marks_of(block: Block) -> list[pytest.MarkDecorator]:
 def run(command: list[str], text: str, folder: Path, seconds_max: int = SECONDS_MAX) -> str:
     """What a program of a page prints; it ends, and ends well."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
+    program = subprocess.Popen(
         command,
-        input=text,
         cwd=folder,
         env={**os.environ, "PATH": path, "PYTHONWARNINGS": "default"},
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=seconds_max,
-        check=False,
+        start_new_session=True,
     )
-    assert done.returncode == 0, f"exit status {done.returncode}\n{done.stdout}"
-    return done.stdout
+    with program:
+        try:
+            printed, _ = program.communicate(text, seconds_max)
+        except subprocess.TimeoutExpired:
+            kill_with_jobs(program)
+            printed, _ = program.communicate()
+            pytest.fail(f"not over after {seconds_max} s\n{printed}")
+        finally:
+            if program.poll() is None:
+                kill_with_jobs(program)
+    assert program.returncode == 0, f"exit status {program.returncode}\n{printed}"
+    return printed
+
+
+def kill_with_jobs(program: subprocess.Popen[str]) -> None:
+    """A shell alone would leave its jobs behind, whose output would be waited for."""
+    os.killpg(program.pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("block", in_language("python"))
