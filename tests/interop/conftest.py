@@ -51,6 +51,7 @@ LONG = (
     "test_java_topic_tools.py",
     "test_kafkajs.py",
     "test_records_matrix.py",
+    "test_old_java.py",
     "test_old_kafka_python.py",
     "test_security_matrix.py",
 )
