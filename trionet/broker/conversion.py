@@ -1,14 +1,11 @@
-"""Old clients' message sets into batches and back, off the loop, with Kafka's error codes.
+"""Old clients' message sets into batches and back, with Kafka's error codes.
 
 The log holds batches alone: what Produce 0 to 2 brings is converted before it is stored (Kafka:
 LogValidator), what Fetch 0 to 3 takes after it was read (LazyDownConversionRecords). Python itself
-does the work. In a thread it holds back the loop by the interpreter's switch interval at most,
-five milliseconds.
+does the work, so that a thread would hold back the loop; it is done in steps between its turns.
 """
 
 from __future__ import annotations
-
-from typing import Final
 
 import attrs
 
@@ -16,16 +13,13 @@ from .._util.off_loop import OFF_LOOP_BYTES, off_loop
 from ..errors import ApiError, UnsupportedVersionError, WireFormatError
 from ..net.transmission import FileRange
 from ..protocol import error_codes
-from ..protocol.records.batch import iter_batches, read_header
-from ..protocol.records.compression import NONE
-from ..protocol.records.conversion import DownConverted, down_convert, up_convert
+from ..protocol.records.batch import read_header
+from ..protocol.records.conversion import DownConverted, down_steps, up_steps
 from ..protocol.records.message_set import MAGIC_AT, MAGICS, read_message_header
+from .in_steps import in_steps
 from .log.config import LogConfig
 from .log.directory import Buffer
 from .storage_errors import storage_errors
-
-# A byte takes several times as long as in the codecs, by which a thread's worth is measured.
-_COST: Final = 4
 
 
 @attrs.define
@@ -41,6 +35,11 @@ class Conversions:
     fetched: int = 0
 
 
+def is_message_set(records: Buffer | None) -> bool:
+    """Whether a field of a produce request has to be converted, or is empty or too short."""
+    return records is not None and (len(records) <= MAGIC_AT or records[MAGIC_AT] in MAGICS)
+
+
 async def batches_of(records: Buffer, config: LogConfig) -> tuple[Buffer, int]:
     """What a producer of any age sent, as the log takes it, and how many records were converted.
 
@@ -51,11 +50,11 @@ async def batches_of(records: Buffer, config: LogConfig) -> tuple[Buffer, int]:
         config: the topic's limits.
 
     Raises:
-        ApiError: INVALID_TIMESTAMP, CORRUPT_MESSAGE.
+        ApiError: INVALID_TIMESTAMP, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE.
 
-    Cancellation: see :func:`off_loop`. A checkpoint if something is converted.
+    Cancellation: see :func:`in_steps`. A checkpoint if something is converted.
     """
-    if len(records) > MAGIC_AT and records[MAGIC_AT] not in MAGICS:
+    if not is_message_set(records):
         return records, 0
     if not records:
         return b"", 0
@@ -66,8 +65,7 @@ async def batches_of(records: Buffer, config: LogConfig) -> tuple[Buffer, int]:
                 error_codes.INVALID_TIMESTAMP,
                 "only the broker may mark a message as LogAppendTime",
             )
-        size = len(records) * _COST if first.codec == NONE else OFF_LOOP_BYTES
-        batches = await off_loop(size, up_convert, records, config.max_message_bytes)
+        batches = await in_steps(up_steps(records, config.max_message_bytes))
     except WireFormatError as error:
         raise ApiError(error_codes.CORRUPT_MESSAGE, str(error)) from error
     return b"".join(batches), sum(read_header(batch).count for batch in batches)
@@ -86,29 +84,18 @@ async def messages_of(
     Raises:
         ApiError: UNSUPPORTED_COMPRESSION_TYPE, zstd; CORRUPT_MESSAGE; KAFKA_STORAGE_ERROR.
 
-    Cancellation: see :func:`off_loop`. Always a checkpoint.
+    Cancellation: see :func:`in_steps`. Always a checkpoint.
     """
-    size = OFF_LOOP_BYTES
-    if not isinstance(records, FileRange) and not _has_compressed(records):
-        size = len(records) * _COST
-
-    def convert() -> DownConverted:
-        batches = records
-        if isinstance(batches, FileRange):
-            batches = batches.file.read_at(batches.offset, batches.count)
-        return down_convert(
-            batches, magic, first_offset, bytes_max, min_one_message=min_one_message
-        )
-
     try:
-        with storage_errors():
-            return await off_loop(size, convert)
+        if isinstance(records, FileRange):
+            with storage_errors():
+                records = await off_loop(
+                    OFF_LOOP_BYTES, records.file.read_at, records.offset, records.count
+                )
+        return await in_steps(
+            down_steps(records, magic, first_offset, bytes_max, min_one_message=min_one_message)
+        )
     except UnsupportedVersionError as error:
         raise ApiError(error_codes.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from error
     except WireFormatError as error:
         raise ApiError(error_codes.CORRUPT_MESSAGE, str(error)) from error
-
-
-def _has_compressed(batches: Buffer) -> bool:
-    """Whether some of them may become much more than they are now."""
-    return any(header.codec != NONE for _, header in iter_batches(batches))

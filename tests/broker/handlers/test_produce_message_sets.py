@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import pytest
+import trio
 
-from support.brokers import close_reasons
+from support.brokers import close_reasons, log_of
 from support.calls import (
     TIMESTAMP,
     batch,
     bytes_of,
     create_topic,
+    delete_topic,
     fetch,
     produce,
     produce_request,
@@ -198,3 +201,106 @@ async def test_converted_records_are_counted_and_requests_are_logged_as_they_cam
 
     assert 2 == told["kafka_server_brokertopicmetrics_producemessageconversions_total"].of()
     assert f"<{len(data)} bytes>" in caplog.text
+
+
+@pytest.mark.slow
+async def test_others_are_answered_while_sets_are_converted_and_given() -> None:
+    """One handler is enough for it: what takes its time is not done by handlers."""
+    records = messages(*[b"v" * 20] * 30_000)
+    answered: list[str] = []
+
+    async def slowly(client: Client, partition: int) -> None:
+        answer = await produce(client, "t", records, version=2, partition=partition)
+        assert (0, 0) == (answer.error_code, answer.base_offset)
+        answered.append("produce")
+        data = await fetch(client, "t", version=2, partition=partition, partition_max_bytes=2**30)
+        assert len(records) == len(bytes_of(data))
+        answered.append("fetch")
+
+    async with (
+        open_broker({"num.io.threads": 1}) as broker,
+        connect(broker.bootstrap_servers) as client,
+        connect(broker.bootstrap_servers) as first,
+        connect(broker.bootstrap_servers) as second,
+    ):
+        await create_topic(client, "t", partitions=3)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(slowly, first, 0)
+            nursery.start_soon(slowly, second, 1)
+            while answered.count("fetch") < 2:
+                await produce(client, "t", batch(b"a"), partition=2)
+                answered.append("quick")
+
+    assert answered.index("produce") > 5
+    between = answered[answered.index("produce") : answered.index("fetch")]
+    assert between.count("quick") > 5
+
+
+async def test_a_topic_that_is_deleted_meanwhile_is_missing(client: Client, broker: Broker) -> None:
+    records = messages(*[b"v" * 20] * 20_000)
+    codes: list[object] = []
+
+    async def slowly() -> None:
+        answer = await produce(client, "t", records, version=2)
+        codes.append((answer.error_code, answer.base_offset))
+
+    async with connect(broker.bootstrap_servers) as other:
+        await create_topic(other, "t")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(slowly)
+            await delete_topic(other, "t")
+            codes.append("deleted")
+
+    assert ["deleted", (error_codes.UNKNOWN_TOPIC_OR_PARTITION, -1)] == codes
+
+
+@pytest.mark.slow
+async def test_a_stop_meanwhile_stores_all_or_nothing_and_all_that_was_answered(
+    tmp_path: Path,
+) -> None:
+    count = 20_000
+    records = messages(*[b"v" * 20] * count)
+    settings = {"log.dirs": str(tmp_path)}
+    answered = b""
+
+    async def send(bootstrap_servers: str) -> None:
+        nonlocal answered
+        async with connect(bootstrap_servers) as old:
+            await old.send_unanswered(produce_request("t", records), 2)
+            answered = await old.receive_to_end()
+
+    async with (
+        trio.open_nursery() as nursery,
+        open_broker(settings) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        await create_topic(client, "t")
+        nursery.start_soon(send, broker.bootstrap_servers)
+        for _ in range(10):
+            await produce(client, "t", batch(b"a"))
+    async with open_broker(settings) as broker:
+        stored = log_of(broker, "t").end_offset
+
+    assert stored in ((10, 10 + count) if not answered else (10 + count,))
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [
+        (2, error_codes.NOT_LEADER_OR_FOLLOWER),
+        (3, error_codes.NOT_LEADER_OR_FOLLOWER),
+        (4, error_codes.KAFKA_STORAGE_ERROR),
+    ],
+)
+async def test_a_failed_disk_is_told_so_that_old_producers_try_again(
+    broker: Broker, client: Client, version: int, code: int
+) -> None:
+    """They do not know KAFKA_STORAGE_ERROR, and would give up (KIP-112)."""
+    await create_topic(client, "t")
+    log_of(broker, "t").refuse("the disk failed")
+
+    answer = await produce(
+        client, "t", messages(b"a") if version < 3 else batch(b"a"), version=version
+    )
+
+    assert (code, -1) == (answer.error_code, answer.base_offset)

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.errors import UnsupportedVersionError, WireFormatError
+from trionet.errors import ApiError, UnsupportedVersionError, WireFormatError
 from trionet.protocol.records import conversion
 from trionet.protocol.records.batch import check_crc, iter_batches, read_header
 from trionet.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
-from trionet.protocol.records.conversion import DownConverted, down_convert, up_convert
+from trionet.protocol.records.conversion import (
+    STEP_RECORDS,
+    DownConverted,
+    down_convert,
+    down_steps,
+    up_convert,
+    up_steps,
+)
 from trionet.protocol.records.crc32c import crc32c
 from trionet.protocol.records.message_set import (
     decode_message_set,
     encode_message_set,
+    encode_messages,
+    encode_wrapper,
     iter_messages,
 )
 from trionet.protocol.records.records import decode_batch, encode_batch
+from trionet.protocol.records.steps import Steps, run_steps
 from trionet.protocol.records.types import NewRecord, Record
 
 NOW = 1_700_000_000_000
@@ -89,7 +100,7 @@ def test_nothing_becomes_nothing() -> None:
 @given(
     st.lists(st.tuples(st.integers(-1, 2**63 - 1), values, values), min_size=1, max_size=60),
     st.integers(0, 1),
-    st.integers(61, 2000),
+    st.integers(700, 2000),  # each message fits
 )
 def test_messages_without_compression_fill_batches_up_to_the_limit(
     fields: list[tuple[int, bytes | None, bytes | None]], magic: int, limit: int
@@ -136,6 +147,49 @@ def test_batches_are_not_smaller_than_they_have_to_be() -> None:
 def test_what_is_no_whole_set_of_one_kind_is_refused(data: bytes, reason: str) -> None:
     with pytest.raises(WireFormatError, match=reason):
         up_convert(data, MEGABYTE)
+
+
+def test_timestamps_too_far_from_each_other_for_a_batch_are_refused() -> None:
+    """No batch can hold both: its timestamps are counted from the first one, in 64 bits."""
+    records: list[Record] = [(0, -1, None, b"a", ()), (1, 2**63 - 1, None, b"b", ())]
+
+    with pytest.raises(WireFormatError, match="does not fit"):
+        up_convert(encode_message_set(records, magic=1), MEGABYTE)
+
+
+@each_codec
+def test_a_message_larger_than_the_limit_is_refused_as_it_came(codec: int) -> None:
+    """Whatever it would become: Kafka compares what producers count."""
+    value = random.Random(1).randbytes(2000)
+    data = encode_message_set([(0, NOW, None, value, ())], magic=1, codec=codec)
+
+    with pytest.raises(ApiError, match=r"larger than max\.message\.bytes"):
+        up_convert(data, len(data) - 1)
+
+
+@each_codec
+def test_a_wrapper_in_a_wrapper_is_refused(codec: int) -> None:
+    inner = encode_message_set([(0, NOW, None, b"a", ())], magic=1, codec=codec or GZIP)
+    data = encode_wrapper(inner, 0, NOW, 1, codec or GZIP)
+
+    with pytest.raises(WireFormatError, match="inside a compressed one"):
+        up_convert(data, MEGABYTE)
+
+
+def test_a_wrapper_with_an_offset_below_that_of_its_last_message_is_refused() -> None:
+    body = encode_messages([(at, NOW, None, b"a", ()) for at in range(5)], 1, 0)
+
+    with pytest.raises(WireFormatError, match="its last message is number 4"):
+        up_convert(encode_wrapper(body, 3, NOW, 1, GZIP), MEGABYTE)
+    assert len(up_convert(encode_wrapper(body, 0, NOW, 1, GZIP), MEGABYTE)) == 1, "librdkafka's"
+
+
+@pytest.mark.parametrize("cut", [1, 20, 40])
+def test_a_wrapper_whose_last_message_is_cut_is_refused(cut: int) -> None:
+    body = encode_messages([(at, NOW, None, b"a", ()) for at in range(5)], 1, 0)[:-cut]
+
+    with pytest.raises(WireFormatError, match="ends too early"):
+        up_convert(encode_wrapper(body, 4, NOW, 1, GZIP), MEGABYTE)
 
 
 def test_a_wrapper_that_grows_too_far_is_refused() -> None:
@@ -302,3 +356,40 @@ def test_reading_on_behind_what_came_reads_everything_once(
         records += got
 
     assert records == expected
+
+
+# In steps
+
+
+def step_count(steps: Steps[Any]) -> int:
+    """How often a computation lets others go on."""
+    count = 0
+
+    def counted() -> Steps[None]:
+        nonlocal count
+        made = None
+        try:
+            while True:
+                work = steps.send(made)
+                count += work is None
+                made = yield work
+        except StopIteration:
+            pass
+
+    run_steps(counted())
+    return count
+
+
+@each_codec
+def test_no_step_has_much_to_do(codec: int) -> None:
+    records: list[Record] = [(at, NOW, None, b"v", ()) for at in range(10 * STEP_RECORDS)]
+    data = encode_message_set(records, magic=1, codec=codec)
+    large = encode_message_set([(at, NOW, None, bytes(60_000), ()) for at in range(9)], magic=1)
+    (batch,) = up_convert(data, MEGABYTE)
+    (large_batch,) = up_convert(large, MEGABYTE)
+    limits: dict[str, Any] = {"bytes_max": 10 * MEGABYTE, "min_one_message": True}
+
+    assert step_count(up_steps(data, MEGABYTE)) >= 10
+    assert step_count(up_steps(large, MEGABYTE)) >= 9
+    assert step_count(down_steps(batch, 1, 0, **limits)) >= 10
+    assert step_count(down_steps(large_batch, 1, 0, **limits)) >= 9

@@ -52,6 +52,7 @@ def exchange(
     )
     assert done.returncode == 0, done.stderr
     found: dict[str, Seen] = {}
+    seen = Seen()
     for line in done.stdout.splitlines():
         word, *rest = line.split()
         if word == "topic":

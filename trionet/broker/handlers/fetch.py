@@ -63,7 +63,11 @@ async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> Fetc
         fetch.let_go()
         broker.purgatory.add(fetch, fetch.logs(), trio.current_time() + request.max_wait_ms / 1000)
         return None
-    if fetch.cold_partitions or call.version < BATCHES_SINCE:
+    if call.version < BATCHES_SINCE:
+        # Converting takes its time, and the handler has others to answer.
+        broker.nursery.start_soon(fetch.respond_later, name="fetch-convert")
+        return None
+    if fetch.cold_partitions:
         await fetch.take_time()
     return fetch.response()
 
@@ -132,13 +136,14 @@ class _Fetch:
         try:
             self.read()
             if self.cold_partitions or self._call.version < BATCHES_SINCE:
-                self._broker.nursery.start_soon(self._respond_later)
+                self._broker.nursery.start_soon(self.respond_later)
             else:
                 self._call.respond(self.response())
         except Exception as error:  # boundary: one call, completed in somebody else's task
             self._call.fail(error)
 
-    async def _respond_later(self) -> None:
+    async def respond_later(self) -> None:
+        """Take the time it needs and answer the call, in a task of its own."""
         try:
             await self.take_time()
             self._call.respond(self.response())

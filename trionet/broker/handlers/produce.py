@@ -31,7 +31,7 @@ from ...protocol.records.batch import iter_batches
 from ...protocol.records.compression import ZSTD
 from ...server.request_channel import NO_OP, CloseConnection, NoOp
 from ..call import Call
-from ..conversion import batches_of
+from ..conversion import batches_of, is_message_set
 from ..log import Appended, Log
 from ..log.directory import Buffer
 from ..log.recompression import must_recompress, recompress
@@ -40,6 +40,8 @@ from ..state import BrokerState
 ALL = -1
 # Before, a field holds a message set, or batches all the same: Kafka takes both.
 BATCHES_SINCE = 3
+# Before, clients do not know KAFKA_STORAGE_ERROR, and try again with the other (KIP-112).
+STORAGE_ERROR_SINCE = 4
 ZSTD_SINCE = 7
 # Who has asked the wrong node is told the right one (KIP-951).
 LEADER_SINCE = 10
@@ -54,9 +56,57 @@ _Unlike = tuple[PartitionProduceResponse, TopicProduceData, PartitionProduceData
 async def handle(
     broker: BrokerState, request: ProduceRequest, call: Call
 ) -> ProduceResponse | NoOp | CloseConnection | None:
-    settled: list[_Settled] = []
-    if call.version < BATCHES_SINCE:
+    if call.version < BATCHES_SINCE and _has_message_sets(request):
+        broker.nursery.start_soon(_produce_converted, broker, request, call, name="produce-convert")
+        return None
+    response, appends, unlike = _produce_all(broker, request, call)
+    if unlike:
+        broker.nursery.start_soon(
+            _produce_unlike, broker, request, call, response, appends, unlike, name="produce-codec"
+        )
+        return None
+    return _finish(broker, request, call, response, appends)
+
+
+# What takes its time is done in a task of its own, as a handler has others to answer. The order of
+# a connection's requests stays, since it has only one of them out.
+
+
+async def _produce_converted(broker: BrokerState, request: ProduceRequest, call: Call) -> None:
+    try:
+        settled: list[_Settled] = []
         request = await _with_batches(broker, request, call, settled)
+        response, appends, unlike = _produce_all(broker, request, call)
+        for topic_index, answer in settled:
+            response.responses[topic_index].partition_responses.append(answer)
+    except Exception as error:  # boundary: one call, in a task of its own
+        call.fail(error)
+    else:
+        await _produce_unlike(broker, request, call, response, appends, unlike)
+
+
+async def _produce_unlike(
+    broker: BrokerState,
+    request: ProduceRequest,
+    call: Call,
+    response: ProduceResponse,
+    appends: list[_Append],
+    unlike: list[_Unlike],
+) -> None:
+    try:
+        for entry in unlike:
+            await _produce_recompressed(broker, request, call, entry, appends)
+        answer = _finish(broker, request, call, response, appends)
+        if answer is not None:
+            _end(call, answer)
+    except Exception as error:  # boundary: one call, in a task of its own
+        call.fail(error)
+
+
+def _produce_all(
+    broker: BrokerState, request: ProduceRequest, call: Call
+) -> tuple[ProduceResponse, list[_Append], list[_Unlike]]:
+    """Append what can be appended as it is; what else there is to append is given back."""
     appends: list[_Append] = []
     unlike: list[_Unlike] = []
     response = ProduceResponse(
@@ -72,10 +122,16 @@ async def handle(
             for topic in request.topic_data
         ]
     )
-    for topic_index, answer in settled:
-        response.responses[topic_index].partition_responses.append(answer)
-    for entry in unlike:
-        await _produce_recompressed(broker, request, call, entry, appends)
+    return response, appends, unlike
+
+
+def _finish(
+    broker: BrokerState,
+    request: ProduceRequest,
+    call: Call,
+    response: ProduceResponse,
+    appends: list[_Append],
+) -> ProduceResponse | NoOp | CloseConnection | None:
     if call.has_errors and call.version >= LEADER_SINCE:
         _tell_leaders(broker, call, response)
     unflushed: list[_Append] = []
@@ -94,6 +150,14 @@ async def handle(
     return _answer(request, response)
 
 
+def _has_message_sets(request: ProduceRequest) -> bool:
+    return any(
+        is_message_set(partition.records)
+        for topic in request.topic_data
+        for partition in topic.partition_data
+    )
+
+
 async def _with_batches(
     broker: BrokerState, request: ProduceRequest, call: Call, settled: list[_Settled]
 ) -> ProduceRequest:
@@ -110,8 +174,7 @@ async def _with_batches(
             try:
                 batches, count = await batches_of(partition.records, log.config)
             except ApiError as error:
-                call.has_errors = True
-                _refuse(answer, error)
+                _refuse(call, answer, error)
                 settled.append((len(topics), answer))
                 continue
             if not batches:  # Kafka stores nothing, and calls it a success
@@ -134,11 +197,7 @@ async def _answer_when_flushed(
         async with trio.open_nursery() as nursery:
             for entry in unflushed:
                 nursery.start_soon(_flush, broker, call, entry)
-        answer = _answer(request, response)
-        if isinstance(answer, ProduceResponse):
-            call.respond(answer)
-        else:
-            call.end(answer)
+        _end(call, _answer(request, response))
     except Exception as error:  # boundary: one call, in a task of its own
         call.fail(error)
 
@@ -148,11 +207,17 @@ async def _flush(broker: BrokerState, call: Call, entry: _Append) -> None:
     try:
         await log.flush(appended.last_offset + 1)
     except ApiError as error:
-        call.has_errors = True
-        _refuse(answer, error)
+        _refuse(call, answer, error)
         return
     if appended.size:
         broker.appended(log, appended.size)
+
+
+def _end(call: Call, answer: ProduceResponse | NoOp | CloseConnection) -> None:
+    if isinstance(answer, ProduceResponse):
+        call.respond(answer)
+    else:
+        call.end(answer)
 
 
 def _answer(
@@ -186,8 +251,7 @@ def _produce(
         else:
             _append(broker, answer, log, records, appends)
     except ApiError as error:
-        call.has_errors = True
-        _refuse(answer, error)
+        _refuse(call, answer, error)
     return answer
 
 
@@ -209,8 +273,7 @@ async def _produce_recompressed(
             broker.check_replicas(log)
         _append(broker, answer, log, records, appends)
     except ApiError as error:
-        call.has_errors = True
-        _refuse(answer, error)
+        _refuse(call, answer, error)
 
 
 def _find_log(
@@ -257,8 +320,12 @@ def _check_codecs(records: memoryview | bytes | bytearray) -> None:
         )
 
 
-def _refuse(answer: PartitionProduceResponse, error: ApiError) -> None:
-    answer.error_code = error.error_code
+def _refuse(call: Call, answer: PartitionProduceResponse, error: ApiError) -> None:
+    call.has_errors = True
+    code = error.error_code
+    if code == error_codes.KAFKA_STORAGE_ERROR and call.version < STORAGE_ERROR_SINCE:
+        code = error_codes.NOT_LEADER_OR_FOLLOWER
+    answer.error_code = code
     answer.error_message = error.message or None
     answer.base_offset = -1
     answer.log_append_time_ms = -1

@@ -49,6 +49,9 @@ _LENGTH_AT: Final = 8
 _TIMESTAMP_AT: Final = 18
 _KEY_AT: Final = (22, 30)
 
+#: More than any set holds.
+RECORDS_MAX: Final = 2**31
+
 _pack_start: Final = struct.Struct(">qiI").pack
 _pack_v0: Final = struct.Struct(">bbi").pack
 _pack_v1: Final = struct.Struct(">bbqi").pack
@@ -163,14 +166,39 @@ def decode_message_set(
     return _decode(whole, pos, inflated_bytes_max)
 
 
+def decode_messages(
+    buf: bytes, magic: int, records_max: int, attributes: int | None = None
+) -> tuple[list[Record], int]:
+    """Read some messages that are no wrappers, such as those inside of one, as they are there.
+
+    Args:
+        buf: starts with a message; the last one may be cut short.
+        magic: what all of them have.
+        records_max: how many to read at most.
+        attributes: what all of them have; None for any.
+
+    Returns:
+        The records, and where they end.
+
+    Raises:
+        WireFormatError: as :func:`decode_message_set`, or a message is of another kind.
+    """
+    return _decode(buf, 0, 0, magic, records_max, attributes)
+
+
 def _decode(
-    buf: bytes, pos: int, inflated_bytes_max: int, wrapper: int | None = None
+    buf: bytes,
+    pos: int,
+    inflated_bytes_max: int,
+    wrapper: int | None = None,
+    records_max: int = RECORDS_MAX,
+    attributes_wanted: int | None = None,
 ) -> tuple[list[Record], int]:
     """Records and where they end; inside a wrapper its magic is that of all messages."""
     records: list[Record] = []
     put = records.append
     end = len(buf)
-    while end - pos > MAGIC_AT:
+    while end - pos > MAGIC_AT and len(records) < records_max:
         magic = buf[pos + MAGIC_AT]
         if magic == BATCH_MAGIC and wrapper is None:
             break
@@ -188,6 +216,11 @@ def _decode(
         stop = pos + PREFIX_SIZE + length
         if stop > end:
             break
+        if attributes_wanted is not None and (magic, attributes) != (wrapper, attributes_wanted):
+            raise WireFormatError(
+                "the messages of a set differ in (magic, attributes): "
+                f"{(wrapper, attributes_wanted)} and {(magic, attributes)}"
+            )
         if crc32(buf[pos + CRC_START : stop]) != crc:
             raise WireFormatError("the CRC of a message does not match its content")
         pos += _KEY_AT[magic]
@@ -215,13 +248,39 @@ def _decode(
         if wrapper is not None:
             raise WireFormatError("a compressed message is inside a compressed one")
         header = MessageHeader(offset, length, crc, magic, attributes, timestamp)
-        body = _inflate(header, value, inflated_bytes_max)
+        body = _inflated(header, value, inflated_bytes_max)
         inflated_bytes_max -= len(body)
         records += _unwrap(header, body)
     return records, pos
 
 
-def _inflate(header: MessageHeader, value: bytes | None, limit: int) -> bytes:
+def inflate_message(message: Bytes, inflated_bytes_max: int) -> bytes:
+    """The messages in a wrapper, as they are there.
+
+    Args:
+        message: the wrapper, whole and nothing else.
+        inflated_bytes_max: how far it may grow.
+
+    Raises:
+        WireFormatError: it is malformed or no wrapper, its checksum is wrong, or it grows too far.
+    """
+    header = read_message_header(message)
+    if not check_message_crc(message, 0, header):
+        raise WireFormatError("the CRC of a message does not match its content")
+    try:
+        pos = _KEY_AT[header.magic]
+        pos += max(0, _unpack_size(message, pos - 4)[0])
+        (size,) = _unpack_size(message, pos)
+    except struct.error as error:
+        raise WireFormatError("a message's key does not end where it does") from error
+    pos += 4
+    if size >= 0 and pos + size != len(message):
+        raise WireFormatError("a message's value does not end where it does")
+    value = None if size < 0 else memoryview(message)[pos:]
+    return _inflated(header, value, inflated_bytes_max)
+
+
+def _inflated(header: MessageHeader, value: Bytes | None, limit: int) -> bytes:
     codec = header.codec
     if value is None:
         raise WireFormatError("a compressed message has no value")
@@ -288,22 +347,51 @@ def encode_message_set(
     try:
         if codec:
             return _encode_wrapper(rows, magic, codec, attributes)
-        return _encode(rows, 0, magic, attributes)
+        return encode_messages(rows, magic, attributes)
     except struct.error as error:
         raise LocalProtocolError(f"a message cannot be encoded: {error}") from error
 
 
 def _encode_wrapper(rows: Sequence[Record], magic: int, codec: int, attributes: int) -> bytes:
-    body = compress(codec, _encode(rows, rows[0][0] if magic else 0, magic, attributes))
-    if codec == LZ4 and magic == 0:
-        body = with_old_checksum(body)
+    body = encode_messages(rows, magic, attributes, rows[0][0] if magic else 0)
     newest = max(record[1] for record in rows)
-    wrapper: Record = (rows[-1][0], newest, None, body, ())
-    return _encode((wrapper,), 0, magic, attributes | codec)
+    return encode_wrapper(body, rows[-1][0], newest, magic, attributes | codec)
 
 
-def _encode(rows: Sequence[Record], base_offset: int, magic: int, attributes: int) -> bytes:
-    """Two parts a message, joined once."""
+def encode_wrapper(
+    body: Bytes, last_offset: int, newest_ms: int, magic: int, attributes: int
+) -> bytes:
+    """Write a wrapper.
+
+    Args:
+        body: the messages in it, as :func:`encode_messages` writes them.
+        last_offset: that of the last one, absolute.
+        newest_ms: the greatest timestamp.
+        magic: 0 or 1.
+        attributes: codec and timestamp type.
+    """
+    codec = attributes & CODEC_MASK
+    value = compress(codec, body)
+    if codec == LZ4 and magic == 0:
+        value = with_old_checksum(value)
+    return encode_messages(((last_offset, newest_ms, None, value, ()),), magic, attributes)
+
+
+def encode_messages(
+    rows: Sequence[Record], magic: int, attributes: int, base_offset: int = 0
+) -> bytes:
+    """Write records as messages with these attributes, one behind the other.
+
+    Args:
+        rows: the records.
+        magic: 0 or 1.
+        attributes: of each message.
+        base_offset: what offsets are counted from; inside a wrapper of format 1 its first one.
+
+    Raises:
+        struct.error: a number does not fit into its field.
+    """
+    # Two parts a message, joined once.
     parts: list[bytes] = []
     put = parts.append
     join = b"".join
