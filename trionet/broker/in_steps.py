@@ -33,12 +33,9 @@ async def in_steps(steps: Steps[T]) -> T:
         try:
             work = next(steps)
             while True:
-                if work is None:
-                    await trio.lowlevel.checkpoint()
-                    work = next(steps)
-                    continue
+                await trio.lowlevel.checkpoint()
                 try:
-                    made = await _make(work)
+                    made = await _make(work) if work is not None else None
                 except Exception as error:  # the computation's own: it knows what to make of it
                     work = steps.throw(error)
                 else:
@@ -51,10 +48,7 @@ async def in_steps(steps: Steps[T]) -> T:
 
 
 async def _make(work: Work) -> object:
-    if work.size >= OFF_LOOP_BYTES:
-        return await off_loop(*work)
-    await trio.lowlevel.checkpoint_if_cancelled()
-    return work.call()
+    return work.call() if work.size < OFF_LOOP_BYTES else await off_loop(*work)
 
 
 def _turns() -> trio.CapacityLimiter:
