@@ -36,7 +36,7 @@ async def in_steps(steps: Steps[T]) -> T:
                 await trio.lowlevel.checkpoint()
                 try:
                     made = await _make(work) if work is not None else None
-                except Exception as error:  # the computation's own: it knows what to make of it
+                except Exception as error:  # boundary: one call, whose computation is told
                     work = steps.throw(error)
                 else:
                     work = steps.send(made)

@@ -43,6 +43,6 @@ def run_steps(steps: Steps[T]) -> T:
 def _go_on(steps: Steps[T], work: Work) -> Work | None:
     try:
         result = work.call()
-    except Exception as error:  # the computation's own: it knows what to make of it
+    except Exception as error:  # boundary: one call, whose computation is told
         return steps.throw(error)
     return steps.send(result)
