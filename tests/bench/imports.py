@@ -1,7 +1,8 @@
 """Imports: processor time of importing codecs in a new interpreter, over one that imports nothing.
 
 Bytecode is warm. `trionet` is what any use of the package begins with, the hot APIs are Produce,
-Fetch, Metadata and ApiVersions. A run is many interpreters, all sides in turn; the best of each.
+Fetch, Metadata and ApiVersions. Codecs are those of the flexible versions (KIP-482), kio's as well;
+what came before is loaded when a peer asks for it, and is measured with all of them. A run is many interpreters, all sides in turn; the best of each.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ def _cases() -> dict[tuple[str, str], str]:
         ("the package", "trionet"): "import trionet",
         ("codecs of the four hot APIs", "trionet"): _imports(HOT),
         ("codecs of all APIs", "trionet"): _imports(every),
+        ("codecs of all APIs and versions", "trionet"): _imports([*every, *_older()]),
         ("codecs of the four hot APIs", "kio"): "\n".join(
             f"import kio.schema.{name}.v{version}.{side}"
             for name in HOT
@@ -80,7 +82,14 @@ def _cases() -> dict[tuple[str, str], str]:
 def _versions(name: str) -> list[int]:
     package = importlib.import_module(f"kio.schema.{name}")
     folders = Path(package.__path__[0]).glob("v*")
-    return sorted(int(folder.name[1:]) for folder in folders)
+    first_flexible = {row[0]: row[4] for row in APIS.values()}[name]
+    versions = sorted(int(folder.name[1:]) for folder in folders)
+    return [version for version in versions if version >= first_flexible]
+
+
+def _older() -> list[str]:
+    files = (Path(trionet.__file__).parent / "protocol" / "messages" / "older").glob("[a-z]*.py")
+    return sorted(f"older.{file.stem}" for file in files)
 
 
 def _imports(names: tuple[str, ...] | list[str]) -> str:

@@ -146,5 +146,9 @@ def _to_value(value: Any, theirs: Any, struct: Struct | None, module: types.Modu
 def codec_functions(module: types.ModuleType, message: Message, version: int) -> tuple[Any, Any]:
     """Our (decode, encode) of one message at one version."""
     table = {"request": "REQUESTS", "response": "RESPONSES", "data": "MESSAGES"}[message.side]
-    pair: tuple[Any, Any] = getattr(module, table)[version]
+    codecs = getattr(module, table)
+    if version not in codecs:
+        package, _, name = module.__name__.rpartition(".")
+        codecs = getattr(importlib.import_module(f"{package}.older.{name}"), table)
+    pair: tuple[Any, Any] = codecs[version]
     return pair

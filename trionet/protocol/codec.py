@@ -1,6 +1,7 @@
 """From (API key, version) to the functions that read and write its messages.
 
-The module of an API is imported when the first of its versions is asked for.
+The module of an API is imported when the first of its versions is asked for, and another one for
+the versions before the flexible ones.
 """
 
 from __future__ import annotations
@@ -86,8 +87,9 @@ def lookup(api_key: int, version: int) -> ApiVersionCodec | None:
 def _load(api_key: int, version: int) -> ApiVersionCodec | None:
     if version not in schema_versions(api_key):
         return None  # not remembered: peers may ask for any number
-    module_name, name, _, _, first_flexible = APIS[api_key]
-    module = importlib.import_module(f"trionet.protocol.messages.{module_name}")
+    module_name, name, _, last, first_flexible = APIS[api_key]
+    folder = "messages.older" if version < first_flexible <= last else "messages"
+    module = importlib.import_module(f"trionet.protocol.{folder}.{module_name}")
     codec = ApiVersionCodec(
         api_key,
         version,

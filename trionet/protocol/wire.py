@@ -274,6 +274,29 @@ class ArrayWriters(_Formats):
         return write
 
 
+# The formats that at least ten of the generated modules use, made once.
+U_16sB = struct.Struct(">16sB").unpack_from
+U_bB = struct.Struct(">bB").unpack_from
+U_hB = struct.Struct(">hB").unpack_from
+U_iB = struct.Struct(">iB").unpack_from
+U_ihB = struct.Struct(">ihB").unpack_from
+U_oB = struct.Struct(">?B").unpack_from
+P_16s = struct.Struct(">16s").pack
+P_16sB = struct.Struct(">16sB").pack
+P_b = struct.Struct(">b").pack
+P_bB = struct.Struct(">bB").pack
+P_h = struct.Struct(">h").pack
+P_hB = struct.Struct(">hB").pack
+P_i = struct.Struct(">i").pack
+P_iB = struct.Struct(">iB").pack
+P_ih = struct.Struct(">ih").pack
+P_ihB = struct.Struct(">ihB").pack
+P_ix = struct.Struct(">ix").pack
+P_ox = struct.Struct(">?x").pack
+UA_Bni = ArrayReaders("i", 1)
+PA_Bnix = ArrayWriters("Bnix", 1)
+
+
 def join_array(code: str, values: Sequence[int] | Sequence[float]) -> bytes:
     """Numbers as the ``struct`` format ``code`` writes them."""
     return struct.pack(f">{len(values)}{code}", *values)

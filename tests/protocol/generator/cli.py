@@ -7,13 +7,17 @@ from importlib.metadata import version
 from pathlib import Path
 
 from .apis import APIS, DATA
-from .modules import api_keys_module, api_module, error_codes_module, registry_module
+from .modules import api_keys_module, api_modules, error_codes_module, registry_module
 from .schema import load_api
 
 PROTOCOL = Path(__file__).parents[3] / "trionet" / "protocol"
 
 #: The generated text names this version as its source.
 KIO_VERSION = "0.6.5"
+
+OLDER = '''\
+"""Codecs of the versions before the flexible ones (KIP-482): loaded when a peer asks for them."""
+'''
 
 
 def generate() -> dict[Path, str]:
@@ -26,9 +30,11 @@ def generate() -> dict[Path, str]:
         Path("error_codes.py"): error_codes_module(),
         Path("messages/registry.py"): registry_module(apis),
         Path("messages/__init__.py"): '"""The generated messages: one module per API."""\n',
+        Path("messages/older/__init__.py"): OLDER,
     }
     for api in [*apis, *(load_api(module) for module in DATA)]:
-        files[Path("messages") / f"{api.module}.py"] = api_module(api)
+        for name, text in api_modules(api).items():
+            files["messages" / name] = text
     return files
 
 
@@ -42,7 +48,7 @@ def differences(files: dict[Path, str], root: Path) -> list[str]:
     known = {root / name for name in files}
     left = [
         str(path.relative_to(root))
-        for path in (root / "messages").glob("*.py")
+        for path in (root / "messages").rglob("*.py")
         if path not in known
     ]
     return sorted(stale + left)

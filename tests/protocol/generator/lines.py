@@ -40,7 +40,8 @@ class Formats:
         self._array_writers.add(codes)
         return _format_name("PA", codes)
 
-    def definitions(self) -> list[str]:
+    def definitions(self, known: set[str]) -> list[str]:
+        """Their definitions, but for the names that are known from elsewhere."""
         reads = [
             f'{_format_name("U", codes)} = Struct(">{codes}").unpack_from'
             for codes in sorted(self._readers)
@@ -57,7 +58,8 @@ class Formats:
             f"{self.array_writer(codes)} = ArrayWriters({codes!r}, {'Bn' in codes:d})"
             for codes in sorted(self._array_writers)
         ]
-        return reads + writes + array_reads + array_writes
+        every = reads + writes + array_reads + array_writes
+        return [text for text in every if text.partition(" ")[0] not in known]
 
 
 def _format_name(prefix: str, codes: str) -> str:

@@ -1,4 +1,4 @@
-"""Whole modules: one per API, and the three small catalogues."""
+"""Whole modules: one or two per API, and the three small catalogues."""
 
 from __future__ import annotations
 
@@ -51,18 +51,48 @@ class Functions:
         return name
 
 
-def api_module(api: Api) -> str:
-    """The module of one API: its classes, its functions, and a table of them by version."""
+def api_modules(api: Api) -> dict[Path, str]:
+    """The modules of one API, by their paths below ``messages``.
+
+    The first has its classes and its flexible versions. What came before those (KIP-482) is a third
+    of all code and read by old clients alone: it has a module of its own, with nothing else in it.
+    """
+    versions = api.versions
+    flexible = api.first_flexible
+    older = [version for version in versions if flexible is not None and version < flexible]
+    newer = [version for version in versions if version not in older]
+    merged = {message.name: merge(message) for message in api.messages.values()}
+    classes = [
+        text
+        for message in api.messages.values()
+        for text in _classes(api, message, merged[message.name])
+    ]
+    name = api.name if api.key is None else f"{api.name} (API key {api.key})"
+    file = Path(f"{api.module}.py")
+    codecs = f", with the codecs of {span(newer)}" if older else ""
+    head = HEADER.format(purpose=f"{name}, {span(versions)}{codecs}.")
+    files = {file: _module(head, api, newer, merged, classes)}
+    if older:
+        head = HEADER.format(purpose=f"{name}: the codecs of {span(older)}.")
+        files["older" / file] = _module(head, api, older, merged, [])
+    return files
+
+
+def _module(
+    head: str,
+    api: Api,
+    versions: list[int],
+    merged: dict[str, dict[str, list[Merged]]],
+    classes: list[str],
+) -> str:
+    """A module with the functions of some versions and a table of them; and maybe the classes."""
     formats = Formats()
     functions = Functions([], {})
-    classes: list[str] = []
     tables = Lines()
     for message in api.messages.values():
-        merged = merge(message)
-        classes.extend(_classes(api, message, merged))
         rows = [
-            _version(message, version, merged, formats, functions)
-            for version in sorted(message.versions)
+            _version(message, version, merged[message.name], formats, functions)
+            for version in versions
         ]
         table = {"request": "REQUESTS", "response": "RESPONSES", "data": "MESSAGES"}[message.side]
         tables("")
@@ -72,20 +102,17 @@ def api_module(api: Api) -> str:
         tables("}")
     body = "\n\n\n".join([*classes, *(text for _, text in functions.order)])
     last = tables.text()
-    key = "" if api.key is None else f" (API key {api.key})"
-    versions = span(sorted(next(iter(api.messages.values())).versions))
-    head = HEADER.format(purpose=f"{api.name}{key}, {versions}.")
-    structs = formats.definitions()
+    wire = _wire_names() - {"Codecs"}
+    structs = formats.definitions(wire)
     words = set(re.findall(r"\w+", "\n".join([*structs, body, last])))
-    used = sorted(words & _wire_names() - {"Codecs"})
+    own = set() if classes else {name for fields in merged.values() for name in fields}
     return "\n".join(
         [
             head,
             "from struct import Struct",
             "",
-            "from trionet.protocol.wire import (",
-            *(f"    {name}," for name in used),
-            ")",
+            *_import(f"trionet.protocol.messages.{api.module}", words & own),
+            *_import("trionet.protocol.wire", words & wire),
             "",
             "TYPE_CHECKING = False",
             "if TYPE_CHECKING:",
@@ -102,6 +129,12 @@ def api_module(api: Api) -> str:
             "",
         ]
     )
+
+
+def _import(module: str, names: set[str]) -> list[str]:
+    if not names:
+        return []
+    return [f"from {module} import (", *(f"    {name}," for name in sorted(names)), ")"]
 
 
 def _wire_names() -> set[str]:
@@ -183,14 +216,11 @@ def registry_module(apis: list[Api]) -> str:
     write = Lines()
     with write.indented("APIS: Final[dict[int, tuple[str, str, int, int, int]]] = {"):
         for api in sorted(apis, key=lambda each: each.key or 0):
-            request, response = api.messages["request"], api.messages["response"]
-            versions = sorted(request.versions)
+            versions = api.versions
             assert versions == list(range(versions[0], versions[-1] + 1)), api.module
-            assert versions == sorted(response.versions), api.module
-            flexible = [v for v in versions if request.versions[v].flexible]
-            assert flexible == [v for v in versions if response.versions[v].flexible], api.module
-            first_flexible = flexible[0] if flexible else versions[-1] + 1
-            assert flexible == list(range(first_flexible, versions[-1] + 1)), api.module
+            first_flexible = api.first_flexible
+            if first_flexible is None:
+                first_flexible = versions[-1] + 1
             row = f'("{api.module}", "{api.name}", {versions[0]}, {versions[-1]}, {first_flexible})'
             write(f"{api.key}: {row},")
     write("}")

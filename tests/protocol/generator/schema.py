@@ -128,6 +128,24 @@ class Api:
             return self.messages["request"].name.removesuffix("Request")
         return self.messages["data"].name
 
+    @property
+    def versions(self) -> list[int]:
+        """Its versions, in ascending order."""
+        versions = [sorted(message.versions) for message in self.messages.values()]
+        assert all(each == versions[0] for each in versions), self.module
+        return versions[0]
+
+    @property
+    def first_flexible(self) -> int | None:
+        """The first version with tags and compact lengths (KIP-482); None where none has them."""
+        found = [
+            [v for v in self.versions if message.versions[v].flexible]
+            for message in self.messages.values()
+        ]
+        assert all(each == self.versions[len(self.versions) - len(each) :] for each in found)
+        assert all(each == found[0] for each in found), self.module
+        return found[0][0] if found[0] else None
+
 
 def load_api(module: str) -> Api:
     """Every version of ``module`` (kio's snake-case name): kio's, and those before them."""

@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""AddOffsetsToTxn (API key 25), v0-4."""
+"""AddOffsetsToTxn (API key 25), v0-4, with the codecs of v3-4."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from trionet.protocol.wire import (
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
+    U_ihB,
     bad_end,
     bad_length,
     malformed,
-    missing_field,
     new,
     read_tags,
     text_length,
@@ -35,17 +35,10 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_h = Struct(">h").unpack_from
-U_ih = Struct(">ih").unpack_from
-U_ihB = Struct(">ihB").unpack_from
 U_qhB = Struct(">qhB").unpack_from
-U_qhh = Struct(">qhh").unpack_from
-P_h = Struct(">h").pack
-P_ih = Struct(">ih").pack
 P_ihx = Struct(">ihx").pack
 P_qh = Struct(">qh").pack
 P_qhB = Struct(">qhB").pack
-P_qhh = Struct(">qhh").pack
 
 
 class AddOffsetsToTxnRequest(Message):
@@ -93,47 +86,6 @@ class AddOffsetsToTxnResponse(Message):
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code
         self.unknown_tags = unknown_tags
-
-
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> AddOffsetsToTxnRequest:
-    size = len(buf)
-    try:
-        message = new(AddOffsetsToTxnRequest)
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < 0:
-            bad_length("AddOffsetsToTxnRequest.transactional_id", n)
-        message.transactional_id = buf[pos : (pos := pos + n)].decode()
-        message.producer_id, message.producer_epoch, n = U_qhh(buf, pos)
-        pos += 12
-        if n < 0:
-            bad_length("AddOffsetsToTxnRequest.group_id", n)
-        message.group_id = buf[pos : (pos := pos + n)].decode()
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AddOffsetsToTxnRequest", error) from error
-    if pos > size:
-        raise bad_end("AddOffsetsToTxnRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: AddOffsetsToTxnRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.transactional_id.encode()
-        n = len(raw)
-        put(P_h(n))
-        put(raw)
-        raw = message.group_id.encode()
-        n = len(raw)
-        put(P_qhh(message.producer_id, message.producer_epoch, n))
-        put(raw)
-        if message.unknown_tags:
-            missing_field("AddOffsetsToTxnRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("AddOffsetsToTxnRequest", error) from error
 
 
 def decode_request_3(
@@ -191,30 +143,6 @@ def encode_request_3(message: AddOffsetsToTxnRequest, out: list[Sized]) -> None:
         raise unencodable("AddOffsetsToTxnRequest", error) from error
 
 
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> AddOffsetsToTxnResponse:
-    size = len(buf)
-    try:
-        message = new(AddOffsetsToTxnResponse)
-        message.throttle_time_ms, message.error_code = U_ih(buf, pos)
-        pos += 6
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AddOffsetsToTxnResponse", error) from error
-    if pos > size:
-        raise bad_end("AddOffsetsToTxnResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: AddOffsetsToTxnResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        put(P_ih(message.throttle_time_ms, message.error_code))
-    except UNENCODABLE as error:
-        raise unencodable("AddOffsetsToTxnResponse", error) from error
-
-
 def decode_response_3(
     buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
 ) -> AddOffsetsToTxnResponse:
@@ -245,17 +173,11 @@ def encode_response_3(message: AddOffsetsToTxnResponse, out: list[Sized]) -> Non
 
 
 REQUESTS: Codecs[AddOffsetsToTxnRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
-    2: (decode_request_0, encode_request_0),
     3: (decode_request_3, encode_request_3),
     4: (decode_request_3, encode_request_3),
 }
 
 RESPONSES: Codecs[AddOffsetsToTxnResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_0, encode_response_0),
-    2: (decode_response_0, encode_response_0),
     3: (decode_response_3, encode_response_3),
     4: (decode_response_3, encode_response_3),
 }

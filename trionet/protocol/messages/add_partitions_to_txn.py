@@ -4,22 +4,28 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""AddPartitionsToTxn (API key 24), v0-5."""
+"""AddPartitionsToTxn (API key 24), v0-5, with the codecs of v3-5."""
 
 from __future__ import annotations
 
 from struct import Struct
 
 from trionet.protocol.wire import (
-    ArrayReaders,
-    ArrayWriters,
     BYTES,
     MALFORMED,
     Message,
+    PA_Bnix,
+    P_i,
+    P_iB,
+    P_ih,
+    P_ihB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
+    UA_Bni,
     UNENCODABLE,
     UNSET,
+    U_iB,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
@@ -41,31 +47,13 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_h = Struct(">h").unpack_from
-U_i = Struct(">i").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ih = Struct(">ih").unpack_from
-U_ihB = Struct(">ihB").unpack_from
-U_ii = Struct(">ii").unpack_from
 U_qhoB = Struct(">qh?B").unpack_from
 U_qhB = Struct(">qhB").unpack_from
-U_qhi = Struct(">qhi").unpack_from
-P_h = Struct(">h").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
 P_ihx = Struct(">ihx").pack
-P_ii = Struct(">ii").pack
 P_qh = Struct(">qh").pack
 P_qho = Struct(">qh?").pack
 P_qhoB = Struct(">qh?B").pack
 P_qhB = Struct(">qhB").pack
-P_qhi = Struct(">qhi").pack
-UA_ini = ArrayReaders('i', 0)
-UA_Bni = ArrayReaders('i', 1)
-PA_Bnix = ArrayWriters('Bnix', 1)
-PA_ini = ArrayWriters('ini', 0)
 
 
 class AddPartitionsToTxnTopic(Message):
@@ -235,87 +223,6 @@ class AddPartitionsToTxnResponse(Message):
             [] if results_by_transaction is UNSET else results_by_transaction
         )
         self.unknown_tags = unknown_tags
-
-
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> AddPartitionsToTxnRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AddPartitionsToTxnRequest)
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < 0:
-            bad_length("AddPartitionsToTxnRequest.v3_and_below_transactional_id", n)
-        message.v3_and_below_transactional_id = buf[pos : (pos := pos + n)].decode()
-        message.v3_and_below_producer_id, message.v3_and_below_producer_epoch, n = U_qhi(buf, pos)
-        pos += 14
-        if n < 0:
-            bad_length("AddPartitionsToTxnRequest.v3_and_below_topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("AddPartitionsToTxnRequest.v3_and_below_topics", n, size - pos)
-        v3_and_below_topics: list[AddPartitionsToTxnTopic] = []
-        message.v3_and_below_topics = v3_and_below_topics
-        for _ in range(n):
-            add_partitions_to_txn_topic = new(AddPartitionsToTxnTopic)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("AddPartitionsToTxnTopic.name", n)
-            add_partitions_to_txn_topic.name = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("AddPartitionsToTxnTopic.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("AddPartitionsToTxnTopic.partitions", n, size - pos)
-            add_partitions_to_txn_topic.partitions = [*UA_ini[n](buf, pos)]
-            pos += 4 * (n)
-            add_partitions_to_txn_topic.unknown_tags = ()
-            v3_and_below_topics.append(add_partitions_to_txn_topic)
-        message.transactions = []
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AddPartitionsToTxnRequest", error) from error
-    if pos > size:
-        raise bad_end("AddPartitionsToTxnRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: AddPartitionsToTxnRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.transactions:
-            missing_field("AddPartitionsToTxnRequest.transactions")
-        raw = message.v3_and_below_transactional_id.encode()
-        n = len(raw)
-        put(P_h(n))
-        put(raw)
-        v3_and_below_topics = message.v3_and_below_topics
-        n = len(v3_and_below_topics)
-        put(P_qhi(message.v3_and_below_producer_id, message.v3_and_below_producer_epoch, n))
-        for add_partitions_to_txn_topic in v3_and_below_topics:
-            raw = add_partitions_to_txn_topic.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = add_partitions_to_txn_topic.partitions
-            partitions_n = len(partitions)
-            if partitions_n < 128:
-                put(PA_ini[partitions_n](partitions_n, *partitions))
-            else:
-                put(P_i(partitions_n))
-                put(join_array("i", partitions))
-            if add_partitions_to_txn_topic.unknown_tags:
-                missing_field("AddPartitionsToTxnTopic.unknown_tags")
-        if message.unknown_tags:
-            missing_field("AddPartitionsToTxnRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("AddPartitionsToTxnRequest", error) from error
 
 
 def decode_request_3(
@@ -588,85 +495,6 @@ def encode_request_4(message: AddPartitionsToTxnRequest, out: list[Sized]) -> No
         raise unencodable("AddPartitionsToTxnRequest", error) from error
 
 
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> AddPartitionsToTxnResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AddPartitionsToTxnResponse)
-        message.throttle_time_ms, n = U_ii(buf, pos)
-        pos += 8
-        if n < 0:
-            bad_length("AddPartitionsToTxnResponse.results_by_topic_v3_and_below", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("AddPartitionsToTxnResponse.results_by_topic_v3_and_below", n, size - pos)
-        results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = []
-        message.results_by_topic_v3_and_below = results_by_topic_v3_and_below
-        for _ in range(n):
-            add_partitions_to_txn_topic_result = new(AddPartitionsToTxnTopicResult)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("AddPartitionsToTxnTopicResult.name", n)
-            add_partitions_to_txn_topic_result.name = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("AddPartitionsToTxnTopicResult.results_by_partition", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("AddPartitionsToTxnTopicResult.results_by_partition", n, size - pos)
-            results_by_partition: list[AddPartitionsToTxnPartitionResult] = []
-            add_partitions_to_txn_topic_result.results_by_partition = results_by_partition
-            for _ in range(n):
-                add_partitions_to_txn_partition_result = new(AddPartitionsToTxnPartitionResult)
-                (
-                    add_partitions_to_txn_partition_result.partition_index,
-                    add_partitions_to_txn_partition_result.partition_error_code,
-                ) = U_ih(buf, pos)
-                pos += 6
-                add_partitions_to_txn_partition_result.unknown_tags = ()
-                results_by_partition.append(add_partitions_to_txn_partition_result)
-            add_partitions_to_txn_topic_result.unknown_tags = ()
-            results_by_topic_v3_and_below.append(add_partitions_to_txn_topic_result)
-        message.results_by_transaction = []
-        message.error_code = 0
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AddPartitionsToTxnResponse", error) from error
-    if pos > size:
-        raise bad_end("AddPartitionsToTxnResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: AddPartitionsToTxnResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        results_by_topic_v3_and_below = message.results_by_topic_v3_and_below
-        n = len(results_by_topic_v3_and_below)
-        put(P_ii(message.throttle_time_ms, n))
-        for add_partitions_to_txn_topic_result in results_by_topic_v3_and_below:
-            raw = add_partitions_to_txn_topic_result.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            results_by_partition = add_partitions_to_txn_topic_result.results_by_partition
-            n = len(results_by_partition)
-            put(P_i(n))
-            for add_partitions_to_txn_partition_result in results_by_partition:
-                put(
-                    P_ih(
-                        add_partitions_to_txn_partition_result.partition_index,
-                        add_partitions_to_txn_partition_result.partition_error_code,
-                    ),
-                )
-    except UNENCODABLE as error:
-        raise unencodable("AddPartitionsToTxnResponse", error) from error
-
-
 def decode_response_3(
     buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
 ) -> AddPartitionsToTxnResponse:
@@ -935,18 +763,12 @@ def encode_response_4(message: AddPartitionsToTxnResponse, out: list[Sized]) -> 
 
 
 REQUESTS: Codecs[AddPartitionsToTxnRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
-    2: (decode_request_0, encode_request_0),
     3: (decode_request_3, encode_request_3),
     4: (decode_request_4, encode_request_4),
     5: (decode_request_4, encode_request_4),
 }
 
 RESPONSES: Codecs[AddPartitionsToTxnResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_0, encode_response_0),
-    2: (decode_response_0, encode_response_0),
     3: (decode_response_3, encode_response_3),
     4: (decode_response_4, encode_response_4),
     5: (decode_response_4, encode_response_4),

@@ -15,10 +15,15 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    P_ih,
+    P_ihB,
+    P_ox,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_ihB,
+    U_oB,
     bad_count,
     bad_end,
     bad_length,
@@ -40,14 +45,9 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_oB = Struct(">?B").unpack_from
 U_HB = Struct(">HB").unpack_from
-U_ihB = Struct(">ihB").unpack_from
 U_ii16sB = Struct(">ii16sB").unpack_from
-P_ox = Struct(">?x").pack
 P_Hx = Struct(">Hx").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
 P_ii16s = Struct(">ii16s").pack
 P_ii16sB = Struct(">ii16sB").pack
 

@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""AlterClientQuotas (API key 49), v0-1."""
+"""AlterClientQuotas (API key 49), v0-1, with the codecs of v1."""
 
 from __future__ import annotations
 
@@ -14,15 +14,22 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_h,
+    P_hB,
+    P_i,
+    P_iB,
+    P_ox,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_hB,
+    U_iB,
+    U_oB,
     bad_count,
     bad_end,
     bad_length,
     malformed,
-    missing_field,
     new,
     read_tags,
     read_varint,
@@ -38,26 +45,8 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_o = Struct(">?").unpack_from
-U_oB = Struct(">?B").unpack_from
-U_do = Struct(">d?").unpack_from
 U_doB = Struct(">d?B").unpack_from
-U_h = Struct(">h").unpack_from
-U_hB = Struct(">hB").unpack_from
-U_hh = Struct(">hh").unpack_from
-U_i = Struct(">i").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ii = Struct(">ii").unpack_from
-P_o = Struct(">?").pack
-P_ox = Struct(">?x").pack
-P_do = Struct(">d?").pack
 P_dox = Struct(">d?x").pack
-P_h = Struct(">h").pack
-P_hB = Struct(">hB").pack
-P_hh = Struct(">hh").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ii = Struct(">ii").pack
 
 
 class RequestEntityData(Message):
@@ -190,124 +179,6 @@ class AlterClientQuotasResponse(Message):
         self.throttle_time_ms = throttle_time_ms
         self.entries = [] if entries is UNSET else entries
         self.unknown_tags = unknown_tags
-
-
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> AlterClientQuotasRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AlterClientQuotasRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("AlterClientQuotasRequest.entries", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("AlterClientQuotasRequest.entries", n, size - pos)
-        entries: list[RequestEntryData] = []
-        message.entries = entries
-        for _ in range(n):
-            request_entry_data = new(RequestEntryData)
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("RequestEntryData.entity", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("RequestEntryData.entity", n, size - pos)
-            entity: list[RequestEntityData] = []
-            request_entry_data.entity = entity
-            for _ in range(n):
-                request_entity_data = new(RequestEntityData)
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("RequestEntityData.entity_type", n)
-                request_entity_data.entity_type = buf[pos : (pos := pos + n)].decode()
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < -1:
-                    bad_length("RequestEntityData.entity_name", n)
-                request_entity_data.entity_name = (
-                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-                )
-                request_entity_data.unknown_tags = ()
-                entity.append(request_entity_data)
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("RequestEntryData.ops", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("RequestEntryData.ops", n, size - pos)
-            ops: list[OpData] = []
-            request_entry_data.ops = ops
-            for _ in range(n):
-                op_data = new(OpData)
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("OpData.key", n)
-                op_data.key = buf[pos : (pos := pos + n)].decode()
-                op_data.value, op_data.remove = U_do(buf, pos)
-                pos += 9
-                op_data.unknown_tags = ()
-                ops.append(op_data)
-            request_entry_data.unknown_tags = ()
-            entries.append(request_entry_data)
-        message.validate_only = U_o(buf, pos)[0]
-        pos += 1
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AlterClientQuotasRequest", error) from error
-    if pos > size:
-        raise bad_end("AlterClientQuotasRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: AlterClientQuotasRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        entries = message.entries
-        n = len(entries)
-        put(P_i(n))
-        for request_entry_data in entries:
-            entity = request_entry_data.entity
-            n = len(entity)
-            put(P_i(n))
-            for request_entity_data in entity:
-                raw = request_entity_data.entity_type.encode()
-                n = len(raw)
-                put(P_h(n))
-                put(raw)
-                text = request_entity_data.entity_name
-                raw = b"" if text is None else text.encode()
-                n = -1 if text is None else len(raw)
-                put(P_h(n))
-                put(raw)
-                if request_entity_data.unknown_tags:
-                    missing_field("RequestEntityData.unknown_tags")
-            ops = request_entry_data.ops
-            n = len(ops)
-            put(P_i(n))
-            for op_data in ops:
-                raw = op_data.key.encode()
-                n = len(raw)
-                put(P_h(n))
-                put(raw)
-                put(P_do(op_data.value, op_data.remove))
-                if op_data.unknown_tags:
-                    missing_field("OpData.unknown_tags")
-            if request_entry_data.unknown_tags:
-                missing_field("RequestEntryData.unknown_tags")
-        put(P_o(message.validate_only))
-        if message.unknown_tags:
-            missing_field("AlterClientQuotasRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("AlterClientQuotasRequest", error) from error
 
 
 def decode_request_1(
@@ -456,96 +327,6 @@ def encode_request_1(message: AlterClientQuotasRequest, out: list[Sized]) -> Non
         raise unencodable("AlterClientQuotasRequest", error) from error
 
 
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> AlterClientQuotasResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AlterClientQuotasResponse)
-        message.throttle_time_ms, n = U_ii(buf, pos)
-        pos += 8
-        if n < 0:
-            bad_length("AlterClientQuotasResponse.entries", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("AlterClientQuotasResponse.entries", n, size - pos)
-        entries: list[ResponseEntryData] = []
-        message.entries = entries
-        for _ in range(n):
-            response_entry_data = new(ResponseEntryData)
-            response_entry_data.error_code, n = U_hh(buf, pos)
-            pos += 4
-            if n < -1:
-                bad_length("ResponseEntryData.error_message", n)
-            response_entry_data.error_message = (
-                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-            )
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("ResponseEntryData.entity", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("ResponseEntryData.entity", n, size - pos)
-            entity: list[ResponseEntityData] = []
-            response_entry_data.entity = entity
-            for _ in range(n):
-                response_entity_data = new(ResponseEntityData)
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("ResponseEntityData.entity_type", n)
-                response_entity_data.entity_type = buf[pos : (pos := pos + n)].decode()
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < -1:
-                    bad_length("ResponseEntityData.entity_name", n)
-                response_entity_data.entity_name = (
-                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-                )
-                response_entity_data.unknown_tags = ()
-                entity.append(response_entity_data)
-            response_entry_data.unknown_tags = ()
-            entries.append(response_entry_data)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AlterClientQuotasResponse", error) from error
-    if pos > size:
-        raise bad_end("AlterClientQuotasResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: AlterClientQuotasResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        entries = message.entries
-        n = len(entries)
-        put(P_ii(message.throttle_time_ms, n))
-        for response_entry_data in entries:
-            text = response_entry_data.error_message
-            raw = b"" if text is None else text.encode()
-            n = -1 if text is None else len(raw)
-            put(P_hh(response_entry_data.error_code, n))
-            put(raw)
-            entity = response_entry_data.entity
-            n = len(entity)
-            put(P_i(n))
-            for response_entity_data in entity:
-                raw = response_entity_data.entity_type.encode()
-                n = len(raw)
-                put(P_h(n))
-                put(raw)
-                text = response_entity_data.entity_name
-                raw = b"" if text is None else text.encode()
-                n = -1 if text is None else len(raw)
-                put(P_h(n))
-                put(raw)
-    except UNENCODABLE as error:
-        raise unencodable("AlterClientQuotasResponse", error) from error
-
-
 def decode_response_1(
     buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
 ) -> AlterClientQuotasResponse:
@@ -675,11 +456,9 @@ def encode_response_1(message: AlterClientQuotasResponse, out: list[Sized]) -> N
 
 
 REQUESTS: Codecs[AlterClientQuotasRequest] = {
-    0: (decode_request_0, encode_request_0),
     1: (decode_request_1, encode_request_1),
 }
 
 RESPONSES: Codecs[AlterClientQuotasResponse] = {
-    0: (decode_response_0, encode_response_0),
     1: (decode_response_1, encode_response_1),
 }

@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""AlterConfigs (API key 33), v0-2."""
+"""AlterConfigs (API key 33), v0-2, with the codecs of v2."""
 
 from __future__ import annotations
 
@@ -14,15 +14,25 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_b,
+    P_bB,
+    P_h,
+    P_hB,
+    P_i,
+    P_iB,
+    P_ox,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_bB,
+    U_hB,
+    U_iB,
+    U_oB,
     bad_count,
     bad_end,
     bad_length,
     malformed,
-    missing_field,
     new,
     read_tags,
     read_varint,
@@ -38,27 +48,6 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_o = Struct(">?").unpack_from
-U_oB = Struct(">?B").unpack_from
-U_bB = Struct(">bB").unpack_from
-U_bh = Struct(">bh").unpack_from
-U_h = Struct(">h").unpack_from
-U_hB = Struct(">hB").unpack_from
-U_hh = Struct(">hh").unpack_from
-U_i = Struct(">i").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ii = Struct(">ii").unpack_from
-P_o = Struct(">?").pack
-P_ox = Struct(">?x").pack
-P_b = Struct(">b").pack
-P_bB = Struct(">bB").pack
-P_bh = Struct(">bh").pack
-P_h = Struct(">h").pack
-P_hB = Struct(">hB").pack
-P_hh = Struct(">hh").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ii = Struct(">ii").pack
 
 
 class AlterableConfig(Message):
@@ -159,100 +148,6 @@ class AlterConfigsResponse(Message):
         self.throttle_time_ms = throttle_time_ms
         self.responses = [] if responses is UNSET else responses
         self.unknown_tags = unknown_tags
-
-
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> AlterConfigsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AlterConfigsRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("AlterConfigsRequest.resources", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("AlterConfigsRequest.resources", n, size - pos)
-        resources: list[AlterConfigsResource] = []
-        message.resources = resources
-        for _ in range(n):
-            alter_configs_resource = new(AlterConfigsResource)
-            alter_configs_resource.resource_type, n = U_bh(buf, pos)
-            pos += 3
-            if n < 0:
-                bad_length("AlterConfigsResource.resource_name", n)
-            alter_configs_resource.resource_name = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("AlterConfigsResource.configs", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("AlterConfigsResource.configs", n, size - pos)
-            configs: list[AlterableConfig] = []
-            alter_configs_resource.configs = configs
-            for _ in range(n):
-                alterable_config = new(AlterableConfig)
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("AlterableConfig.name", n)
-                alterable_config.name = buf[pos : (pos := pos + n)].decode()
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < -1:
-                    bad_length("AlterableConfig.value", n)
-                alterable_config.value = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-                alterable_config.unknown_tags = ()
-                configs.append(alterable_config)
-            alter_configs_resource.unknown_tags = ()
-            resources.append(alter_configs_resource)
-        message.validate_only = U_o(buf, pos)[0]
-        pos += 1
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AlterConfigsRequest", error) from error
-    if pos > size:
-        raise bad_end("AlterConfigsRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: AlterConfigsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        resources = message.resources
-        n = len(resources)
-        put(P_i(n))
-        for alter_configs_resource in resources:
-            raw = alter_configs_resource.resource_name.encode()
-            n = len(raw)
-            put(P_bh(alter_configs_resource.resource_type, n))
-            put(raw)
-            configs = alter_configs_resource.configs
-            n = len(configs)
-            put(P_i(n))
-            for alterable_config in configs:
-                raw = alterable_config.name.encode()
-                n = len(raw)
-                put(P_h(n))
-                put(raw)
-                text = alterable_config.value
-                raw = b"" if text is None else text.encode()
-                n = -1 if text is None else len(raw)
-                put(P_h(n))
-                put(raw)
-                if alterable_config.unknown_tags:
-                    missing_field("AlterableConfig.unknown_tags")
-            if alter_configs_resource.unknown_tags:
-                missing_field("AlterConfigsResource.unknown_tags")
-        put(P_o(message.validate_only))
-        if message.unknown_tags:
-            missing_field("AlterConfigsRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("AlterConfigsRequest", error) from error
 
 
 def decode_request_2(
@@ -376,67 +271,6 @@ def encode_request_2(message: AlterConfigsRequest, out: list[Sized]) -> None:
         raise unencodable("AlterConfigsRequest", error) from error
 
 
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> AlterConfigsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AlterConfigsResponse)
-        message.throttle_time_ms, n = U_ii(buf, pos)
-        pos += 8
-        if n < 0:
-            bad_length("AlterConfigsResponse.responses", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("AlterConfigsResponse.responses", n, size - pos)
-        responses: list[AlterConfigsResourceResponse] = []
-        message.responses = responses
-        for _ in range(n):
-            alter_configs_resource_response = new(AlterConfigsResourceResponse)
-            alter_configs_resource_response.error_code, n = U_hh(buf, pos)
-            pos += 4
-            if n < -1:
-                bad_length("AlterConfigsResourceResponse.error_message", n)
-            alter_configs_resource_response.error_message = (
-                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-            )
-            alter_configs_resource_response.resource_type, n = U_bh(buf, pos)
-            pos += 3
-            if n < 0:
-                bad_length("AlterConfigsResourceResponse.resource_name", n)
-            alter_configs_resource_response.resource_name = buf[pos : (pos := pos + n)].decode()
-            alter_configs_resource_response.unknown_tags = ()
-            responses.append(alter_configs_resource_response)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AlterConfigsResponse", error) from error
-    if pos > size:
-        raise bad_end("AlterConfigsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: AlterConfigsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        responses = message.responses
-        n = len(responses)
-        put(P_ii(message.throttle_time_ms, n))
-        for alter_configs_resource_response in responses:
-            text = alter_configs_resource_response.error_message
-            raw = b"" if text is None else text.encode()
-            n = -1 if text is None else len(raw)
-            put(P_hh(alter_configs_resource_response.error_code, n))
-            put(raw)
-            raw = alter_configs_resource_response.resource_name.encode()
-            n = len(raw)
-            put(P_bh(alter_configs_resource_response.resource_type, n))
-            put(raw)
-    except UNENCODABLE as error:
-        raise unencodable("AlterConfigsResponse", error) from error
-
-
 def decode_response_2(
     buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
 ) -> AlterConfigsResponse:
@@ -533,13 +367,9 @@ def encode_response_2(message: AlterConfigsResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[AlterConfigsRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
     2: (decode_request_2, encode_request_2),
 }
 
 RESPONSES: Codecs[AlterConfigsResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_0, encode_response_0),
     2: (decode_response_2, encode_response_2),
 }

@@ -11,15 +11,21 @@ from __future__ import annotations
 from struct import Struct
 
 from trionet.protocol.wire import (
-    ArrayReaders,
     ArrayWriters,
     BYTES,
     MALFORMED,
     Message,
+    P_i,
+    P_iB,
+    P_ih,
+    P_ihB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
+    UA_Bni,
     UNENCODABLE,
     UNSET,
+    U_iB,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
@@ -43,17 +49,10 @@ if TYPE_CHECKING:
 
 U_ioB = Struct(">i?B").unpack_from
 U_iohB = Struct(">i?hB").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ihB = Struct(">ihB").unpack_from
-P_i = Struct(">i").pack
 P_io = Struct(">i?").pack
 P_ioB = Struct(">i?B").pack
 P_ioh = Struct(">i?h").pack
 P_iohB = Struct(">i?hB").pack
-P_iB = Struct(">iB").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
-UA_Bni = ArrayReaders('i', 1)
 PA_iBnix = ArrayWriters('iBnix', 1)
 
 

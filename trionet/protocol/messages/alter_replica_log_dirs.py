@@ -4,28 +4,31 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""AlterReplicaLogDirs (API key 34), v0-2."""
+"""AlterReplicaLogDirs (API key 34), v0-2, with the codecs of v2."""
 
 from __future__ import annotations
 
 from struct import Struct
 
 from trionet.protocol.wire import (
-    ArrayReaders,
-    ArrayWriters,
     BYTES,
     MALFORMED,
     Message,
+    PA_Bnix,
+    P_i,
+    P_iB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
+    UA_Bni,
     UNENCODABLE,
     UNSET,
+    U_iB,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
     join_array,
     malformed,
-    missing_field,
     new,
     read_tags,
     read_varint,
@@ -41,22 +44,7 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_h = Struct(">h").unpack_from
-U_i = Struct(">i").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ih = Struct(">ih").unpack_from
-U_ihB = Struct(">ihB").unpack_from
-U_ii = Struct(">ii").unpack_from
-P_h = Struct(">h").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ih = Struct(">ih").pack
 P_ihx = Struct(">ihx").pack
-P_ii = Struct(">ii").pack
-UA_ini = ArrayReaders('i', 0)
-UA_Bni = ArrayReaders('i', 1)
-PA_Bnix = ArrayWriters('Bnix', 1)
-PA_ini = ArrayWriters('ini', 0)
 
 
 class AlterReplicaLogDirTopic(Message):
@@ -162,103 +150,6 @@ class AlterReplicaLogDirsResponse(Message):
         self.throttle_time_ms = throttle_time_ms
         self.results = [] if results is UNSET else results
         self.unknown_tags = unknown_tags
-
-
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> AlterReplicaLogDirsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AlterReplicaLogDirsRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("AlterReplicaLogDirsRequest.dirs", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("AlterReplicaLogDirsRequest.dirs", n, size - pos)
-        dirs: list[AlterReplicaLogDir] = []
-        message.dirs = dirs
-        for _ in range(n):
-            alter_replica_log_dir = new(AlterReplicaLogDir)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("AlterReplicaLogDir.path", n)
-            alter_replica_log_dir.path = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("AlterReplicaLogDir.topics", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("AlterReplicaLogDir.topics", n, size - pos)
-            topics: list[AlterReplicaLogDirTopic] = []
-            alter_replica_log_dir.topics = topics
-            for _ in range(n):
-                alter_replica_log_dir_topic = new(AlterReplicaLogDirTopic)
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("AlterReplicaLogDirTopic.name", n)
-                alter_replica_log_dir_topic.name = buf[pos : (pos := pos + n)].decode()
-                n = U_i(buf, pos)[0]
-                pos += 4
-                if n < 0:
-                    bad_length("AlterReplicaLogDirTopic.partitions", n)
-                left -= n + 1
-                if left < 0:
-                    bad_count("AlterReplicaLogDirTopic.partitions", n, size - pos)
-                alter_replica_log_dir_topic.partitions = [*UA_ini[n](buf, pos)]
-                pos += 4 * (n)
-                alter_replica_log_dir_topic.unknown_tags = ()
-                topics.append(alter_replica_log_dir_topic)
-            alter_replica_log_dir.unknown_tags = ()
-            dirs.append(alter_replica_log_dir)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AlterReplicaLogDirsRequest", error) from error
-    if pos > size:
-        raise bad_end("AlterReplicaLogDirsRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: AlterReplicaLogDirsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        dirs = message.dirs
-        n = len(dirs)
-        put(P_i(n))
-        for alter_replica_log_dir in dirs:
-            raw = alter_replica_log_dir.path.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            topics = alter_replica_log_dir.topics
-            n = len(topics)
-            put(P_i(n))
-            for alter_replica_log_dir_topic in topics:
-                raw = alter_replica_log_dir_topic.name.encode()
-                n = len(raw)
-                put(P_h(n))
-                put(raw)
-                partitions = alter_replica_log_dir_topic.partitions
-                partitions_n = len(partitions)
-                if partitions_n < 128:
-                    put(PA_ini[partitions_n](partitions_n, *partitions))
-                else:
-                    put(P_i(partitions_n))
-                    put(join_array("i", partitions))
-                if alter_replica_log_dir_topic.unknown_tags:
-                    missing_field("AlterReplicaLogDirTopic.unknown_tags")
-            if alter_replica_log_dir.unknown_tags:
-                missing_field("AlterReplicaLogDir.unknown_tags")
-        if message.unknown_tags:
-            missing_field("AlterReplicaLogDirsRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("AlterReplicaLogDirsRequest", error) from error
 
 
 def decode_request_2(
@@ -388,83 +279,6 @@ def encode_request_2(message: AlterReplicaLogDirsRequest, out: list[Sized]) -> N
         raise unencodable("AlterReplicaLogDirsRequest", error) from error
 
 
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> AlterReplicaLogDirsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(AlterReplicaLogDirsResponse)
-        message.throttle_time_ms, n = U_ii(buf, pos)
-        pos += 8
-        if n < 0:
-            bad_length("AlterReplicaLogDirsResponse.results", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("AlterReplicaLogDirsResponse.results", n, size - pos)
-        results: list[AlterReplicaLogDirTopicResult] = []
-        message.results = results
-        for _ in range(n):
-            alter_replica_log_dir_topic_result = new(AlterReplicaLogDirTopicResult)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("AlterReplicaLogDirTopicResult.topic_name", n)
-            alter_replica_log_dir_topic_result.topic_name = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("AlterReplicaLogDirTopicResult.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("AlterReplicaLogDirTopicResult.partitions", n, size - pos)
-            partitions: list[AlterReplicaLogDirPartitionResult] = []
-            alter_replica_log_dir_topic_result.partitions = partitions
-            for _ in range(n):
-                alter_replica_log_dir_partition_result = new(AlterReplicaLogDirPartitionResult)
-                (
-                    alter_replica_log_dir_partition_result.partition_index,
-                    alter_replica_log_dir_partition_result.error_code,
-                ) = U_ih(buf, pos)
-                pos += 6
-                alter_replica_log_dir_partition_result.unknown_tags = ()
-                partitions.append(alter_replica_log_dir_partition_result)
-            alter_replica_log_dir_topic_result.unknown_tags = ()
-            results.append(alter_replica_log_dir_topic_result)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("AlterReplicaLogDirsResponse", error) from error
-    if pos > size:
-        raise bad_end("AlterReplicaLogDirsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: AlterReplicaLogDirsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        results = message.results
-        n = len(results)
-        put(P_ii(message.throttle_time_ms, n))
-        for alter_replica_log_dir_topic_result in results:
-            raw = alter_replica_log_dir_topic_result.topic_name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = alter_replica_log_dir_topic_result.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for alter_replica_log_dir_partition_result in partitions:
-                put(
-                    P_ih(
-                        alter_replica_log_dir_partition_result.partition_index,
-                        alter_replica_log_dir_partition_result.error_code,
-                    ),
-                )
-    except UNENCODABLE as error:
-        raise unencodable("AlterReplicaLogDirsResponse", error) from error
-
-
 def decode_response_2(
     buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
 ) -> AlterReplicaLogDirsResponse:
@@ -578,13 +392,9 @@ def encode_response_2(message: AlterReplicaLogDirsResponse, out: list[Sized]) ->
 
 
 REQUESTS: Codecs[AlterReplicaLogDirsRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
     2: (decode_request_2, encode_request_2),
 }
 
 RESPONSES: Codecs[AlterReplicaLogDirsResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_0, encode_response_0),
     2: (decode_response_2, encode_response_2),
 }

@@ -15,10 +15,16 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    P_16s,
+    P_16sB,
+    P_ih,
+    P_ihB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_16sB,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
@@ -39,13 +45,7 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_16sB = Struct(">16sB").unpack_from
-U_ihB = Struct(">ihB").unpack_from
 U_iqB = Struct(">iqB").unpack_from
-P_16s = Struct(">16s").pack
-P_16sB = Struct(">16sB").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
 P_iqx = Struct(">iqx").pack
 
 

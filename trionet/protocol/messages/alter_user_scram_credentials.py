@@ -14,10 +14,17 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_h,
+    P_hB,
+    P_i,
+    P_iB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_bB,
+    U_hB,
+    U_iB,
     bad_count,
     bad_end,
     bad_length,
@@ -37,17 +44,10 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_bB = Struct(">bB").unpack_from
 U_biB = Struct(">biB").unpack_from
-U_hB = Struct(">hB").unpack_from
-U_iB = Struct(">iB").unpack_from
 P_bi = Struct(">bi").pack
 P_biB = Struct(">biB").pack
 P_bx = Struct(">bx").pack
-P_h = Struct(">h").pack
-P_hB = Struct(">hB").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
 
 
 class ScramCredentialDeletion(Message):

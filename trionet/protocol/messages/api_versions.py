@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""ApiVersions (API key 18), v0-4."""
+"""ApiVersions (API key 18), v0-4, with the codecs of v3-4."""
 
 from __future__ import annotations
 
@@ -14,17 +14,21 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_h,
+    P_hB,
+    P_ix,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_hB,
+    U_iB,
     bad_count,
     bad_end,
     bad_length,
     bad_tag,
     join_section,
     malformed,
-    missing_field,
     new,
     read_tags,
     read_varint,
@@ -43,23 +47,12 @@ if TYPE_CHECKING:
     from trionet.protocol.wire import Codecs
 
 U_o = Struct(">?").unpack_from
-U_hB = Struct(">hB").unpack_from
 U_hhB = Struct(">hhB").unpack_from
-U_hhh = Struct(">hhh").unpack_from
 U_hhhB = Struct(">hhhB").unpack_from
-U_hi = Struct(">hi").unpack_from
-U_i = Struct(">i").unpack_from
-U_iB = Struct(">iB").unpack_from
 U_q = Struct(">q").unpack_from
 P_o = Struct(">?").pack
-P_h = Struct(">h").pack
-P_hB = Struct(">hB").pack
-P_hhh = Struct(">hhh").pack
 P_hhhx = Struct(">hhhx").pack
 P_hhx = Struct(">hhx").pack
-P_hi = Struct(">hi").pack
-P_i = Struct(">i").pack
-P_ix = Struct(">ix").pack
 P_q = Struct(">q").pack
 
 
@@ -178,30 +171,6 @@ class ApiVersionsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> ApiVersionsRequest:
-    size = len(buf)
-    try:
-        message = new(ApiVersionsRequest)
-        message.client_software_name = message.client_software_version = ""
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ApiVersionsRequest", error) from error
-    if pos > size:
-        raise bad_end("ApiVersionsRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: ApiVersionsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.unknown_tags:
-            missing_field("ApiVersionsRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("ApiVersionsRequest", error) from error
-
-
 def decode_request_3(
     buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
 ) -> ApiVersionsRequest:
@@ -251,104 +220,6 @@ def encode_request_3(message: ApiVersionsRequest, out: list[Sized]) -> None:
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("ApiVersionsRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> ApiVersionsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ApiVersionsResponse)
-        message.error_code, n = U_hi(buf, pos)
-        pos += 6
-        if n < 0:
-            bad_length("ApiVersionsResponse.api_keys", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("ApiVersionsResponse.api_keys", n, size - pos)
-        api_keys: list[ApiVersion] = []
-        message.api_keys = api_keys
-        for _ in range(n):
-            api_version = new(ApiVersion)
-            api_version.api_key, api_version.min_version, api_version.max_version = U_hhh(buf, pos)
-            pos += 6
-            api_version.unknown_tags = ()
-            api_keys.append(api_version)
-        message.supported_features = []
-        message.finalized_features = []
-        message.throttle_time_ms = 0
-        message.finalized_features_epoch = -1
-        message.zk_migration_ready = False
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ApiVersionsResponse", error) from error
-    if pos > size:
-        raise bad_end("ApiVersionsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: ApiVersionsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        api_keys = message.api_keys
-        n = len(api_keys)
-        put(P_hi(message.error_code, n))
-        for api_version in api_keys:
-            put(P_hhh(api_version.api_key, api_version.min_version, api_version.max_version))
-    except UNENCODABLE as error:
-        raise unencodable("ApiVersionsResponse", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> ApiVersionsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ApiVersionsResponse)
-        message.error_code, n = U_hi(buf, pos)
-        pos += 6
-        if n < 0:
-            bad_length("ApiVersionsResponse.api_keys", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("ApiVersionsResponse.api_keys", n, size - pos)
-        api_keys: list[ApiVersion] = []
-        message.api_keys = api_keys
-        for _ in range(n):
-            api_version = new(ApiVersion)
-            api_version.api_key, api_version.min_version, api_version.max_version = U_hhh(buf, pos)
-            pos += 6
-            api_version.unknown_tags = ()
-            api_keys.append(api_version)
-        message.throttle_time_ms = U_i(buf, pos)[0]
-        pos += 4
-        message.supported_features = []
-        message.finalized_features = []
-        message.finalized_features_epoch = -1
-        message.zk_migration_ready = False
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ApiVersionsResponse", error) from error
-    if pos > size:
-        raise bad_end("ApiVersionsResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: ApiVersionsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        api_keys = message.api_keys
-        n = len(api_keys)
-        put(P_hi(message.error_code, n))
-        for api_version in api_keys:
-            put(P_hhh(api_version.api_key, api_version.min_version, api_version.max_version))
-        put(P_i(message.throttle_time_ms))
-    except UNENCODABLE as error:
-        raise unencodable("ApiVersionsResponse", error) from error
 
 
 def read_tags_ApiVersionsResponse_3(
@@ -568,17 +439,11 @@ def encode_response_3(message: ApiVersionsResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[ApiVersionsRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
-    2: (decode_request_0, encode_request_0),
     3: (decode_request_3, encode_request_3),
     4: (decode_request_3, encode_request_3),
 }
 
 RESPONSES: Codecs[ApiVersionsResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_1, encode_response_1),
-    2: (decode_response_1, encode_response_1),
     3: (decode_response_3, encode_response_3),
     4: (decode_response_3, encode_response_3),
 }

@@ -11,16 +11,24 @@ from __future__ import annotations
 from struct import Struct
 
 from trionet.protocol.wire import (
-    ArrayReaders,
     ArrayWriters,
     BYTES,
     MALFORMED,
     Message,
     NO_UUID,
+    P_16s,
+    P_i,
+    P_iB,
+    P_ih,
+    P_ihB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
+    UA_Bni,
     UNENCODABLE,
     UNSET,
+    U_16sB,
+    U_iB,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
@@ -43,17 +51,8 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_16sB = Struct(">16sB").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ihB = Struct(">ihB").unpack_from
 U_iib = Struct(">iib").unpack_from
-P_16s = Struct(">16s").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
 P_iib = Struct(">iib").pack
-UA_Bni = ArrayReaders('i', 1)
 PA_16sBnix = ArrayWriters('16sBnix', 1)
 
 

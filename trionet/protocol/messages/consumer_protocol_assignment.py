@@ -15,6 +15,8 @@ from trionet.protocol.wire import (
     ArrayWriters,
     MALFORMED,
     Message,
+    P_h,
+    P_i,
     REQUEST_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
 
 U_h = Struct(">h").unpack_from
 U_i = Struct(">i").unpack_from
-P_h = Struct(">h").pack
-P_i = Struct(">i").pack
 UA_ini = ArrayReaders('i', 0)
 PA_ini = ArrayWriters('ini', 0)
 

@@ -15,6 +15,9 @@ from trionet.protocol.wire import (
     ArrayWriters,
     MALFORMED,
     Message,
+    P_h,
+    P_i,
+    P_ih,
     REQUEST_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
@@ -36,9 +39,6 @@ if TYPE_CHECKING:
 U_h = Struct(">h").unpack_from
 U_i = Struct(">i").unpack_from
 U_ih = Struct(">ih").unpack_from
-P_h = Struct(">h").pack
-P_i = Struct(">i").pack
-P_ih = Struct(">ih").pack
 UA_ini = ArrayReaders('i', 0)
 PA_ini = ArrayWriters('ini', 0)
 

@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""CreateAcls (API key 30), v0-3."""
+"""CreateAcls (API key 30), v0-3, with the codecs of v2-3."""
 
 from __future__ import annotations
 
@@ -14,15 +14,23 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_b,
+    P_bB,
+    P_h,
+    P_hB,
+    P_i,
+    P_iB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_bB,
+    U_hB,
+    U_iB,
     bad_count,
     bad_end,
     bad_length,
     malformed,
-    missing_field,
     new,
     read_tags,
     read_varint,
@@ -38,27 +46,8 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_bB = Struct(">bB").unpack_from
-U_bb = Struct(">bb").unpack_from
 U_bbB = Struct(">bbB").unpack_from
-U_bh = Struct(">bh").unpack_from
-U_h = Struct(">h").unpack_from
-U_hB = Struct(">hB").unpack_from
-U_hh = Struct(">hh").unpack_from
-U_i = Struct(">i").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ii = Struct(">ii").unpack_from
-P_b = Struct(">b").pack
-P_bB = Struct(">bB").pack
-P_bb = Struct(">bb").pack
 P_bbx = Struct(">bbx").pack
-P_bh = Struct(">bh").pack
-P_h = Struct(">h").pack
-P_hB = Struct(">hB").pack
-P_hh = Struct(">hh").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ii = Struct(">ii").pack
 
 
 class AclCreation(Message):
@@ -155,157 +144,6 @@ class CreateAclsResponse(Message):
         self.throttle_time_ms = throttle_time_ms
         self.results = [] if results is UNSET else results
         self.unknown_tags = unknown_tags
-
-
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> CreateAclsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(CreateAclsRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("CreateAclsRequest.creations", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("CreateAclsRequest.creations", n, size - pos)
-        creations: list[AclCreation] = []
-        message.creations = creations
-        for _ in range(n):
-            acl_creation = new(AclCreation)
-            acl_creation.resource_type, n = U_bh(buf, pos)
-            pos += 3
-            if n < 0:
-                bad_length("AclCreation.resource_name", n)
-            acl_creation.resource_name = buf[pos : (pos := pos + n)].decode()
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("AclCreation.principal", n)
-            acl_creation.principal = buf[pos : (pos := pos + n)].decode()
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("AclCreation.host", n)
-            acl_creation.host = buf[pos : (pos := pos + n)].decode()
-            acl_creation.operation, acl_creation.permission_type = U_bb(buf, pos)
-            pos += 2
-            acl_creation.resource_pattern_type = 3
-            acl_creation.unknown_tags = ()
-            creations.append(acl_creation)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreateAclsRequest", error) from error
-    if pos > size:
-        raise bad_end("CreateAclsRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: CreateAclsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        creations = message.creations
-        n = len(creations)
-        put(P_i(n))
-        for acl_creation in creations:
-            if acl_creation.resource_pattern_type != 3:
-                missing_field("AclCreation.resource_pattern_type")
-            raw = acl_creation.resource_name.encode()
-            n = len(raw)
-            put(P_bh(acl_creation.resource_type, n))
-            put(raw)
-            raw = acl_creation.principal.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            raw = acl_creation.host.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            put(P_bb(acl_creation.operation, acl_creation.permission_type))
-            if acl_creation.unknown_tags:
-                missing_field("AclCreation.unknown_tags")
-        if message.unknown_tags:
-            missing_field("CreateAclsRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("CreateAclsRequest", error) from error
-
-
-def decode_request_1(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> CreateAclsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(CreateAclsRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("CreateAclsRequest.creations", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("CreateAclsRequest.creations", n, size - pos)
-        creations: list[AclCreation] = []
-        message.creations = creations
-        for _ in range(n):
-            acl_creation = new(AclCreation)
-            acl_creation.resource_type, n = U_bh(buf, pos)
-            pos += 3
-            if n < 0:
-                bad_length("AclCreation.resource_name", n)
-            acl_creation.resource_name = buf[pos : (pos := pos + n)].decode()
-            acl_creation.resource_pattern_type, n = U_bh(buf, pos)
-            pos += 3
-            if n < 0:
-                bad_length("AclCreation.principal", n)
-            acl_creation.principal = buf[pos : (pos := pos + n)].decode()
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("AclCreation.host", n)
-            acl_creation.host = buf[pos : (pos := pos + n)].decode()
-            acl_creation.operation, acl_creation.permission_type = U_bb(buf, pos)
-            pos += 2
-            acl_creation.unknown_tags = ()
-            creations.append(acl_creation)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreateAclsRequest", error) from error
-    if pos > size:
-        raise bad_end("CreateAclsRequest", pos - size)
-    return message
-
-
-def encode_request_1(message: CreateAclsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        creations = message.creations
-        n = len(creations)
-        put(P_i(n))
-        for acl_creation in creations:
-            raw = acl_creation.resource_name.encode()
-            n = len(raw)
-            put(P_bh(acl_creation.resource_type, n))
-            put(raw)
-            raw = acl_creation.principal.encode()
-            n = len(raw)
-            put(P_bh(acl_creation.resource_pattern_type, n))
-            put(raw)
-            raw = acl_creation.host.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            put(P_bb(acl_creation.operation, acl_creation.permission_type))
-            if acl_creation.unknown_tags:
-                missing_field("AclCreation.unknown_tags")
-        if message.unknown_tags:
-            missing_field("CreateAclsRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("CreateAclsRequest", error) from error
 
 
 def decode_request_2(
@@ -407,58 +245,6 @@ def encode_request_2(message: CreateAclsRequest, out: list[Sized]) -> None:
         raise unencodable("CreateAclsRequest", error) from error
 
 
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> CreateAclsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(CreateAclsResponse)
-        message.throttle_time_ms, n = U_ii(buf, pos)
-        pos += 8
-        if n < 0:
-            bad_length("CreateAclsResponse.results", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("CreateAclsResponse.results", n, size - pos)
-        results: list[AclCreationResult] = []
-        message.results = results
-        for _ in range(n):
-            acl_creation_result = new(AclCreationResult)
-            acl_creation_result.error_code, n = U_hh(buf, pos)
-            pos += 4
-            if n < -1:
-                bad_length("AclCreationResult.error_message", n)
-            acl_creation_result.error_message = (
-                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-            )
-            acl_creation_result.unknown_tags = ()
-            results.append(acl_creation_result)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreateAclsResponse", error) from error
-    if pos > size:
-        raise bad_end("CreateAclsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: CreateAclsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        results = message.results
-        n = len(results)
-        put(P_ii(message.throttle_time_ms, n))
-        for acl_creation_result in results:
-            text = acl_creation_result.error_message
-            raw = b"" if text is None else text.encode()
-            n = -1 if text is None else len(raw)
-            put(P_hh(acl_creation_result.error_code, n))
-            put(raw)
-    except UNENCODABLE as error:
-        raise unencodable("CreateAclsResponse", error) from error
-
-
 def decode_response_2(
     buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
 ) -> CreateAclsResponse:
@@ -538,15 +324,11 @@ def encode_response_2(message: CreateAclsResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[CreateAclsRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_1, encode_request_1),
     2: (decode_request_2, encode_request_2),
     3: (decode_request_2, encode_request_2),
 }
 
 RESPONSES: Codecs[CreateAclsResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_0, encode_response_0),
     2: (decode_response_2, encode_response_2),
     3: (decode_response_2, encode_response_2),
 }

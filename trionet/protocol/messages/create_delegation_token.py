@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""CreateDelegationToken (API key 38), v0-3."""
+"""CreateDelegationToken (API key 38), v0-3, with the codecs of v2-3."""
 
 from __future__ import annotations
 
@@ -14,10 +14,15 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_h,
+    P_hB,
+    P_ix,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_hB,
+    U_iB,
     bad_count,
     bad_end,
     bad_length,
@@ -38,24 +43,10 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_h = Struct(">h").unpack_from
-U_hB = Struct(">hB").unpack_from
-U_hh = Struct(">hh").unpack_from
-U_i = Struct(">i").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_q = Struct(">q").unpack_from
 U_qB = Struct(">qB").unpack_from
 U_qqqB = Struct(">qqqB").unpack_from
-U_qqqh = Struct(">qqqh").unpack_from
-P_h = Struct(">h").pack
-P_hB = Struct(">hB").pack
-P_hh = Struct(">hh").pack
-P_i = Struct(">i").pack
-P_ix = Struct(">ix").pack
-P_q = Struct(">q").pack
 P_qqq = Struct(">qqq").pack
 P_qqqB = Struct(">qqqB").pack
-P_qqqh = Struct(">qqqh").pack
 P_qx = Struct(">qx").pack
 
 
@@ -159,76 +150,6 @@ class CreateDelegationTokenResponse(Message):
         self.hmac = hmac
         self.throttle_time_ms = throttle_time_ms
         self.unknown_tags = unknown_tags
-
-
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> CreateDelegationTokenRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(CreateDelegationTokenRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("CreateDelegationTokenRequest.renewers", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("CreateDelegationTokenRequest.renewers", n, size - pos)
-        renewers: list[CreatableRenewers] = []
-        message.renewers = renewers
-        for _ in range(n):
-            creatable_renewers = new(CreatableRenewers)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("CreatableRenewers.principal_type", n)
-            creatable_renewers.principal_type = buf[pos : (pos := pos + n)].decode()
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("CreatableRenewers.principal_name", n)
-            creatable_renewers.principal_name = buf[pos : (pos := pos + n)].decode()
-            creatable_renewers.unknown_tags = ()
-            renewers.append(creatable_renewers)
-        message.max_lifetime_ms = U_q(buf, pos)[0]
-        pos += 8
-        message.owner_principal_type = message.owner_principal_name = ""
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreateDelegationTokenRequest", error) from error
-    if pos > size:
-        raise bad_end("CreateDelegationTokenRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: CreateDelegationTokenRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.owner_principal_type:
-            missing_field("CreateDelegationTokenRequest.owner_principal_type")
-        if message.owner_principal_name:
-            missing_field("CreateDelegationTokenRequest.owner_principal_name")
-        renewers = message.renewers
-        n = len(renewers)
-        put(P_i(n))
-        for creatable_renewers in renewers:
-            raw = creatable_renewers.principal_type.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            raw = creatable_renewers.principal_name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            if creatable_renewers.unknown_tags:
-                missing_field("CreatableRenewers.unknown_tags")
-        put(P_q(message.max_lifetime_ms))
-        if message.unknown_tags:
-            missing_field("CreateDelegationTokenRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("CreateDelegationTokenRequest", error) from error
 
 
 def decode_request_2(
@@ -414,75 +335,6 @@ def encode_request_3(message: CreateDelegationTokenRequest, out: list[Sized]) ->
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("CreateDelegationTokenRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> CreateDelegationTokenResponse:
-    size = len(buf)
-    try:
-        message = new(CreateDelegationTokenResponse)
-        message.error_code, n = U_hh(buf, pos)
-        pos += 4
-        if n < 0:
-            bad_length("CreateDelegationTokenResponse.principal_type", n)
-        message.principal_type = buf[pos : (pos := pos + n)].decode()
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < 0:
-            bad_length("CreateDelegationTokenResponse.principal_name", n)
-        message.principal_name = buf[pos : (pos := pos + n)].decode()
-        (
-            message.issue_timestamp_ms, message.expiry_timestamp_ms, message.max_timestamp_ms, n,
-        ) = U_qqqh(buf, pos)
-        pos += 26
-        if n < 0:
-            bad_length("CreateDelegationTokenResponse.token_id", n)
-        message.token_id = buf[pos : (pos := pos + n)].decode()
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("CreateDelegationTokenResponse.hmac", n)
-        message.hmac = bytes(buf[pos : (pos := pos + n)])
-        message.throttle_time_ms = U_i(buf, pos)[0]
-        pos += 4
-        message.token_requester_principal_type = ""
-        message.token_requester_principal_name = ""
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreateDelegationTokenResponse", error) from error
-    if pos > size:
-        raise bad_end("CreateDelegationTokenResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: CreateDelegationTokenResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.principal_type.encode()
-        n = len(raw)
-        put(P_hh(message.error_code, n))
-        put(raw)
-        raw = message.principal_name.encode()
-        n = len(raw)
-        put(P_h(n))
-        put(raw)
-        raw = message.token_id.encode()
-        n = len(raw)
-        put(
-            P_qqqh(
-                message.issue_timestamp_ms, message.expiry_timestamp_ms, message.max_timestamp_ms,
-                n,
-            ),
-        )
-        put(raw)
-        raw = message.hmac
-        n = len(raw)
-        put(P_i(n))
-        put(raw)
-        put(P_i(message.throttle_time_ms))
-    except UNENCODABLE as error:
-        raise unencodable("CreateDelegationTokenResponse", error) from error
 
 
 def decode_response_2(
@@ -704,15 +556,11 @@ def encode_response_3(message: CreateDelegationTokenResponse, out: list[Sized]) 
 
 
 REQUESTS: Codecs[CreateDelegationTokenRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
     2: (decode_request_2, encode_request_2),
     3: (decode_request_3, encode_request_3),
 }
 
 RESPONSES: Codecs[CreateDelegationTokenResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_0, encode_response_0),
     2: (decode_response_2, encode_response_2),
     3: (decode_response_3, encode_response_3),
 }

@@ -4,28 +4,33 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""CreatePartitions (API key 37), v0-3."""
+"""CreatePartitions (API key 37), v0-3, with the codecs of v2-3."""
 
 from __future__ import annotations
 
 from struct import Struct
 
 from trionet.protocol.wire import (
-    ArrayReaders,
-    ArrayWriters,
     BYTES,
     MALFORMED,
     Message,
+    PA_Bnix,
+    P_h,
+    P_hB,
+    P_i,
+    P_iB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
+    UA_Bni,
     UNENCODABLE,
     UNSET,
+    U_hB,
+    U_iB,
     bad_count,
     bad_end,
     bad_length,
     join_array,
     malformed,
-    missing_field,
     new,
     read_tags,
     read_varint,
@@ -41,26 +46,8 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_h = Struct(">h").unpack_from
-U_hB = Struct(">hB").unpack_from
-U_hh = Struct(">hh").unpack_from
-U_i = Struct(">i").unpack_from
-U_io = Struct(">i?").unpack_from
 U_ioB = Struct(">i?B").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ii = Struct(">ii").unpack_from
-P_h = Struct(">h").pack
-P_hB = Struct(">hB").pack
-P_hh = Struct(">hh").pack
-P_i = Struct(">i").pack
-P_io = Struct(">i?").pack
 P_iox = Struct(">i?x").pack
-P_iB = Struct(">iB").pack
-P_ii = Struct(">ii").pack
-UA_ini = ArrayReaders('i', 0)
-UA_Bni = ArrayReaders('i', 1)
-PA_Bnix = ArrayWriters('Bnix', 1)
-PA_ini = ArrayWriters('ini', 0)
 
 
 class CreatePartitionsAssignment(Message):
@@ -164,100 +151,6 @@ class CreatePartitionsResponse(Message):
         self.throttle_time_ms = throttle_time_ms
         self.results = [] if results is UNSET else results
         self.unknown_tags = unknown_tags
-
-
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> CreatePartitionsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(CreatePartitionsRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("CreatePartitionsRequest.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("CreatePartitionsRequest.topics", n, size - pos)
-        topics: list[CreatePartitionsTopic] = []
-        message.topics = topics
-        for _ in range(n):
-            create_partitions_topic = new(CreatePartitionsTopic)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("CreatePartitionsTopic.name", n)
-            create_partitions_topic.name = buf[pos : (pos := pos + n)].decode()
-            create_partitions_topic.count, n = U_ii(buf, pos)
-            pos += 8
-            if n < -1:
-                bad_length("CreatePartitionsTopic.assignments", n)
-            if n < 0:
-                create_partitions_topic.assignments = None
-            else:
-                left -= n + 1
-                if left < 0:
-                    bad_count("CreatePartitionsTopic.assignments", n, size - pos)
-                assignments: list[CreatePartitionsAssignment] = []
-                create_partitions_topic.assignments = assignments
-                for _ in range(n):
-                    create_partitions_assignment = new(CreatePartitionsAssignment)
-                    n = U_i(buf, pos)[0]
-                    pos += 4
-                    if n < 0:
-                        bad_length("CreatePartitionsAssignment.broker_ids", n)
-                    left -= n + 1
-                    if left < 0:
-                        bad_count("CreatePartitionsAssignment.broker_ids", n, size - pos)
-                    create_partitions_assignment.broker_ids = [*UA_ini[n](buf, pos)]
-                    pos += 4 * (n)
-                    create_partitions_assignment.unknown_tags = ()
-                    assignments.append(create_partitions_assignment)
-            create_partitions_topic.unknown_tags = ()
-            topics.append(create_partitions_topic)
-        message.timeout_ms, message.validate_only = U_io(buf, pos)
-        pos += 5
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreatePartitionsRequest", error) from error
-    if pos > size:
-        raise bad_end("CreatePartitionsRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: CreatePartitionsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics)
-        put(P_i(n))
-        for create_partitions_topic in topics:
-            raw = create_partitions_topic.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            assignments = create_partitions_topic.assignments
-            n = -1 if assignments is None else len(assignments)
-            put(P_ii(create_partitions_topic.count, n))
-            for create_partitions_assignment in assignments or ():
-                broker_ids = create_partitions_assignment.broker_ids
-                broker_ids_n = len(broker_ids)
-                if broker_ids_n < 128:
-                    put(PA_ini[broker_ids_n](broker_ids_n, *broker_ids))
-                else:
-                    put(P_i(broker_ids_n))
-                    put(join_array("i", broker_ids))
-                if create_partitions_assignment.unknown_tags:
-                    missing_field("CreatePartitionsAssignment.unknown_tags")
-            if create_partitions_topic.unknown_tags:
-                missing_field("CreatePartitionsTopic.unknown_tags")
-        put(P_io(message.timeout_ms, message.validate_only))
-        if message.unknown_tags:
-            missing_field("CreatePartitionsRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("CreatePartitionsRequest", error) from error
 
 
 def decode_request_2(
@@ -381,67 +274,6 @@ def encode_request_2(message: CreatePartitionsRequest, out: list[Sized]) -> None
         raise unencodable("CreatePartitionsRequest", error) from error
 
 
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> CreatePartitionsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(CreatePartitionsResponse)
-        message.throttle_time_ms, n = U_ii(buf, pos)
-        pos += 8
-        if n < 0:
-            bad_length("CreatePartitionsResponse.results", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("CreatePartitionsResponse.results", n, size - pos)
-        results: list[CreatePartitionsTopicResult] = []
-        message.results = results
-        for _ in range(n):
-            create_partitions_topic_result = new(CreatePartitionsTopicResult)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("CreatePartitionsTopicResult.name", n)
-            create_partitions_topic_result.name = buf[pos : (pos := pos + n)].decode()
-            create_partitions_topic_result.error_code, n = U_hh(buf, pos)
-            pos += 4
-            if n < -1:
-                bad_length("CreatePartitionsTopicResult.error_message", n)
-            create_partitions_topic_result.error_message = (
-                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-            )
-            create_partitions_topic_result.unknown_tags = ()
-            results.append(create_partitions_topic_result)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreatePartitionsResponse", error) from error
-    if pos > size:
-        raise bad_end("CreatePartitionsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: CreatePartitionsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        results = message.results
-        n = len(results)
-        put(P_ii(message.throttle_time_ms, n))
-        for create_partitions_topic_result in results:
-            raw = create_partitions_topic_result.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            text = create_partitions_topic_result.error_message
-            raw = b"" if text is None else text.encode()
-            n = -1 if text is None else len(raw)
-            put(P_hh(create_partitions_topic_result.error_code, n))
-            put(raw)
-    except UNENCODABLE as error:
-        raise unencodable("CreatePartitionsResponse", error) from error
-
-
 def decode_response_2(
     buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
 ) -> CreatePartitionsResponse:
@@ -534,15 +366,11 @@ def encode_response_2(message: CreatePartitionsResponse, out: list[Sized]) -> No
 
 
 REQUESTS: Codecs[CreatePartitionsRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
     2: (decode_request_2, encode_request_2),
     3: (decode_request_2, encode_request_2),
 }
 
 RESPONSES: Codecs[CreatePartitionsResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_0, encode_response_0),
     2: (decode_response_2, encode_response_2),
     3: (decode_response_2, encode_response_2),
 }

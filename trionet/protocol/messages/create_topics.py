@@ -4,23 +4,32 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""CreateTopics (API key 19), v0-7."""
+"""CreateTopics (API key 19), v0-7, with the codecs of v5-7."""
 
 from __future__ import annotations
 
 from struct import Struct
 
 from trionet.protocol.wire import (
-    ArrayReaders,
     ArrayWriters,
     BYTES,
     MALFORMED,
     Message,
     NO_UUID,
+    P_h,
+    P_hB,
+    P_i,
+    P_iB,
+    P_ih,
+    P_ihB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
+    UA_Bni,
     UNENCODABLE,
     UNSET,
+    U_hB,
+    U_iB,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
@@ -29,7 +38,6 @@ from trionet.protocol.wire import (
     join_array,
     join_section,
     malformed,
-    missing_field,
     new,
     read_tags,
     read_varint,
@@ -50,33 +58,12 @@ if TYPE_CHECKING:
 U_16shB = Struct(">16shB").unpack_from
 U_oboB = Struct(">?b?B").unpack_from
 U_h = Struct(">h").unpack_from
-U_hB = Struct(">hB").unpack_from
-U_hh = Struct(">hh").unpack_from
-U_i = Struct(">i").unpack_from
-U_io = Struct(">i?").unpack_from
 U_ioB = Struct(">i?B").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ihB = Struct(">ihB").unpack_from
-U_ihi = Struct(">ihi").unpack_from
-U_ii = Struct(">ii").unpack_from
 P_16sh = Struct(">16sh").pack
 P_16shB = Struct(">16shB").pack
 P_obox = Struct(">?b?x").pack
-P_h = Struct(">h").pack
-P_hB = Struct(">hB").pack
-P_hh = Struct(">hh").pack
-P_i = Struct(">i").pack
-P_io = Struct(">i?").pack
 P_iox = Struct(">i?x").pack
-P_iB = Struct(">iB").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
-P_ihi = Struct(">ihi").pack
-P_ii = Struct(">ii").pack
-UA_ini = ArrayReaders('i', 0)
-UA_Bni = ArrayReaders('i', 1)
 PA_iBnix = ArrayWriters('iBnix', 1)
-PA_iini = ArrayWriters('iini', 0)
 
 
 class CreatableReplicaAssignment(Message):
@@ -266,281 +253,6 @@ class CreateTopicsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> CreateTopicsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(CreateTopicsRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("CreateTopicsRequest.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("CreateTopicsRequest.topics", n, size - pos)
-        topics: list[CreatableTopic] = []
-        message.topics = topics
-        for _ in range(n):
-            creatable_topic = new(CreatableTopic)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("CreatableTopic.name", n)
-            creatable_topic.name = buf[pos : (pos := pos + n)].decode()
-            creatable_topic.num_partitions, creatable_topic.replication_factor, n = U_ihi(buf, pos)
-            pos += 10
-            if n < 0:
-                bad_length("CreatableTopic.assignments", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("CreatableTopic.assignments", n, size - pos)
-            assignments: list[CreatableReplicaAssignment] = []
-            creatable_topic.assignments = assignments
-            for _ in range(n):
-                creatable_replica_assignment = new(CreatableReplicaAssignment)
-                creatable_replica_assignment.partition_index, n = U_ii(buf, pos)
-                pos += 8
-                if n < 0:
-                    bad_length("CreatableReplicaAssignment.broker_ids", n)
-                left -= n + 1
-                if left < 0:
-                    bad_count("CreatableReplicaAssignment.broker_ids", n, size - pos)
-                creatable_replica_assignment.broker_ids = [*UA_ini[n](buf, pos)]
-                pos += 4 * (n)
-                creatable_replica_assignment.unknown_tags = ()
-                assignments.append(creatable_replica_assignment)
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("CreatableTopic.configs", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("CreatableTopic.configs", n, size - pos)
-            configs: list[CreatableTopicConfig] = []
-            creatable_topic.configs = configs
-            for _ in range(n):
-                creatable_topic_config = new(CreatableTopicConfig)
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("CreatableTopicConfig.name", n)
-                creatable_topic_config.name = buf[pos : (pos := pos + n)].decode()
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < -1:
-                    bad_length("CreatableTopicConfig.value", n)
-                creatable_topic_config.value = (
-                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-                )
-                creatable_topic_config.unknown_tags = ()
-                configs.append(creatable_topic_config)
-            creatable_topic.unknown_tags = ()
-            topics.append(creatable_topic)
-        message.timeout_ms = U_i(buf, pos)[0]
-        pos += 4
-        message.validate_only = False
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreateTopicsRequest", error) from error
-    if pos > size:
-        raise bad_end("CreateTopicsRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: CreateTopicsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.validate_only:
-            missing_field("CreateTopicsRequest.validate_only")
-        topics = message.topics
-        n = len(topics)
-        put(P_i(n))
-        for creatable_topic in topics:
-            raw = creatable_topic.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            assignments = creatable_topic.assignments
-            n = len(assignments)
-            put(P_ihi(creatable_topic.num_partitions, creatable_topic.replication_factor, n))
-            for creatable_replica_assignment in assignments:
-                broker_ids = creatable_replica_assignment.broker_ids
-                broker_ids_n = len(broker_ids)
-                if broker_ids_n < 128:
-                    put(
-                        PA_iini[broker_ids_n](
-                            creatable_replica_assignment.partition_index, broker_ids_n,
-                            *broker_ids,
-                        ),
-                    )
-                else:
-                    put(P_ii(creatable_replica_assignment.partition_index, broker_ids_n))
-                    put(join_array("i", broker_ids))
-                if creatable_replica_assignment.unknown_tags:
-                    missing_field("CreatableReplicaAssignment.unknown_tags")
-            configs = creatable_topic.configs
-            n = len(configs)
-            put(P_i(n))
-            for creatable_topic_config in configs:
-                raw = creatable_topic_config.name.encode()
-                n = len(raw)
-                put(P_h(n))
-                put(raw)
-                text = creatable_topic_config.value
-                raw = b"" if text is None else text.encode()
-                n = -1 if text is None else len(raw)
-                put(P_h(n))
-                put(raw)
-                if creatable_topic_config.unknown_tags:
-                    missing_field("CreatableTopicConfig.unknown_tags")
-            if creatable_topic.unknown_tags:
-                missing_field("CreatableTopic.unknown_tags")
-        put(P_i(message.timeout_ms))
-        if message.unknown_tags:
-            missing_field("CreateTopicsRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("CreateTopicsRequest", error) from error
-
-
-def decode_request_1(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> CreateTopicsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(CreateTopicsRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("CreateTopicsRequest.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("CreateTopicsRequest.topics", n, size - pos)
-        topics: list[CreatableTopic] = []
-        message.topics = topics
-        for _ in range(n):
-            creatable_topic = new(CreatableTopic)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("CreatableTopic.name", n)
-            creatable_topic.name = buf[pos : (pos := pos + n)].decode()
-            creatable_topic.num_partitions, creatable_topic.replication_factor, n = U_ihi(buf, pos)
-            pos += 10
-            if n < 0:
-                bad_length("CreatableTopic.assignments", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("CreatableTopic.assignments", n, size - pos)
-            assignments: list[CreatableReplicaAssignment] = []
-            creatable_topic.assignments = assignments
-            for _ in range(n):
-                creatable_replica_assignment = new(CreatableReplicaAssignment)
-                creatable_replica_assignment.partition_index, n = U_ii(buf, pos)
-                pos += 8
-                if n < 0:
-                    bad_length("CreatableReplicaAssignment.broker_ids", n)
-                left -= n + 1
-                if left < 0:
-                    bad_count("CreatableReplicaAssignment.broker_ids", n, size - pos)
-                creatable_replica_assignment.broker_ids = [*UA_ini[n](buf, pos)]
-                pos += 4 * (n)
-                creatable_replica_assignment.unknown_tags = ()
-                assignments.append(creatable_replica_assignment)
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("CreatableTopic.configs", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("CreatableTopic.configs", n, size - pos)
-            configs: list[CreatableTopicConfig] = []
-            creatable_topic.configs = configs
-            for _ in range(n):
-                creatable_topic_config = new(CreatableTopicConfig)
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("CreatableTopicConfig.name", n)
-                creatable_topic_config.name = buf[pos : (pos := pos + n)].decode()
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < -1:
-                    bad_length("CreatableTopicConfig.value", n)
-                creatable_topic_config.value = (
-                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-                )
-                creatable_topic_config.unknown_tags = ()
-                configs.append(creatable_topic_config)
-            creatable_topic.unknown_tags = ()
-            topics.append(creatable_topic)
-        message.timeout_ms, message.validate_only = U_io(buf, pos)
-        pos += 5
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreateTopicsRequest", error) from error
-    if pos > size:
-        raise bad_end("CreateTopicsRequest", pos - size)
-    return message
-
-
-def encode_request_1(message: CreateTopicsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics)
-        put(P_i(n))
-        for creatable_topic in topics:
-            raw = creatable_topic.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            assignments = creatable_topic.assignments
-            n = len(assignments)
-            put(P_ihi(creatable_topic.num_partitions, creatable_topic.replication_factor, n))
-            for creatable_replica_assignment in assignments:
-                broker_ids = creatable_replica_assignment.broker_ids
-                broker_ids_n = len(broker_ids)
-                if broker_ids_n < 128:
-                    put(
-                        PA_iini[broker_ids_n](
-                            creatable_replica_assignment.partition_index, broker_ids_n,
-                            *broker_ids,
-                        ),
-                    )
-                else:
-                    put(P_ii(creatable_replica_assignment.partition_index, broker_ids_n))
-                    put(join_array("i", broker_ids))
-                if creatable_replica_assignment.unknown_tags:
-                    missing_field("CreatableReplicaAssignment.unknown_tags")
-            configs = creatable_topic.configs
-            n = len(configs)
-            put(P_i(n))
-            for creatable_topic_config in configs:
-                raw = creatable_topic_config.name.encode()
-                n = len(raw)
-                put(P_h(n))
-                put(raw)
-                text = creatable_topic_config.value
-                raw = b"" if text is None else text.encode()
-                n = -1 if text is None else len(raw)
-                put(P_h(n))
-                put(raw)
-                if creatable_topic_config.unknown_tags:
-                    missing_field("CreatableTopicConfig.unknown_tags")
-            if creatable_topic.unknown_tags:
-                missing_field("CreatableTopic.unknown_tags")
-        put(P_io(message.timeout_ms, message.validate_only))
-        if message.unknown_tags:
-            missing_field("CreateTopicsRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("CreateTopicsRequest", error) from error
-
-
 def decode_request_5(
     buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
 ) -> CreateTopicsRequest:
@@ -715,198 +427,6 @@ def encode_request_5(message: CreateTopicsRequest, out: list[Sized]) -> None:
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("CreateTopicsRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> CreateTopicsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(CreateTopicsResponse)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("CreateTopicsResponse.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("CreateTopicsResponse.topics", n, size - pos)
-        topics: list[CreatableTopicResult] = []
-        message.topics = topics
-        for _ in range(n):
-            creatable_topic_result = new(CreatableTopicResult)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("CreatableTopicResult.name", n)
-            creatable_topic_result.name = buf[pos : (pos := pos + n)].decode()
-            creatable_topic_result.error_code = U_h(buf, pos)[0]
-            pos += 2
-            creatable_topic_result.configs = []
-            creatable_topic_result.topic_id = NO_UUID
-            creatable_topic_result.error_message = ""
-            creatable_topic_result.topic_config_error_code = 0
-            creatable_topic_result.num_partitions = -1
-            creatable_topic_result.replication_factor = -1
-            creatable_topic_result.unknown_tags = ()
-            topics.append(creatable_topic_result)
-        message.throttle_time_ms = 0
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreateTopicsResponse", error) from error
-    if pos > size:
-        raise bad_end("CreateTopicsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: CreateTopicsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics)
-        put(P_i(n))
-        for creatable_topic_result in topics:
-            raw = creatable_topic_result.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            put(P_h(creatable_topic_result.error_code))
-    except UNENCODABLE as error:
-        raise unencodable("CreateTopicsResponse", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> CreateTopicsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(CreateTopicsResponse)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("CreateTopicsResponse.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("CreateTopicsResponse.topics", n, size - pos)
-        topics: list[CreatableTopicResult] = []
-        message.topics = topics
-        for _ in range(n):
-            creatable_topic_result = new(CreatableTopicResult)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("CreatableTopicResult.name", n)
-            creatable_topic_result.name = buf[pos : (pos := pos + n)].decode()
-            creatable_topic_result.error_code, n = U_hh(buf, pos)
-            pos += 4
-            if n < -1:
-                bad_length("CreatableTopicResult.error_message", n)
-            creatable_topic_result.error_message = (
-                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-            )
-            creatable_topic_result.configs = []
-            creatable_topic_result.topic_id = NO_UUID
-            creatable_topic_result.topic_config_error_code = 0
-            creatable_topic_result.num_partitions = -1
-            creatable_topic_result.replication_factor = -1
-            creatable_topic_result.unknown_tags = ()
-            topics.append(creatable_topic_result)
-        message.throttle_time_ms = 0
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreateTopicsResponse", error) from error
-    if pos > size:
-        raise bad_end("CreateTopicsResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: CreateTopicsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics)
-        put(P_i(n))
-        for creatable_topic_result in topics:
-            raw = creatable_topic_result.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            text = creatable_topic_result.error_message
-            raw = b"" if text is None else text.encode()
-            n = -1 if text is None else len(raw)
-            put(P_hh(creatable_topic_result.error_code, n))
-            put(raw)
-    except UNENCODABLE as error:
-        raise unencodable("CreateTopicsResponse", error) from error
-
-
-def decode_response_2(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> CreateTopicsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(CreateTopicsResponse)
-        message.throttle_time_ms, n = U_ii(buf, pos)
-        pos += 8
-        if n < 0:
-            bad_length("CreateTopicsResponse.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("CreateTopicsResponse.topics", n, size - pos)
-        topics: list[CreatableTopicResult] = []
-        message.topics = topics
-        for _ in range(n):
-            creatable_topic_result = new(CreatableTopicResult)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("CreatableTopicResult.name", n)
-            creatable_topic_result.name = buf[pos : (pos := pos + n)].decode()
-            creatable_topic_result.error_code, n = U_hh(buf, pos)
-            pos += 4
-            if n < -1:
-                bad_length("CreatableTopicResult.error_message", n)
-            creatable_topic_result.error_message = (
-                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-            )
-            creatable_topic_result.configs = []
-            creatable_topic_result.topic_id = NO_UUID
-            creatable_topic_result.topic_config_error_code = 0
-            creatable_topic_result.num_partitions = -1
-            creatable_topic_result.replication_factor = -1
-            creatable_topic_result.unknown_tags = ()
-            topics.append(creatable_topic_result)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("CreateTopicsResponse", error) from error
-    if pos > size:
-        raise bad_end("CreateTopicsResponse", pos - size)
-    return message
-
-
-def encode_response_2(message: CreateTopicsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics)
-        put(P_ii(message.throttle_time_ms, n))
-        for creatable_topic_result in topics:
-            raw = creatable_topic_result.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            text = creatable_topic_result.error_message
-            raw = b"" if text is None else text.encode()
-            n = -1 if text is None else len(raw)
-            put(P_hh(creatable_topic_result.error_code, n))
-            put(raw)
-    except UNENCODABLE as error:
-        raise unencodable("CreateTopicsResponse", error) from error
 
 
 def read_tags_CreatableTopicResult_5(
@@ -1293,22 +813,12 @@ def encode_response_7(message: CreateTopicsResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[CreateTopicsRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_1, encode_request_1),
-    2: (decode_request_1, encode_request_1),
-    3: (decode_request_1, encode_request_1),
-    4: (decode_request_1, encode_request_1),
     5: (decode_request_5, encode_request_5),
     6: (decode_request_5, encode_request_5),
     7: (decode_request_5, encode_request_5),
 }
 
 RESPONSES: Codecs[CreateTopicsResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_1, encode_response_1),
-    2: (decode_response_2, encode_response_2),
-    3: (decode_response_2, encode_response_2),
-    4: (decode_response_2, encode_response_2),
     5: (decode_response_5, encode_response_5),
     6: (decode_response_5, encode_response_5),
     7: (decode_response_7, encode_response_7),

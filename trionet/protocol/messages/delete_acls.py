@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""DeleteAcls (API key 31), v0-3."""
+"""DeleteAcls (API key 31), v0-3, with the codecs of v2-3."""
 
 from __future__ import annotations
 
@@ -14,15 +14,23 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_b,
+    P_bB,
+    P_h,
+    P_hB,
+    P_i,
+    P_iB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_bB,
+    U_hB,
+    U_iB,
     bad_count,
     bad_end,
     bad_length,
     malformed,
-    missing_field,
     new,
     read_tags,
     read_varint,
@@ -38,27 +46,8 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_bB = Struct(">bB").unpack_from
-U_bb = Struct(">bb").unpack_from
 U_bbB = Struct(">bbB").unpack_from
-U_bh = Struct(">bh").unpack_from
-U_h = Struct(">h").unpack_from
-U_hB = Struct(">hB").unpack_from
-U_hh = Struct(">hh").unpack_from
-U_i = Struct(">i").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ii = Struct(">ii").unpack_from
-P_b = Struct(">b").pack
-P_bB = Struct(">bB").pack
-P_bb = Struct(">bb").pack
 P_bbx = Struct(">bbx").pack
-P_bh = Struct(">bh").pack
-P_h = Struct(">h").pack
-P_hB = Struct(">hB").pack
-P_hh = Struct(">hh").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ii = Struct(">ii").pack
 
 
 class DeleteAclsFilter(Message):
@@ -207,175 +196,6 @@ class DeleteAclsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DeleteAclsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteAclsRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("DeleteAclsRequest.filters", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("DeleteAclsRequest.filters", n, size - pos)
-        filters: list[DeleteAclsFilter] = []
-        message.filters = filters
-        for _ in range(n):
-            delete_acls_filter = new(DeleteAclsFilter)
-            delete_acls_filter.resource_type_filter, n = U_bh(buf, pos)
-            pos += 3
-            if n < -1:
-                bad_length("DeleteAclsFilter.resource_name_filter", n)
-            delete_acls_filter.resource_name_filter = (
-                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-            )
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < -1:
-                bad_length("DeleteAclsFilter.principal_filter", n)
-            delete_acls_filter.principal_filter = (
-                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-            )
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < -1:
-                bad_length("DeleteAclsFilter.host_filter", n)
-            delete_acls_filter.host_filter = (
-                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-            )
-            delete_acls_filter.operation, delete_acls_filter.permission_type = U_bb(buf, pos)
-            pos += 2
-            delete_acls_filter.pattern_type_filter = 3
-            delete_acls_filter.unknown_tags = ()
-            filters.append(delete_acls_filter)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteAclsRequest", error) from error
-    if pos > size:
-        raise bad_end("DeleteAclsRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: DeleteAclsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        filters = message.filters
-        n = len(filters)
-        put(P_i(n))
-        for delete_acls_filter in filters:
-            if delete_acls_filter.pattern_type_filter != 3:
-                missing_field("DeleteAclsFilter.pattern_type_filter")
-            text = delete_acls_filter.resource_name_filter
-            raw = b"" if text is None else text.encode()
-            n = -1 if text is None else len(raw)
-            put(P_bh(delete_acls_filter.resource_type_filter, n))
-            put(raw)
-            text = delete_acls_filter.principal_filter
-            raw = b"" if text is None else text.encode()
-            n = -1 if text is None else len(raw)
-            put(P_h(n))
-            put(raw)
-            text = delete_acls_filter.host_filter
-            raw = b"" if text is None else text.encode()
-            n = -1 if text is None else len(raw)
-            put(P_h(n))
-            put(raw)
-            put(P_bb(delete_acls_filter.operation, delete_acls_filter.permission_type))
-            if delete_acls_filter.unknown_tags:
-                missing_field("DeleteAclsFilter.unknown_tags")
-        if message.unknown_tags:
-            missing_field("DeleteAclsRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("DeleteAclsRequest", error) from error
-
-
-def decode_request_1(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DeleteAclsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteAclsRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("DeleteAclsRequest.filters", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("DeleteAclsRequest.filters", n, size - pos)
-        filters: list[DeleteAclsFilter] = []
-        message.filters = filters
-        for _ in range(n):
-            delete_acls_filter = new(DeleteAclsFilter)
-            delete_acls_filter.resource_type_filter, n = U_bh(buf, pos)
-            pos += 3
-            if n < -1:
-                bad_length("DeleteAclsFilter.resource_name_filter", n)
-            delete_acls_filter.resource_name_filter = (
-                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-            )
-            delete_acls_filter.pattern_type_filter, n = U_bh(buf, pos)
-            pos += 3
-            if n < -1:
-                bad_length("DeleteAclsFilter.principal_filter", n)
-            delete_acls_filter.principal_filter = (
-                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-            )
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < -1:
-                bad_length("DeleteAclsFilter.host_filter", n)
-            delete_acls_filter.host_filter = (
-                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-            )
-            delete_acls_filter.operation, delete_acls_filter.permission_type = U_bb(buf, pos)
-            pos += 2
-            delete_acls_filter.unknown_tags = ()
-            filters.append(delete_acls_filter)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteAclsRequest", error) from error
-    if pos > size:
-        raise bad_end("DeleteAclsRequest", pos - size)
-    return message
-
-
-def encode_request_1(message: DeleteAclsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        filters = message.filters
-        n = len(filters)
-        put(P_i(n))
-        for delete_acls_filter in filters:
-            text = delete_acls_filter.resource_name_filter
-            raw = b"" if text is None else text.encode()
-            n = -1 if text is None else len(raw)
-            put(P_bh(delete_acls_filter.resource_type_filter, n))
-            put(raw)
-            text = delete_acls_filter.principal_filter
-            raw = b"" if text is None else text.encode()
-            n = -1 if text is None else len(raw)
-            put(P_bh(delete_acls_filter.pattern_type_filter, n))
-            put(raw)
-            text = delete_acls_filter.host_filter
-            raw = b"" if text is None else text.encode()
-            n = -1 if text is None else len(raw)
-            put(P_h(n))
-            put(raw)
-            put(P_bb(delete_acls_filter.operation, delete_acls_filter.permission_type))
-            if delete_acls_filter.unknown_tags:
-                missing_field("DeleteAclsFilter.unknown_tags")
-        if message.unknown_tags:
-            missing_field("DeleteAclsRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("DeleteAclsRequest", error) from error
-
-
 def decode_request_2(
     buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
 ) -> DeleteAclsRequest:
@@ -474,243 +294,6 @@ def encode_request_2(message: DeleteAclsRequest, out: list[Sized]) -> None:
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("DeleteAclsRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DeleteAclsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteAclsResponse)
-        message.throttle_time_ms, n = U_ii(buf, pos)
-        pos += 8
-        if n < 0:
-            bad_length("DeleteAclsResponse.filter_results", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("DeleteAclsResponse.filter_results", n, size - pos)
-        filter_results: list[DeleteAclsFilterResult] = []
-        message.filter_results = filter_results
-        for _ in range(n):
-            delete_acls_filter_result = new(DeleteAclsFilterResult)
-            delete_acls_filter_result.error_code, n = U_hh(buf, pos)
-            pos += 4
-            if n < -1:
-                bad_length("DeleteAclsFilterResult.error_message", n)
-            delete_acls_filter_result.error_message = (
-                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-            )
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("DeleteAclsFilterResult.matching_acls", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("DeleteAclsFilterResult.matching_acls", n, size - pos)
-            matching_acls: list[DeleteAclsMatchingAcl] = []
-            delete_acls_filter_result.matching_acls = matching_acls
-            for _ in range(n):
-                delete_acls_matching_acl = new(DeleteAclsMatchingAcl)
-                delete_acls_matching_acl.error_code, n = U_hh(buf, pos)
-                pos += 4
-                if n < -1:
-                    bad_length("DeleteAclsMatchingAcl.error_message", n)
-                delete_acls_matching_acl.error_message = (
-                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-                )
-                delete_acls_matching_acl.resource_type, n = U_bh(buf, pos)
-                pos += 3
-                if n < 0:
-                    bad_length("DeleteAclsMatchingAcl.resource_name", n)
-                delete_acls_matching_acl.resource_name = buf[pos : (pos := pos + n)].decode()
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("DeleteAclsMatchingAcl.principal", n)
-                delete_acls_matching_acl.principal = buf[pos : (pos := pos + n)].decode()
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("DeleteAclsMatchingAcl.host", n)
-                delete_acls_matching_acl.host = buf[pos : (pos := pos + n)].decode()
-                (
-                    delete_acls_matching_acl.operation, delete_acls_matching_acl.permission_type,
-                ) = U_bb(buf, pos)
-                pos += 2
-                delete_acls_matching_acl.pattern_type = 3
-                delete_acls_matching_acl.unknown_tags = ()
-                matching_acls.append(delete_acls_matching_acl)
-            delete_acls_filter_result.unknown_tags = ()
-            filter_results.append(delete_acls_filter_result)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteAclsResponse", error) from error
-    if pos > size:
-        raise bad_end("DeleteAclsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: DeleteAclsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        filter_results = message.filter_results
-        n = len(filter_results)
-        put(P_ii(message.throttle_time_ms, n))
-        for delete_acls_filter_result in filter_results:
-            text = delete_acls_filter_result.error_message
-            raw = b"" if text is None else text.encode()
-            n = -1 if text is None else len(raw)
-            put(P_hh(delete_acls_filter_result.error_code, n))
-            put(raw)
-            matching_acls = delete_acls_filter_result.matching_acls
-            n = len(matching_acls)
-            put(P_i(n))
-            for delete_acls_matching_acl in matching_acls:
-                text = delete_acls_matching_acl.error_message
-                raw = b"" if text is None else text.encode()
-                n = -1 if text is None else len(raw)
-                put(P_hh(delete_acls_matching_acl.error_code, n))
-                put(raw)
-                raw = delete_acls_matching_acl.resource_name.encode()
-                n = len(raw)
-                put(P_bh(delete_acls_matching_acl.resource_type, n))
-                put(raw)
-                raw = delete_acls_matching_acl.principal.encode()
-                n = len(raw)
-                put(P_h(n))
-                put(raw)
-                raw = delete_acls_matching_acl.host.encode()
-                n = len(raw)
-                put(P_h(n))
-                put(raw)
-                put(
-                    P_bb(
-                        delete_acls_matching_acl.operation,
-                        delete_acls_matching_acl.permission_type,
-                    ),
-                )
-    except UNENCODABLE as error:
-        raise unencodable("DeleteAclsResponse", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DeleteAclsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteAclsResponse)
-        message.throttle_time_ms, n = U_ii(buf, pos)
-        pos += 8
-        if n < 0:
-            bad_length("DeleteAclsResponse.filter_results", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("DeleteAclsResponse.filter_results", n, size - pos)
-        filter_results: list[DeleteAclsFilterResult] = []
-        message.filter_results = filter_results
-        for _ in range(n):
-            delete_acls_filter_result = new(DeleteAclsFilterResult)
-            delete_acls_filter_result.error_code, n = U_hh(buf, pos)
-            pos += 4
-            if n < -1:
-                bad_length("DeleteAclsFilterResult.error_message", n)
-            delete_acls_filter_result.error_message = (
-                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-            )
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("DeleteAclsFilterResult.matching_acls", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("DeleteAclsFilterResult.matching_acls", n, size - pos)
-            matching_acls: list[DeleteAclsMatchingAcl] = []
-            delete_acls_filter_result.matching_acls = matching_acls
-            for _ in range(n):
-                delete_acls_matching_acl = new(DeleteAclsMatchingAcl)
-                delete_acls_matching_acl.error_code, n = U_hh(buf, pos)
-                pos += 4
-                if n < -1:
-                    bad_length("DeleteAclsMatchingAcl.error_message", n)
-                delete_acls_matching_acl.error_message = (
-                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-                )
-                delete_acls_matching_acl.resource_type, n = U_bh(buf, pos)
-                pos += 3
-                if n < 0:
-                    bad_length("DeleteAclsMatchingAcl.resource_name", n)
-                delete_acls_matching_acl.resource_name = buf[pos : (pos := pos + n)].decode()
-                delete_acls_matching_acl.pattern_type, n = U_bh(buf, pos)
-                pos += 3
-                if n < 0:
-                    bad_length("DeleteAclsMatchingAcl.principal", n)
-                delete_acls_matching_acl.principal = buf[pos : (pos := pos + n)].decode()
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("DeleteAclsMatchingAcl.host", n)
-                delete_acls_matching_acl.host = buf[pos : (pos := pos + n)].decode()
-                (
-                    delete_acls_matching_acl.operation, delete_acls_matching_acl.permission_type,
-                ) = U_bb(buf, pos)
-                pos += 2
-                delete_acls_matching_acl.unknown_tags = ()
-                matching_acls.append(delete_acls_matching_acl)
-            delete_acls_filter_result.unknown_tags = ()
-            filter_results.append(delete_acls_filter_result)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteAclsResponse", error) from error
-    if pos > size:
-        raise bad_end("DeleteAclsResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: DeleteAclsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        filter_results = message.filter_results
-        n = len(filter_results)
-        put(P_ii(message.throttle_time_ms, n))
-        for delete_acls_filter_result in filter_results:
-            text = delete_acls_filter_result.error_message
-            raw = b"" if text is None else text.encode()
-            n = -1 if text is None else len(raw)
-            put(P_hh(delete_acls_filter_result.error_code, n))
-            put(raw)
-            matching_acls = delete_acls_filter_result.matching_acls
-            n = len(matching_acls)
-            put(P_i(n))
-            for delete_acls_matching_acl in matching_acls:
-                text = delete_acls_matching_acl.error_message
-                raw = b"" if text is None else text.encode()
-                n = -1 if text is None else len(raw)
-                put(P_hh(delete_acls_matching_acl.error_code, n))
-                put(raw)
-                raw = delete_acls_matching_acl.resource_name.encode()
-                n = len(raw)
-                put(P_bh(delete_acls_matching_acl.resource_type, n))
-                put(raw)
-                raw = delete_acls_matching_acl.principal.encode()
-                n = len(raw)
-                put(P_bh(delete_acls_matching_acl.pattern_type, n))
-                put(raw)
-                raw = delete_acls_matching_acl.host.encode()
-                n = len(raw)
-                put(P_h(n))
-                put(raw)
-                put(
-                    P_bb(
-                        delete_acls_matching_acl.operation,
-                        delete_acls_matching_acl.permission_type,
-                    ),
-                )
-    except UNENCODABLE as error:
-        raise unencodable("DeleteAclsResponse", error) from error
 
 
 def decode_response_2(
@@ -884,15 +467,11 @@ def encode_response_2(message: DeleteAclsResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[DeleteAclsRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_1, encode_request_1),
     2: (decode_request_2, encode_request_2),
     3: (decode_request_2, encode_request_2),
 }
 
 RESPONSES: Codecs[DeleteAclsResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_1, encode_response_1),
     2: (decode_response_2, encode_response_2),
     3: (decode_response_2, encode_response_2),
 }

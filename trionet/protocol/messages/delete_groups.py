@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""DeleteGroups (API key 42), v0-2."""
+"""DeleteGroups (API key 42), v0-2, with the codecs of v2."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_i,
+    P_iB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_hB,
+    U_iB,
     bad_count,
     bad_end,
     bad_length,
     malformed,
-    missing_field,
     new,
     read_tags,
     read_varint,
@@ -38,16 +41,7 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_h = Struct(">h").unpack_from
-U_hB = Struct(">hB").unpack_from
-U_i = Struct(">i").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ii = Struct(">ii").unpack_from
-P_h = Struct(">h").pack
 P_hx = Struct(">hx").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ii = Struct(">ii").pack
 
 
 class DeleteGroupsRequest(Message):
@@ -102,54 +96,6 @@ class DeleteGroupsResponse(Message):
         self.throttle_time_ms = throttle_time_ms
         self.results = [] if results is UNSET else results
         self.unknown_tags = unknown_tags
-
-
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DeleteGroupsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteGroupsRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("DeleteGroupsRequest.groups_names", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("DeleteGroupsRequest.groups_names", n, size - pos)
-        groups_names: list[str] = []
-        message.groups_names = groups_names
-        for _ in range(n):
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("DeleteGroupsRequest.groups_names", n)
-            groups_names.append(buf[pos : (pos := pos + n)].decode())
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteGroupsRequest", error) from error
-    if pos > size:
-        raise bad_end("DeleteGroupsRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: DeleteGroupsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        groups_names = message.groups_names
-        n = len(groups_names)
-        put(P_i(n))
-        for item in groups_names:
-            raw = item.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-        if message.unknown_tags:
-            missing_field("DeleteGroupsRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("DeleteGroupsRequest", error) from error
 
 
 def decode_request_2(
@@ -208,58 +154,6 @@ def encode_request_2(message: DeleteGroupsRequest, out: list[Sized]) -> None:
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("DeleteGroupsRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DeleteGroupsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteGroupsResponse)
-        message.throttle_time_ms, n = U_ii(buf, pos)
-        pos += 8
-        if n < 0:
-            bad_length("DeleteGroupsResponse.results", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("DeleteGroupsResponse.results", n, size - pos)
-        results: list[DeletableGroupResult] = []
-        message.results = results
-        for _ in range(n):
-            deletable_group_result = new(DeletableGroupResult)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("DeletableGroupResult.group_id", n)
-            deletable_group_result.group_id = buf[pos : (pos := pos + n)].decode()
-            deletable_group_result.error_code = U_h(buf, pos)[0]
-            pos += 2
-            deletable_group_result.unknown_tags = ()
-            results.append(deletable_group_result)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteGroupsResponse", error) from error
-    if pos > size:
-        raise bad_end("DeleteGroupsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: DeleteGroupsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        results = message.results
-        n = len(results)
-        put(P_ii(message.throttle_time_ms, n))
-        for deletable_group_result in results:
-            raw = deletable_group_result.group_id.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            put(P_h(deletable_group_result.error_code))
-    except UNENCODABLE as error:
-        raise unencodable("DeleteGroupsResponse", error) from error
 
 
 def decode_response_2(
@@ -336,13 +230,9 @@ def encode_response_2(message: DeleteGroupsResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[DeleteGroupsRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
     2: (decode_request_2, encode_request_2),
 }
 
 RESPONSES: Codecs[DeleteGroupsResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_0, encode_response_0),
     2: (decode_response_2, encode_response_2),
 }

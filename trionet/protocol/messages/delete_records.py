@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""DeleteRecords (API key 21), v0-2."""
+"""DeleteRecords (API key 21), v0-2, with the codecs of v2."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_i,
+    P_iB,
+    P_ix,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_iB,
     bad_count,
     bad_end,
     bad_length,
     malformed,
-    missing_field,
     new,
     read_tags,
     read_varint,
@@ -38,23 +41,10 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_h = Struct(">h").unpack_from
-U_i = Struct(">i").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ii = Struct(">ii").unpack_from
-U_iq = Struct(">iq").unpack_from
 U_iqB = Struct(">iqB").unpack_from
-U_iqh = Struct(">iqh").unpack_from
 U_iqhB = Struct(">iqhB").unpack_from
-P_h = Struct(">h").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ii = Struct(">ii").pack
-P_iq = Struct(">iq").pack
-P_iqh = Struct(">iqh").pack
 P_iqhx = Struct(">iqhx").pack
 P_iqx = Struct(">iqx").pack
-P_ix = Struct(">ix").pack
 
 
 class DeleteRecordsPartition(Message):
@@ -178,86 +168,6 @@ class DeleteRecordsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DeleteRecordsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteRecordsRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("DeleteRecordsRequest.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("DeleteRecordsRequest.topics", n, size - pos)
-        topics: list[DeleteRecordsTopic] = []
-        message.topics = topics
-        for _ in range(n):
-            delete_records_topic = new(DeleteRecordsTopic)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("DeleteRecordsTopic.name", n)
-            delete_records_topic.name = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("DeleteRecordsTopic.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("DeleteRecordsTopic.partitions", n, size - pos)
-            partitions: list[DeleteRecordsPartition] = []
-            delete_records_topic.partitions = partitions
-            for _ in range(n):
-                delete_records_partition = new(DeleteRecordsPartition)
-                (
-                    delete_records_partition.partition_index, delete_records_partition.offset,
-                ) = U_iq(buf, pos)
-                pos += 12
-                delete_records_partition.unknown_tags = ()
-                partitions.append(delete_records_partition)
-            delete_records_topic.unknown_tags = ()
-            topics.append(delete_records_topic)
-        message.timeout_ms = U_i(buf, pos)[0]
-        pos += 4
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteRecordsRequest", error) from error
-    if pos > size:
-        raise bad_end("DeleteRecordsRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: DeleteRecordsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics)
-        put(P_i(n))
-        for delete_records_topic in topics:
-            raw = delete_records_topic.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = delete_records_topic.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for delete_records_partition in partitions:
-                put(P_iq(delete_records_partition.partition_index, delete_records_partition.offset))
-                if delete_records_partition.unknown_tags:
-                    missing_field("DeleteRecordsPartition.unknown_tags")
-            if delete_records_topic.unknown_tags:
-                missing_field("DeleteRecordsTopic.unknown_tags")
-        put(P_i(message.timeout_ms))
-        if message.unknown_tags:
-            missing_field("DeleteRecordsRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("DeleteRecordsRequest", error) from error
-
-
 def decode_request_2(
     buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
 ) -> DeleteRecordsRequest:
@@ -358,85 +268,6 @@ def encode_request_2(message: DeleteRecordsRequest, out: list[Sized]) -> None:
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("DeleteRecordsRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DeleteRecordsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteRecordsResponse)
-        message.throttle_time_ms, n = U_ii(buf, pos)
-        pos += 8
-        if n < 0:
-            bad_length("DeleteRecordsResponse.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("DeleteRecordsResponse.topics", n, size - pos)
-        topics: list[DeleteRecordsTopicResult] = []
-        message.topics = topics
-        for _ in range(n):
-            delete_records_topic_result = new(DeleteRecordsTopicResult)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("DeleteRecordsTopicResult.name", n)
-            delete_records_topic_result.name = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("DeleteRecordsTopicResult.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("DeleteRecordsTopicResult.partitions", n, size - pos)
-            partitions: list[DeleteRecordsPartitionResult] = []
-            delete_records_topic_result.partitions = partitions
-            for _ in range(n):
-                delete_records_partition_result = new(DeleteRecordsPartitionResult)
-                (
-                    delete_records_partition_result.partition_index,
-                    delete_records_partition_result.low_watermark,
-                    delete_records_partition_result.error_code,
-                ) = U_iqh(buf, pos)
-                pos += 14
-                delete_records_partition_result.unknown_tags = ()
-                partitions.append(delete_records_partition_result)
-            delete_records_topic_result.unknown_tags = ()
-            topics.append(delete_records_topic_result)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteRecordsResponse", error) from error
-    if pos > size:
-        raise bad_end("DeleteRecordsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: DeleteRecordsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics)
-        put(P_ii(message.throttle_time_ms, n))
-        for delete_records_topic_result in topics:
-            raw = delete_records_topic_result.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = delete_records_topic_result.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for delete_records_partition_result in partitions:
-                put(
-                    P_iqh(
-                        delete_records_partition_result.partition_index,
-                        delete_records_partition_result.low_watermark,
-                        delete_records_partition_result.error_code,
-                    ),
-                )
-    except UNENCODABLE as error:
-        raise unencodable("DeleteRecordsResponse", error) from error
 
 
 def decode_response_2(
@@ -552,13 +383,9 @@ def encode_response_2(message: DeleteRecordsResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[DeleteRecordsRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
     2: (decode_request_2, encode_request_2),
 }
 
 RESPONSES: Codecs[DeleteRecordsResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_0, encode_response_0),
     2: (decode_response_2, encode_response_2),
 }

@@ -15,10 +15,13 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    P_ih,
+    P_ihB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
@@ -40,11 +43,8 @@ if TYPE_CHECKING:
     from trionet.protocol.wire import Codecs
 
 U_16shB = Struct(">16shB").unpack_from
-U_ihB = Struct(">ihB").unpack_from
 P_16sh = Struct(">16sh").pack
 P_16shB = Struct(">16shB").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
 
 
 class DeleteShareGroupOffsetsRequestTopic(Message):

@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""DeleteTopics (API key 20), v0-6."""
+"""DeleteTopics (API key 20), v0-6, with the codecs of v4-6."""
 
 from __future__ import annotations
 
@@ -15,10 +15,18 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    P_h,
+    P_hB,
+    P_i,
+    P_iB,
+    P_ix,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_16sB,
+    U_hB,
+    U_iB,
     bad_count,
     bad_end,
     bad_length,
@@ -41,23 +49,11 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_16sB = Struct(">16sB").unpack_from
 U_16shB = Struct(">16shB").unpack_from
-U_h = Struct(">h").unpack_from
-U_hB = Struct(">hB").unpack_from
-U_i = Struct(">i").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ii = Struct(">ii").unpack_from
 P_16sh = Struct(">16sh").pack
 P_16shB = Struct(">16shB").pack
 P_16sx = Struct(">16sx").pack
-P_h = Struct(">h").pack
-P_hB = Struct(">hB").pack
 P_hx = Struct(">hx").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ii = Struct(">ii").pack
-P_ix = Struct(">ix").pack
 
 
 class DeleteTopicState(Message):
@@ -151,60 +147,6 @@ class DeleteTopicsResponse(Message):
         self.throttle_time_ms = throttle_time_ms
         self.responses = [] if responses is UNSET else responses
         self.unknown_tags = unknown_tags
-
-
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DeleteTopicsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteTopicsRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("DeleteTopicsRequest.topic_names", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("DeleteTopicsRequest.topic_names", n, size - pos)
-        topic_names: list[str] = []
-        message.topic_names = topic_names
-        for _ in range(n):
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("DeleteTopicsRequest.topic_names", n)
-            topic_names.append(buf[pos : (pos := pos + n)].decode())
-        message.timeout_ms = U_i(buf, pos)[0]
-        pos += 4
-        message.topics = []
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteTopicsRequest", error) from error
-    if pos > size:
-        raise bad_end("DeleteTopicsRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: DeleteTopicsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.topics:
-            missing_field("DeleteTopicsRequest.topics")
-        topic_names = message.topic_names
-        n = len(topic_names)
-        put(P_i(n))
-        for item in topic_names:
-            raw = item.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-        put(P_i(message.timeout_ms))
-        if message.unknown_tags:
-            missing_field("DeleteTopicsRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("DeleteTopicsRequest", error) from error
 
 
 def decode_request_4(
@@ -337,121 +279,6 @@ def encode_request_6(message: DeleteTopicsRequest, out: list[Sized]) -> None:
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("DeleteTopicsRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DeleteTopicsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteTopicsResponse)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("DeleteTopicsResponse.responses", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("DeleteTopicsResponse.responses", n, size - pos)
-        responses: list[DeletableTopicResult] = []
-        message.responses = responses
-        for _ in range(n):
-            deletable_topic_result = new(DeletableTopicResult)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("DeletableTopicResult.name", n)
-            deletable_topic_result.name = buf[pos : (pos := pos + n)].decode()
-            deletable_topic_result.error_code = U_h(buf, pos)[0]
-            pos += 2
-            deletable_topic_result.topic_id = NO_UUID
-            deletable_topic_result.error_message = None
-            deletable_topic_result.unknown_tags = ()
-            responses.append(deletable_topic_result)
-        message.throttle_time_ms = 0
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteTopicsResponse", error) from error
-    if pos > size:
-        raise bad_end("DeleteTopicsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: DeleteTopicsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        responses = message.responses
-        n = len(responses)
-        put(P_i(n))
-        for deletable_topic_result in responses:
-            name = deletable_topic_result.name
-            if name is None:
-                null_field("DeletableTopicResult.name")
-            raw = name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            put(P_h(deletable_topic_result.error_code))
-    except UNENCODABLE as error:
-        raise unencodable("DeleteTopicsResponse", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DeleteTopicsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DeleteTopicsResponse)
-        message.throttle_time_ms, n = U_ii(buf, pos)
-        pos += 8
-        if n < 0:
-            bad_length("DeleteTopicsResponse.responses", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("DeleteTopicsResponse.responses", n, size - pos)
-        responses: list[DeletableTopicResult] = []
-        message.responses = responses
-        for _ in range(n):
-            deletable_topic_result = new(DeletableTopicResult)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("DeletableTopicResult.name", n)
-            deletable_topic_result.name = buf[pos : (pos := pos + n)].decode()
-            deletable_topic_result.error_code = U_h(buf, pos)[0]
-            pos += 2
-            deletable_topic_result.topic_id = NO_UUID
-            deletable_topic_result.error_message = None
-            deletable_topic_result.unknown_tags = ()
-            responses.append(deletable_topic_result)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DeleteTopicsResponse", error) from error
-    if pos > size:
-        raise bad_end("DeleteTopicsResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: DeleteTopicsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        responses = message.responses
-        n = len(responses)
-        put(P_ii(message.throttle_time_ms, n))
-        for deletable_topic_result in responses:
-            name = deletable_topic_result.name
-            if name is None:
-                null_field("DeletableTopicResult.name")
-            raw = name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            put(P_h(deletable_topic_result.error_code))
-    except UNENCODABLE as error:
-        raise unencodable("DeleteTopicsResponse", error) from error
 
 
 def decode_response_4(
@@ -718,20 +545,12 @@ def encode_response_6(message: DeleteTopicsResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[DeleteTopicsRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
-    2: (decode_request_0, encode_request_0),
-    3: (decode_request_0, encode_request_0),
     4: (decode_request_4, encode_request_4),
     5: (decode_request_4, encode_request_4),
     6: (decode_request_6, encode_request_6),
 }
 
 RESPONSES: Codecs[DeleteTopicsResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_1, encode_response_1),
-    2: (decode_response_1, encode_response_1),
-    3: (decode_response_1, encode_response_1),
     4: (decode_response_4, encode_response_4),
     5: (decode_response_5, encode_response_5),
     6: (decode_response_6, encode_response_6),

@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""DescribeAcls (API key 29), v0-3."""
+"""DescribeAcls (API key 29), v0-3, with the codecs of v2-3."""
 
 from __future__ import annotations
 
@@ -14,15 +14,20 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_b,
+    P_bB,
+    P_ih,
+    P_ihB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_bB,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
     malformed,
-    missing_field,
     new,
     read_tags,
     read_varint,
@@ -38,26 +43,8 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_bB = Struct(">bB").unpack_from
-U_bb = Struct(">bb").unpack_from
 U_bbB = Struct(">bbB").unpack_from
-U_bh = Struct(">bh").unpack_from
-U_bi = Struct(">bi").unpack_from
-U_h = Struct(">h").unpack_from
-U_i = Struct(">i").unpack_from
-U_ihB = Struct(">ihB").unpack_from
-U_ihh = Struct(">ihh").unpack_from
-P_b = Struct(">b").pack
-P_bB = Struct(">bB").pack
-P_bb = Struct(">bb").pack
 P_bbx = Struct(">bbx").pack
-P_bh = Struct(">bh").pack
-P_bi = Struct(">bi").pack
-P_h = Struct(">h").pack
-P_i = Struct(">i").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
-P_ihh = Struct(">ihh").pack
 
 
 class DescribeAclsRequest(Message):
@@ -179,121 +166,6 @@ class DescribeAclsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DescribeAclsRequest:
-    size = len(buf)
-    try:
-        message = new(DescribeAclsRequest)
-        message.resource_type_filter, n = U_bh(buf, pos)
-        pos += 3
-        if n < -1:
-            bad_length("DescribeAclsRequest.resource_name_filter", n)
-        message.resource_name_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < -1:
-            bad_length("DescribeAclsRequest.principal_filter", n)
-        message.principal_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < -1:
-            bad_length("DescribeAclsRequest.host_filter", n)
-        message.host_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-        message.operation, message.permission_type = U_bb(buf, pos)
-        pos += 2
-        message.pattern_type_filter = 3
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeAclsRequest", error) from error
-    if pos > size:
-        raise bad_end("DescribeAclsRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: DescribeAclsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.pattern_type_filter != 3:
-            missing_field("DescribeAclsRequest.pattern_type_filter")
-        text = message.resource_name_filter
-        raw = b"" if text is None else text.encode()
-        n = -1 if text is None else len(raw)
-        put(P_bh(message.resource_type_filter, n))
-        put(raw)
-        text = message.principal_filter
-        raw = b"" if text is None else text.encode()
-        n = -1 if text is None else len(raw)
-        put(P_h(n))
-        put(raw)
-        text = message.host_filter
-        raw = b"" if text is None else text.encode()
-        n = -1 if text is None else len(raw)
-        put(P_h(n))
-        put(raw)
-        put(P_bb(message.operation, message.permission_type))
-        if message.unknown_tags:
-            missing_field("DescribeAclsRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("DescribeAclsRequest", error) from error
-
-
-def decode_request_1(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DescribeAclsRequest:
-    size = len(buf)
-    try:
-        message = new(DescribeAclsRequest)
-        message.resource_type_filter, n = U_bh(buf, pos)
-        pos += 3
-        if n < -1:
-            bad_length("DescribeAclsRequest.resource_name_filter", n)
-        message.resource_name_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-        message.pattern_type_filter, n = U_bh(buf, pos)
-        pos += 3
-        if n < -1:
-            bad_length("DescribeAclsRequest.principal_filter", n)
-        message.principal_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < -1:
-            bad_length("DescribeAclsRequest.host_filter", n)
-        message.host_filter = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-        message.operation, message.permission_type = U_bb(buf, pos)
-        pos += 2
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeAclsRequest", error) from error
-    if pos > size:
-        raise bad_end("DescribeAclsRequest", pos - size)
-    return message
-
-
-def encode_request_1(message: DescribeAclsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.resource_name_filter
-        raw = b"" if text is None else text.encode()
-        n = -1 if text is None else len(raw)
-        put(P_bh(message.resource_type_filter, n))
-        put(raw)
-        text = message.principal_filter
-        raw = b"" if text is None else text.encode()
-        n = -1 if text is None else len(raw)
-        put(P_bh(message.pattern_type_filter, n))
-        put(raw)
-        text = message.host_filter
-        raw = b"" if text is None else text.encode()
-        n = -1 if text is None else len(raw)
-        put(P_h(n))
-        put(raw)
-        put(P_bb(message.operation, message.permission_type))
-        if message.unknown_tags:
-            missing_field("DescribeAclsRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("DescribeAclsRequest", error) from error
-
-
 def decode_request_2(
     buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
 ) -> DescribeAclsRequest:
@@ -359,201 +231,6 @@ def encode_request_2(message: DescribeAclsRequest, out: list[Sized]) -> None:
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("DescribeAclsRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeAclsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeAclsResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihh(buf, pos)
-        pos += 8
-        if n < -1:
-            bad_length("DescribeAclsResponse.error_message", n)
-        message.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("DescribeAclsResponse.resources", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("DescribeAclsResponse.resources", n, size - pos)
-        resources: list[DescribeAclsResource] = []
-        message.resources = resources
-        for _ in range(n):
-            describe_acls_resource = new(DescribeAclsResource)
-            describe_acls_resource.resource_type, n = U_bh(buf, pos)
-            pos += 3
-            if n < 0:
-                bad_length("DescribeAclsResource.resource_name", n)
-            describe_acls_resource.resource_name = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("DescribeAclsResource.acls", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("DescribeAclsResource.acls", n, size - pos)
-            acls: list[AclDescription] = []
-            describe_acls_resource.acls = acls
-            for _ in range(n):
-                acl_description = new(AclDescription)
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("AclDescription.principal", n)
-                acl_description.principal = buf[pos : (pos := pos + n)].decode()
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("AclDescription.host", n)
-                acl_description.host = buf[pos : (pos := pos + n)].decode()
-                acl_description.operation, acl_description.permission_type = U_bb(buf, pos)
-                pos += 2
-                acl_description.unknown_tags = ()
-                acls.append(acl_description)
-            describe_acls_resource.pattern_type = 3
-            describe_acls_resource.unknown_tags = ()
-            resources.append(describe_acls_resource)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeAclsResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeAclsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: DescribeAclsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = -1 if text is None else len(raw)
-        put(P_ihh(message.throttle_time_ms, message.error_code, n))
-        put(raw)
-        resources = message.resources
-        n = len(resources)
-        put(P_i(n))
-        for describe_acls_resource in resources:
-            raw = describe_acls_resource.resource_name.encode()
-            n = len(raw)
-            put(P_bh(describe_acls_resource.resource_type, n))
-            put(raw)
-            acls = describe_acls_resource.acls
-            n = len(acls)
-            put(P_i(n))
-            for acl_description in acls:
-                raw = acl_description.principal.encode()
-                n = len(raw)
-                put(P_h(n))
-                put(raw)
-                raw = acl_description.host.encode()
-                n = len(raw)
-                put(P_h(n))
-                put(raw)
-                put(P_bb(acl_description.operation, acl_description.permission_type))
-    except UNENCODABLE as error:
-        raise unencodable("DescribeAclsResponse", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeAclsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeAclsResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihh(buf, pos)
-        pos += 8
-        if n < -1:
-            bad_length("DescribeAclsResponse.error_message", n)
-        message.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("DescribeAclsResponse.resources", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("DescribeAclsResponse.resources", n, size - pos)
-        resources: list[DescribeAclsResource] = []
-        message.resources = resources
-        for _ in range(n):
-            describe_acls_resource = new(DescribeAclsResource)
-            describe_acls_resource.resource_type, n = U_bh(buf, pos)
-            pos += 3
-            if n < 0:
-                bad_length("DescribeAclsResource.resource_name", n)
-            describe_acls_resource.resource_name = buf[pos : (pos := pos + n)].decode()
-            describe_acls_resource.pattern_type, n = U_bi(buf, pos)
-            pos += 5
-            if n < 0:
-                bad_length("DescribeAclsResource.acls", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("DescribeAclsResource.acls", n, size - pos)
-            acls: list[AclDescription] = []
-            describe_acls_resource.acls = acls
-            for _ in range(n):
-                acl_description = new(AclDescription)
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("AclDescription.principal", n)
-                acl_description.principal = buf[pos : (pos := pos + n)].decode()
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("AclDescription.host", n)
-                acl_description.host = buf[pos : (pos := pos + n)].decode()
-                acl_description.operation, acl_description.permission_type = U_bb(buf, pos)
-                pos += 2
-                acl_description.unknown_tags = ()
-                acls.append(acl_description)
-            describe_acls_resource.unknown_tags = ()
-            resources.append(describe_acls_resource)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeAclsResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeAclsResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: DescribeAclsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = -1 if text is None else len(raw)
-        put(P_ihh(message.throttle_time_ms, message.error_code, n))
-        put(raw)
-        resources = message.resources
-        n = len(resources)
-        put(P_i(n))
-        for describe_acls_resource in resources:
-            raw = describe_acls_resource.resource_name.encode()
-            n = len(raw)
-            put(P_bh(describe_acls_resource.resource_type, n))
-            put(raw)
-            acls = describe_acls_resource.acls
-            n = len(acls)
-            put(P_bi(describe_acls_resource.pattern_type, n))
-            for acl_description in acls:
-                raw = acl_description.principal.encode()
-                n = len(raw)
-                put(P_h(n))
-                put(raw)
-                raw = acl_description.host.encode()
-                n = len(raw)
-                put(P_h(n))
-                put(raw)
-                put(P_bb(acl_description.operation, acl_description.permission_type))
-    except UNENCODABLE as error:
-        raise unencodable("DescribeAclsResponse", error) from error
 
 
 def decode_response_2(
@@ -697,15 +374,11 @@ def encode_response_2(message: DescribeAclsResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[DescribeAclsRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_1, encode_request_1),
     2: (decode_request_2, encode_request_2),
     3: (decode_request_2, encode_request_2),
 }
 
 RESPONSES: Codecs[DescribeAclsResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_1, encode_response_1),
     2: (decode_response_2, encode_response_2),
     3: (decode_response_2, encode_response_2),
 }

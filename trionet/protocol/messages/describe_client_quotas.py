@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""DescribeClientQuotas (API key 48), v0-1."""
+"""DescribeClientQuotas (API key 48), v0-1, with the codecs of v1."""
 
 from __future__ import annotations
 
@@ -14,15 +14,22 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_b,
+    P_bB,
+    P_ih,
+    P_ihB,
+    P_ox,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_bB,
+    U_ihB,
+    U_oB,
     bad_count,
     bad_end,
     bad_length,
     malformed,
-    missing_field,
     new,
     read_tags,
     read_varint,
@@ -38,28 +45,8 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_o = Struct(">?").unpack_from
-U_oB = Struct(">?B").unpack_from
-U_bB = Struct(">bB").unpack_from
-U_bh = Struct(">bh").unpack_from
-U_d = Struct(">d").unpack_from
 U_dB = Struct(">dB").unpack_from
-U_h = Struct(">h").unpack_from
-U_i = Struct(">i").unpack_from
-U_ihB = Struct(">ihB").unpack_from
-U_ihh = Struct(">ihh").unpack_from
-P_o = Struct(">?").pack
-P_ox = Struct(">?x").pack
-P_b = Struct(">b").pack
-P_bB = Struct(">bB").pack
-P_bh = Struct(">bh").pack
-P_d = Struct(">d").pack
 P_dx = Struct(">dx").pack
-P_h = Struct(">h").pack
-P_i = Struct(">i").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
-P_ihh = Struct(">ihh").pack
 
 
 class ComponentData(Message):
@@ -175,72 +162,6 @@ class DescribeClientQuotasResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DescribeClientQuotasRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeClientQuotasRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("DescribeClientQuotasRequest.components", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("DescribeClientQuotasRequest.components", n, size - pos)
-        components: list[ComponentData] = []
-        message.components = components
-        for _ in range(n):
-            component_data = new(ComponentData)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("ComponentData.entity_type", n)
-            component_data.entity_type = buf[pos : (pos := pos + n)].decode()
-            component_data.match_type, n = U_bh(buf, pos)
-            pos += 3
-            if n < -1:
-                bad_length("ComponentData.match", n)
-            component_data.match = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-            component_data.unknown_tags = ()
-            components.append(component_data)
-        message.strict = U_o(buf, pos)[0]
-        pos += 1
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeClientQuotasRequest", error) from error
-    if pos > size:
-        raise bad_end("DescribeClientQuotasRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: DescribeClientQuotasRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        components = message.components
-        n = len(components)
-        put(P_i(n))
-        for component_data in components:
-            raw = component_data.entity_type.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            text = component_data.match
-            raw = b"" if text is None else text.encode()
-            n = -1 if text is None else len(raw)
-            put(P_bh(component_data.match_type, n))
-            put(raw)
-            if component_data.unknown_tags:
-                missing_field("ComponentData.unknown_tags")
-        put(P_o(message.strict))
-        if message.unknown_tags:
-            missing_field("DescribeClientQuotasRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("DescribeClientQuotasRequest", error) from error
-
-
 def decode_request_1(
     buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
 ) -> DescribeClientQuotasRequest:
@@ -322,126 +243,6 @@ def encode_request_1(message: DescribeClientQuotasRequest, out: list[Sized]) -> 
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("DescribeClientQuotasRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeClientQuotasResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeClientQuotasResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihh(buf, pos)
-        pos += 8
-        if n < -1:
-            bad_length("DescribeClientQuotasResponse.error_message", n)
-        message.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < -1:
-            bad_length("DescribeClientQuotasResponse.entries", n)
-        if n < 0:
-            message.entries = None
-        else:
-            left -= n + 1
-            if left < 0:
-                bad_count("DescribeClientQuotasResponse.entries", n, size - pos)
-            entries: list[EntryData] = []
-            message.entries = entries
-            for _ in range(n):
-                entry_data = new(EntryData)
-                n = U_i(buf, pos)[0]
-                pos += 4
-                if n < 0:
-                    bad_length("EntryData.entity", n)
-                left -= n + 1
-                if left < 0:
-                    bad_count("EntryData.entity", n, size - pos)
-                entity: list[EntityData] = []
-                entry_data.entity = entity
-                for _ in range(n):
-                    entity_data = new(EntityData)
-                    n = U_h(buf, pos)[0]
-                    pos += 2
-                    if n < 0:
-                        bad_length("EntityData.entity_type", n)
-                    entity_data.entity_type = buf[pos : (pos := pos + n)].decode()
-                    n = U_h(buf, pos)[0]
-                    pos += 2
-                    if n < -1:
-                        bad_length("EntityData.entity_name", n)
-                    entity_data.entity_name = (
-                        buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-                    )
-                    entity_data.unknown_tags = ()
-                    entity.append(entity_data)
-                n = U_i(buf, pos)[0]
-                pos += 4
-                if n < 0:
-                    bad_length("EntryData.values", n)
-                left -= n + 1
-                if left < 0:
-                    bad_count("EntryData.values", n, size - pos)
-                values: list[ValueData] = []
-                entry_data.values = values
-                for _ in range(n):
-                    value_data = new(ValueData)
-                    n = U_h(buf, pos)[0]
-                    pos += 2
-                    if n < 0:
-                        bad_length("ValueData.key", n)
-                    value_data.key = buf[pos : (pos := pos + n)].decode()
-                    value_data.value = U_d(buf, pos)[0]
-                    pos += 8
-                    value_data.unknown_tags = ()
-                    values.append(value_data)
-                entry_data.unknown_tags = ()
-                entries.append(entry_data)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeClientQuotasResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeClientQuotasResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: DescribeClientQuotasResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = -1 if text is None else len(raw)
-        put(P_ihh(message.throttle_time_ms, message.error_code, n))
-        put(raw)
-        entries = message.entries
-        n = -1 if entries is None else len(entries)
-        put(P_i(n))
-        for entry_data in entries or ():
-            entity = entry_data.entity
-            n = len(entity)
-            put(P_i(n))
-            for entity_data in entity:
-                raw = entity_data.entity_type.encode()
-                n = len(raw)
-                put(P_h(n))
-                put(raw)
-                text = entity_data.entity_name
-                raw = b"" if text is None else text.encode()
-                n = -1 if text is None else len(raw)
-                put(P_h(n))
-                put(raw)
-            values = entry_data.values
-            n = len(values)
-            put(P_i(n))
-            for value_data in values:
-                raw = value_data.key.encode()
-                n = len(raw)
-                put(P_h(n))
-                put(raw)
-                put(P_d(value_data.value))
-    except UNENCODABLE as error:
-        raise unencodable("DescribeClientQuotasResponse", error) from error
 
 
 def decode_response_1(
@@ -606,11 +407,9 @@ def encode_response_1(message: DescribeClientQuotasResponse, out: list[Sized]) -
 
 
 REQUESTS: Codecs[DescribeClientQuotasRequest] = {
-    0: (decode_request_0, encode_request_0),
     1: (decode_request_1, encode_request_1),
 }
 
 RESPONSES: Codecs[DescribeClientQuotasResponse] = {
-    0: (decode_response_0, encode_response_0),
     1: (decode_response_1, encode_response_1),
 }

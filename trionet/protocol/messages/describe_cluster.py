@@ -14,10 +14,22 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_b,
+    P_bB,
+    P_i,
+    P_iB,
+    P_ih,
+    P_ihB,
+    P_ix,
+    P_ox,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_bB,
+    U_iB,
+    U_ihB,
+    U_oB,
     bad_count,
     bad_end,
     bad_length,
@@ -38,22 +50,10 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_oB = Struct(">?B").unpack_from
 U_oboB = Struct(">?b?B").unpack_from
 U_obB = Struct(">?bB").unpack_from
-U_bB = Struct(">bB").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ihB = Struct(">ihB").unpack_from
 P_obox = Struct(">?b?x").pack
 P_obx = Struct(">?bx").pack
-P_ox = Struct(">?x").pack
-P_b = Struct(">b").pack
-P_bB = Struct(">bB").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
-P_ix = Struct(">ix").pack
 
 
 class DescribeClusterRequest(Message):

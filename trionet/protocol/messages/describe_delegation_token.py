@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""DescribeDelegationToken (API key 41), v0-3."""
+"""DescribeDelegationToken (API key 41), v0-3, with the codecs of v2-3."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_h,
+    P_hB,
+    P_ix,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_hB,
+    U_iB,
     bad_count,
     bad_end,
     bad_length,
     malformed,
-    missing_field,
     new,
     read_tags,
     read_varint,
@@ -38,21 +42,9 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_h = Struct(">h").unpack_from
-U_hB = Struct(">hB").unpack_from
-U_hi = Struct(">hi").unpack_from
-U_i = Struct(">i").unpack_from
-U_iB = Struct(">iB").unpack_from
 U_qqqB = Struct(">qqqB").unpack_from
-U_qqqh = Struct(">qqqh").unpack_from
-P_h = Struct(">h").pack
-P_hB = Struct(">hB").pack
-P_hi = Struct(">hi").pack
-P_i = Struct(">i").pack
-P_ix = Struct(">ix").pack
 P_qqq = Struct(">qqq").pack
 P_qqqB = Struct(">qqqB").pack
-P_qqqh = Struct(">qqqh").pack
 
 
 class DescribeDelegationTokenOwner(Message):
@@ -177,75 +169,6 @@ class DescribeDelegationTokenResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DescribeDelegationTokenRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeDelegationTokenRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < -1:
-            bad_length("DescribeDelegationTokenRequest.owners", n)
-        if n < 0:
-            message.owners = None
-        else:
-            left -= n + 1
-            if left < 0:
-                bad_count("DescribeDelegationTokenRequest.owners", n, size - pos)
-            owners: list[DescribeDelegationTokenOwner] = []
-            message.owners = owners
-            for _ in range(n):
-                describe_delegation_token_owner = new(DescribeDelegationTokenOwner)
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("DescribeDelegationTokenOwner.principal_type", n)
-                describe_delegation_token_owner.principal_type = (
-                    buf[pos : (pos := pos + n)].decode()
-                )
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("DescribeDelegationTokenOwner.principal_name", n)
-                describe_delegation_token_owner.principal_name = (
-                    buf[pos : (pos := pos + n)].decode()
-                )
-                describe_delegation_token_owner.unknown_tags = ()
-                owners.append(describe_delegation_token_owner)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeDelegationTokenRequest", error) from error
-    if pos > size:
-        raise bad_end("DescribeDelegationTokenRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: DescribeDelegationTokenRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        owners = message.owners
-        n = -1 if owners is None else len(owners)
-        put(P_i(n))
-        for describe_delegation_token_owner in owners or ():
-            raw = describe_delegation_token_owner.principal_type.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            raw = describe_delegation_token_owner.principal_name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            if describe_delegation_token_owner.unknown_tags:
-                missing_field("DescribeDelegationTokenOwner.unknown_tags")
-        if message.unknown_tags:
-            missing_field("DescribeDelegationTokenRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("DescribeDelegationTokenRequest", error) from error
-
-
 def decode_request_2(
     buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
 ) -> DescribeDelegationTokenRequest:
@@ -331,136 +254,6 @@ def encode_request_2(message: DescribeDelegationTokenRequest, out: list[Sized]) 
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("DescribeDelegationTokenRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeDelegationTokenResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeDelegationTokenResponse)
-        message.error_code, n = U_hi(buf, pos)
-        pos += 6
-        if n < 0:
-            bad_length("DescribeDelegationTokenResponse.tokens", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("DescribeDelegationTokenResponse.tokens", n, size - pos)
-        tokens: list[DescribedDelegationToken] = []
-        message.tokens = tokens
-        for _ in range(n):
-            described_delegation_token = new(DescribedDelegationToken)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("DescribedDelegationToken.principal_type", n)
-            described_delegation_token.principal_type = buf[pos : (pos := pos + n)].decode()
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("DescribedDelegationToken.principal_name", n)
-            described_delegation_token.principal_name = buf[pos : (pos := pos + n)].decode()
-            (
-                described_delegation_token.issue_timestamp,
-                described_delegation_token.expiry_timestamp,
-                described_delegation_token.max_timestamp, n,
-            ) = U_qqqh(buf, pos)
-            pos += 26
-            if n < 0:
-                bad_length("DescribedDelegationToken.token_id", n)
-            described_delegation_token.token_id = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("DescribedDelegationToken.hmac", n)
-            described_delegation_token.hmac = bytes(buf[pos : (pos := pos + n)])
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("DescribedDelegationToken.renewers", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("DescribedDelegationToken.renewers", n, size - pos)
-            renewers: list[DescribedDelegationTokenRenewer] = []
-            described_delegation_token.renewers = renewers
-            for _ in range(n):
-                described_delegation_token_renewer = new(DescribedDelegationTokenRenewer)
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("DescribedDelegationTokenRenewer.principal_type", n)
-                described_delegation_token_renewer.principal_type = (
-                    buf[pos : (pos := pos + n)].decode()
-                )
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("DescribedDelegationTokenRenewer.principal_name", n)
-                described_delegation_token_renewer.principal_name = (
-                    buf[pos : (pos := pos + n)].decode()
-                )
-                described_delegation_token_renewer.unknown_tags = ()
-                renewers.append(described_delegation_token_renewer)
-            described_delegation_token.token_requester_principal_type = ""
-            described_delegation_token.token_requester_principal_name = ""
-            described_delegation_token.unknown_tags = ()
-            tokens.append(described_delegation_token)
-        message.throttle_time_ms = U_i(buf, pos)[0]
-        pos += 4
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeDelegationTokenResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeDelegationTokenResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: DescribeDelegationTokenResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        tokens = message.tokens
-        n = len(tokens)
-        put(P_hi(message.error_code, n))
-        for described_delegation_token in tokens:
-            raw = described_delegation_token.principal_type.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            raw = described_delegation_token.principal_name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            raw = described_delegation_token.token_id.encode()
-            n = len(raw)
-            put(
-                P_qqqh(
-                    described_delegation_token.issue_timestamp,
-                    described_delegation_token.expiry_timestamp,
-                    described_delegation_token.max_timestamp, n,
-                ),
-            )
-            put(raw)
-            raw = described_delegation_token.hmac
-            n = len(raw)
-            put(P_i(n))
-            put(raw)
-            renewers = described_delegation_token.renewers
-            n = len(renewers)
-            put(P_i(n))
-            for described_delegation_token_renewer in renewers:
-                raw = described_delegation_token_renewer.principal_type.encode()
-                n = len(raw)
-                put(P_h(n))
-                put(raw)
-                raw = described_delegation_token_renewer.principal_name.encode()
-                n = len(raw)
-                put(P_h(n))
-                put(raw)
-        put(P_i(message.throttle_time_ms))
-    except UNENCODABLE as error:
-        raise unencodable("DescribeDelegationTokenResponse", error) from error
 
 
 def decode_response_2(
@@ -870,15 +663,11 @@ def encode_response_3(message: DescribeDelegationTokenResponse, out: list[Sized]
 
 
 REQUESTS: Codecs[DescribeDelegationTokenRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
     2: (decode_request_2, encode_request_2),
     3: (decode_request_2, encode_request_2),
 }
 
 RESPONSES: Codecs[DescribeDelegationTokenResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_0, encode_response_0),
     2: (decode_response_2, encode_response_2),
     3: (decode_response_3, encode_response_3),
 }

@@ -4,28 +4,36 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""DescribeLogDirs (API key 35), v0-5."""
+"""DescribeLogDirs (API key 35), v0-5, with the codecs of v2-5."""
 
 from __future__ import annotations
 
 from struct import Struct
 
 from trionet.protocol.wire import (
-    ArrayReaders,
-    ArrayWriters,
     BYTES,
     MALFORMED,
     Message,
+    PA_Bnix,
+    P_h,
+    P_hB,
+    P_i,
+    P_iB,
+    P_ih,
+    P_ihB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
+    UA_Bni,
     UNENCODABLE,
     UNSET,
+    U_hB,
+    U_iB,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
     join_array,
     malformed,
-    missing_field,
     new,
     read_tags,
     read_varint,
@@ -41,33 +49,12 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_h = Struct(">h").unpack_from
-U_hB = Struct(">hB").unpack_from
-U_hh = Struct(">hh").unpack_from
-U_i = Struct(">i").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ihB = Struct(">ihB").unpack_from
-U_ii = Struct(">ii").unpack_from
-U_iqqo = Struct(">iqq?").unpack_from
 U_iqqoB = Struct(">iqq?B").unpack_from
 U_qqoB = Struct(">qq?B").unpack_from
 U_qqB = Struct(">qqB").unpack_from
-P_h = Struct(">h").pack
-P_hB = Struct(">hB").pack
-P_hh = Struct(">hh").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
-P_ii = Struct(">ii").pack
-P_iqqo = Struct(">iqq?").pack
 P_iqqox = Struct(">iqq?x").pack
 P_qqox = Struct(">qq?x").pack
 P_qqx = Struct(">qqx").pack
-UA_ini = ArrayReaders('i', 0)
-UA_Bni = ArrayReaders('i', 1)
-PA_Bnix = ArrayWriters('Bnix', 1)
-PA_ini = ArrayWriters('ini', 0)
 
 
 class DescribableLogDirTopic(Message):
@@ -207,78 +194,6 @@ class DescribeLogDirsResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> DescribeLogDirsRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeLogDirsRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < -1:
-            bad_length("DescribeLogDirsRequest.topics", n)
-        if n < 0:
-            message.topics = None
-        else:
-            left -= n + 1
-            if left < 0:
-                bad_count("DescribeLogDirsRequest.topics", n, size - pos)
-            topics: list[DescribableLogDirTopic] = []
-            message.topics = topics
-            for _ in range(n):
-                describable_log_dir_topic = new(DescribableLogDirTopic)
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("DescribableLogDirTopic.topic", n)
-                describable_log_dir_topic.topic = buf[pos : (pos := pos + n)].decode()
-                n = U_i(buf, pos)[0]
-                pos += 4
-                if n < 0:
-                    bad_length("DescribableLogDirTopic.partitions", n)
-                left -= n + 1
-                if left < 0:
-                    bad_count("DescribableLogDirTopic.partitions", n, size - pos)
-                describable_log_dir_topic.partitions = [*UA_ini[n](buf, pos)]
-                pos += 4 * (n)
-                describable_log_dir_topic.unknown_tags = ()
-                topics.append(describable_log_dir_topic)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeLogDirsRequest", error) from error
-    if pos > size:
-        raise bad_end("DescribeLogDirsRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: DescribeLogDirsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = -1 if topics is None else len(topics)
-        put(P_i(n))
-        for describable_log_dir_topic in topics or ():
-            raw = describable_log_dir_topic.topic.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = describable_log_dir_topic.partitions
-            partitions_n = len(partitions)
-            if partitions_n < 128:
-                put(PA_ini[partitions_n](partitions_n, *partitions))
-            else:
-                put(P_i(partitions_n))
-                put(join_array("i", partitions))
-            if describable_log_dir_topic.unknown_tags:
-                missing_field("DescribableLogDirTopic.unknown_tags")
-        if message.unknown_tags:
-            missing_field("DescribeLogDirsRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("DescribeLogDirsRequest", error) from error
-
-
 def decode_request_2(
     buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
 ) -> DescribeLogDirsRequest:
@@ -365,117 +280,6 @@ def encode_request_2(message: DescribeLogDirsRequest, out: list[Sized]) -> None:
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("DescribeLogDirsRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> DescribeLogDirsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(DescribeLogDirsResponse)
-        message.throttle_time_ms, n = U_ii(buf, pos)
-        pos += 8
-        if n < 0:
-            bad_length("DescribeLogDirsResponse.results", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("DescribeLogDirsResponse.results", n, size - pos)
-        results: list[DescribeLogDirsResult] = []
-        message.results = results
-        for _ in range(n):
-            describe_log_dirs_result = new(DescribeLogDirsResult)
-            describe_log_dirs_result.error_code, n = U_hh(buf, pos)
-            pos += 4
-            if n < 0:
-                bad_length("DescribeLogDirsResult.log_dir", n)
-            describe_log_dirs_result.log_dir = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("DescribeLogDirsResult.topics", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("DescribeLogDirsResult.topics", n, size - pos)
-            topics: list[DescribeLogDirsTopic] = []
-            describe_log_dirs_result.topics = topics
-            for _ in range(n):
-                describe_log_dirs_topic = new(DescribeLogDirsTopic)
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("DescribeLogDirsTopic.name", n)
-                describe_log_dirs_topic.name = buf[pos : (pos := pos + n)].decode()
-                n = U_i(buf, pos)[0]
-                pos += 4
-                if n < 0:
-                    bad_length("DescribeLogDirsTopic.partitions", n)
-                left -= n + 1
-                if left < 0:
-                    bad_count("DescribeLogDirsTopic.partitions", n, size - pos)
-                partitions: list[DescribeLogDirsPartition] = []
-                describe_log_dirs_topic.partitions = partitions
-                for _ in range(n):
-                    describe_log_dirs_partition = new(DescribeLogDirsPartition)
-                    (
-                        describe_log_dirs_partition.partition_index,
-                        describe_log_dirs_partition.partition_size,
-                        describe_log_dirs_partition.offset_lag,
-                        describe_log_dirs_partition.is_future_key,
-                    ) = U_iqqo(buf, pos)
-                    pos += 21
-                    describe_log_dirs_partition.unknown_tags = ()
-                    partitions.append(describe_log_dirs_partition)
-                describe_log_dirs_topic.unknown_tags = ()
-                topics.append(describe_log_dirs_topic)
-            describe_log_dirs_result.total_bytes = -1
-            describe_log_dirs_result.usable_bytes = -1
-            describe_log_dirs_result.is_cordoned = False
-            describe_log_dirs_result.unknown_tags = ()
-            results.append(describe_log_dirs_result)
-        message.error_code = 0
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("DescribeLogDirsResponse", error) from error
-    if pos > size:
-        raise bad_end("DescribeLogDirsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: DescribeLogDirsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        results = message.results
-        n = len(results)
-        put(P_ii(message.throttle_time_ms, n))
-        for describe_log_dirs_result in results:
-            raw = describe_log_dirs_result.log_dir.encode()
-            n = len(raw)
-            put(P_hh(describe_log_dirs_result.error_code, n))
-            put(raw)
-            topics = describe_log_dirs_result.topics
-            n = len(topics)
-            put(P_i(n))
-            for describe_log_dirs_topic in topics:
-                raw = describe_log_dirs_topic.name.encode()
-                n = len(raw)
-                put(P_h(n))
-                put(raw)
-                partitions = describe_log_dirs_topic.partitions
-                n = len(partitions)
-                put(P_i(n))
-                for describe_log_dirs_partition in partitions:
-                    put(
-                        P_iqqo(
-                            describe_log_dirs_partition.partition_index,
-                            describe_log_dirs_partition.partition_size,
-                            describe_log_dirs_partition.offset_lag,
-                            describe_log_dirs_partition.is_future_key,
-                        ),
-                    )
-    except UNENCODABLE as error:
-        raise unencodable("DescribeLogDirsResponse", error) from error
 
 
 def decode_response_2(
@@ -1121,8 +925,6 @@ def encode_response_5(message: DescribeLogDirsResponse, out: list[Sized]) -> Non
 
 
 REQUESTS: Codecs[DescribeLogDirsRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
     2: (decode_request_2, encode_request_2),
     3: (decode_request_2, encode_request_2),
     4: (decode_request_2, encode_request_2),
@@ -1130,8 +932,6 @@ REQUESTS: Codecs[DescribeLogDirsRequest] = {
 }
 
 RESPONSES: Codecs[DescribeLogDirsResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_0, encode_response_0),
     2: (decode_response_2, encode_response_2),
     3: (decode_response_3, encode_response_3),
     4: (decode_response_4, encode_response_4),

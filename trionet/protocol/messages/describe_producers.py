@@ -11,15 +11,21 @@ from __future__ import annotations
 from struct import Struct
 
 from trionet.protocol.wire import (
-    ArrayReaders,
-    ArrayWriters,
     BYTES,
     MALFORMED,
     Message,
+    PA_Bnix,
+    P_i,
+    P_iB,
+    P_ih,
+    P_ihB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
+    UA_Bni,
     UNENCODABLE,
     UNSET,
+    U_iB,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
@@ -40,16 +46,8 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_iB = Struct(">iB").unpack_from
-U_ihB = Struct(">ihB").unpack_from
 U_qiiqiqB = Struct(">qiiqiqB").unpack_from
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
 P_qiiqiqx = Struct(">qiiqiqx").pack
-UA_Bni = ArrayReaders('i', 1)
-PA_Bnix = ArrayWriters('Bnix', 1)
 
 
 class TopicRequest(Message):

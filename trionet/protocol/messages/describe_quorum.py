@@ -15,10 +15,20 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    P_h,
+    P_hB,
+    P_i,
+    P_iB,
+    P_ih,
+    P_ihB,
+    P_ix,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_hB,
+    U_iB,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
@@ -40,29 +50,19 @@ if TYPE_CHECKING:
     from trionet.protocol.wire import Codecs
 
 U_HB = Struct(">HB").unpack_from
-U_hB = Struct(">hB").unpack_from
 U_i16sqqqB = Struct(">i16sqqqB").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ihB = Struct(">ihB").unpack_from
 U_ihiiqB = Struct(">ihiiqB").unpack_from
 U_iiqB = Struct(">iiqB").unpack_from
 U_iqB = Struct(">iqB").unpack_from
 U_iqqqB = Struct(">iqqqB").unpack_from
 P_Hx = Struct(">Hx").pack
-P_h = Struct(">h").pack
-P_hB = Struct(">hB").pack
-P_i = Struct(">i").pack
 P_i16sqqqx = Struct(">i16sqqqx").pack
-P_iB = Struct(">iB").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
 P_ihiiq = Struct(">ihiiq").pack
 P_ihiiqB = Struct(">ihiiqB").pack
 P_iiq = Struct(">iiq").pack
 P_iiqB = Struct(">iiqB").pack
 P_iqqqx = Struct(">iqqqx").pack
 P_iqx = Struct(">iqx").pack
-P_ix = Struct(">ix").pack
 
 
 class RequestPartitionData(Message):

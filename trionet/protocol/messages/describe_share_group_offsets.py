@@ -11,16 +11,25 @@ from __future__ import annotations
 from struct import Struct
 
 from trionet.protocol.wire import (
-    ArrayReaders,
-    ArrayWriters,
     BYTES,
     MALFORMED,
     Message,
     NO_UUID,
+    PA_Bnix,
+    P_16s,
+    P_16sB,
+    P_h,
+    P_hB,
+    P_i,
+    P_iB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
+    UA_Bni,
     UNENCODABLE,
     UNSET,
+    U_16sB,
+    U_hB,
+    U_iB,
     bad_count,
     bad_end,
     bad_length,
@@ -42,23 +51,12 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_16sB = Struct(">16sB").unpack_from
-U_hB = Struct(">hB").unpack_from
-U_iB = Struct(">iB").unpack_from
 U_iqihB = Struct(">iqihB").unpack_from
 U_iqiqhB = Struct(">iqiqhB").unpack_from
-P_16s = Struct(">16s").pack
-P_16sB = Struct(">16sB").pack
-P_h = Struct(">h").pack
-P_hB = Struct(">hB").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
 P_iqih = Struct(">iqih").pack
 P_iqihB = Struct(">iqihB").pack
 P_iqiqh = Struct(">iqiqh").pack
 P_iqiqhB = Struct(">iqiqhB").pack
-UA_Bni = ArrayReaders('i', 1)
-PA_Bnix = ArrayWriters('Bnix', 1)
 
 
 class DescribeShareGroupOffsetsRequestTopic(Message):

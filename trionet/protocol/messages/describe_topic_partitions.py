@@ -11,16 +11,24 @@ from __future__ import annotations
 from struct import Struct
 
 from trionet.protocol.wire import (
-    ArrayReaders,
     ArrayWriters,
     BYTES,
     MALFORMED,
     Message,
     NO_UUID,
+    P_b,
+    P_h,
+    P_hB,
+    P_i,
+    P_iB,
+    P_ix,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
+    UA_Bni,
     UNENCODABLE,
     UNSET,
+    U_hB,
+    U_iB,
     bad_count,
     bad_end,
     bad_length,
@@ -44,21 +52,12 @@ if TYPE_CHECKING:
 
 U_16soB = Struct(">16s?B").unpack_from
 U_b = Struct(">b").unpack_from
-U_hB = Struct(">hB").unpack_from
 U_hiiiB = Struct(">hiiiB").unpack_from
-U_iB = Struct(">iB").unpack_from
 U_ib = Struct(">ib").unpack_from
 P_16so = Struct(">16s?").pack
 P_16soB = Struct(">16s?B").pack
-P_b = Struct(">b").pack
-P_h = Struct(">h").pack
-P_hB = Struct(">hB").pack
 P_hiii = Struct(">hiii").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
 P_ib = Struct(">ib").pack
-P_ix = Struct(">ix").pack
-UA_Bni = ArrayReaders('i', 1)
 PA_BniBnix = ArrayWriters('BniBnix', 1)
 PA_hiiiBniBniBni = ArrayWriters('hiiiBniBniBni', 1)
 

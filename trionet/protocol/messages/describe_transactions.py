@@ -11,15 +11,21 @@ from __future__ import annotations
 from struct import Struct
 
 from trionet.protocol.wire import (
-    ArrayReaders,
-    ArrayWriters,
     BYTES,
     MALFORMED,
     Message,
+    PA_Bnix,
+    P_h,
+    P_hB,
+    P_i,
+    P_iB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
+    UA_Bni,
     UNENCODABLE,
     UNSET,
+    U_hB,
+    U_iB,
     bad_count,
     bad_end,
     bad_length,
@@ -40,17 +46,9 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_hB = Struct(">hB").unpack_from
-U_iB = Struct(">iB").unpack_from
 U_iqqhB = Struct(">iqqhB").unpack_from
-P_h = Struct(">h").pack
-P_hB = Struct(">hB").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
 P_iqqh = Struct(">iqqh").pack
 P_iqqhB = Struct(">iqqhB").pack
-UA_Bni = ArrayReaders('i', 1)
-PA_Bnix = ArrayWriters('Bnix', 1)
 
 
 class DescribeTransactionsRequest(Message):

@@ -14,10 +14,16 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_h,
+    P_hB,
+    P_ih,
+    P_ihB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_hB,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
@@ -38,13 +44,7 @@ if TYPE_CHECKING:
     from trionet.protocol.wire import Codecs
 
 U_biB = Struct(">biB").unpack_from
-U_hB = Struct(">hB").unpack_from
-U_ihB = Struct(">ihB").unpack_from
 P_bix = Struct(">bix").pack
-P_h = Struct(">h").pack
-P_hB = Struct(">hB").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
 
 
 class UserName(Message):

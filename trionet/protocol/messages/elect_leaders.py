@@ -4,28 +4,35 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""ElectLeaders (API key 43), v0-2."""
+"""ElectLeaders (API key 43), v0-2, with the codecs of v2."""
 
 from __future__ import annotations
 
 from struct import Struct
 
 from trionet.protocol.wire import (
-    ArrayReaders,
-    ArrayWriters,
     BYTES,
     MALFORMED,
     Message,
+    PA_Bnix,
+    P_b,
+    P_bB,
+    P_ih,
+    P_ihB,
+    P_ix,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
+    UA_Bni,
     UNENCODABLE,
     UNSET,
+    U_bB,
+    U_iB,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
     join_array,
     malformed,
-    missing_field,
     new,
     read_tags,
     read_varint,
@@ -41,30 +48,6 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_bB = Struct(">bB").unpack_from
-U_bi = Struct(">bi").unpack_from
-U_h = Struct(">h").unpack_from
-U_i = Struct(">i").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ihB = Struct(">ihB").unpack_from
-U_ihh = Struct(">ihh").unpack_from
-U_ihi = Struct(">ihi").unpack_from
-U_ii = Struct(">ii").unpack_from
-P_b = Struct(">b").pack
-P_bB = Struct(">bB").pack
-P_bi = Struct(">bi").pack
-P_h = Struct(">h").pack
-P_i = Struct(">i").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
-P_ihh = Struct(">ihh").pack
-P_ihi = Struct(">ihi").pack
-P_ii = Struct(">ii").pack
-P_ix = Struct(">ix").pack
-UA_ini = ArrayReaders('i', 0)
-UA_Bni = ArrayReaders('i', 1)
-PA_Bnix = ArrayWriters('Bnix', 1)
-PA_ini = ArrayWriters('ini', 0)
 
 
 class TopicPartitions(Message):
@@ -170,159 +153,6 @@ class ElectLeadersResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> ElectLeadersRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ElectLeadersRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < -1:
-            bad_length("ElectLeadersRequest.topic_partitions", n)
-        if n < 0:
-            message.topic_partitions = None
-        else:
-            left -= n + 1
-            if left < 0:
-                bad_count("ElectLeadersRequest.topic_partitions", n, size - pos)
-            topic_partitions: list[TopicPartitions] = []
-            message.topic_partitions = topic_partitions
-            for _ in range(n):
-                topic_partitions_2 = new(TopicPartitions)
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("TopicPartitions.topic", n)
-                topic_partitions_2.topic = buf[pos : (pos := pos + n)].decode()
-                n = U_i(buf, pos)[0]
-                pos += 4
-                if n < 0:
-                    bad_length("TopicPartitions.partitions", n)
-                left -= n + 1
-                if left < 0:
-                    bad_count("TopicPartitions.partitions", n, size - pos)
-                topic_partitions_2.partitions = [*UA_ini[n](buf, pos)]
-                pos += 4 * (n)
-                topic_partitions_2.unknown_tags = ()
-                topic_partitions.append(topic_partitions_2)
-        message.timeout_ms = U_i(buf, pos)[0]
-        pos += 4
-        message.election_type = 0
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ElectLeadersRequest", error) from error
-    if pos > size:
-        raise bad_end("ElectLeadersRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: ElectLeadersRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.election_type != 0:
-            missing_field("ElectLeadersRequest.election_type")
-        topic_partitions = message.topic_partitions
-        n = -1 if topic_partitions is None else len(topic_partitions)
-        put(P_i(n))
-        for topic_partitions_2 in topic_partitions or ():
-            raw = topic_partitions_2.topic.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = topic_partitions_2.partitions
-            partitions_n = len(partitions)
-            if partitions_n < 128:
-                put(PA_ini[partitions_n](partitions_n, *partitions))
-            else:
-                put(P_i(partitions_n))
-                put(join_array("i", partitions))
-            if topic_partitions_2.unknown_tags:
-                missing_field("TopicPartitions.unknown_tags")
-        put(P_i(message.timeout_ms))
-        if message.unknown_tags:
-            missing_field("ElectLeadersRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("ElectLeadersRequest", error) from error
-
-
-def decode_request_1(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> ElectLeadersRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ElectLeadersRequest)
-        message.election_type, n = U_bi(buf, pos)
-        pos += 5
-        if n < -1:
-            bad_length("ElectLeadersRequest.topic_partitions", n)
-        if n < 0:
-            message.topic_partitions = None
-        else:
-            left -= n + 1
-            if left < 0:
-                bad_count("ElectLeadersRequest.topic_partitions", n, size - pos)
-            topic_partitions: list[TopicPartitions] = []
-            message.topic_partitions = topic_partitions
-            for _ in range(n):
-                topic_partitions_2 = new(TopicPartitions)
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("TopicPartitions.topic", n)
-                topic_partitions_2.topic = buf[pos : (pos := pos + n)].decode()
-                n = U_i(buf, pos)[0]
-                pos += 4
-                if n < 0:
-                    bad_length("TopicPartitions.partitions", n)
-                left -= n + 1
-                if left < 0:
-                    bad_count("TopicPartitions.partitions", n, size - pos)
-                topic_partitions_2.partitions = [*UA_ini[n](buf, pos)]
-                pos += 4 * (n)
-                topic_partitions_2.unknown_tags = ()
-                topic_partitions.append(topic_partitions_2)
-        message.timeout_ms = U_i(buf, pos)[0]
-        pos += 4
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ElectLeadersRequest", error) from error
-    if pos > size:
-        raise bad_end("ElectLeadersRequest", pos - size)
-    return message
-
-
-def encode_request_1(message: ElectLeadersRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topic_partitions = message.topic_partitions
-        n = -1 if topic_partitions is None else len(topic_partitions)
-        put(P_bi(message.election_type, n))
-        for topic_partitions_2 in topic_partitions or ():
-            raw = topic_partitions_2.topic.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = topic_partitions_2.partitions
-            partitions_n = len(partitions)
-            if partitions_n < 128:
-                put(PA_ini[partitions_n](partitions_n, *partitions))
-            else:
-                put(P_i(partitions_n))
-                put(join_array("i", partitions))
-            if topic_partitions_2.unknown_tags:
-                missing_field("TopicPartitions.unknown_tags")
-        put(P_i(message.timeout_ms))
-        if message.unknown_tags:
-            missing_field("ElectLeadersRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("ElectLeadersRequest", error) from error
-
-
 def decode_request_2(
     buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
 ) -> ElectLeadersRequest:
@@ -413,163 +243,6 @@ def encode_request_2(message: ElectLeadersRequest, out: list[Sized]) -> None:
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("ElectLeadersRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> ElectLeadersResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ElectLeadersResponse)
-        message.throttle_time_ms, n = U_ii(buf, pos)
-        pos += 8
-        if n < 0:
-            bad_length("ElectLeadersResponse.replica_election_results", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("ElectLeadersResponse.replica_election_results", n, size - pos)
-        replica_election_results: list[ReplicaElectionResult] = []
-        message.replica_election_results = replica_election_results
-        for _ in range(n):
-            replica_election_result = new(ReplicaElectionResult)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("ReplicaElectionResult.topic", n)
-            replica_election_result.topic = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("ReplicaElectionResult.partition_result", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("ReplicaElectionResult.partition_result", n, size - pos)
-            partition_result: list[PartitionResult] = []
-            replica_election_result.partition_result = partition_result
-            for _ in range(n):
-                partition_result_2 = new(PartitionResult)
-                partition_result_2.partition_id, partition_result_2.error_code, n = U_ihh(buf, pos)
-                pos += 8
-                if n < -1:
-                    bad_length("PartitionResult.error_message", n)
-                partition_result_2.error_message = (
-                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-                )
-                partition_result_2.unknown_tags = ()
-                partition_result.append(partition_result_2)
-            replica_election_result.unknown_tags = ()
-            replica_election_results.append(replica_election_result)
-        message.error_code = 0
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ElectLeadersResponse", error) from error
-    if pos > size:
-        raise bad_end("ElectLeadersResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: ElectLeadersResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        replica_election_results = message.replica_election_results
-        n = len(replica_election_results)
-        put(P_ii(message.throttle_time_ms, n))
-        for replica_election_result in replica_election_results:
-            raw = replica_election_result.topic.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partition_result = replica_election_result.partition_result
-            n = len(partition_result)
-            put(P_i(n))
-            for partition_result_2 in partition_result:
-                text = partition_result_2.error_message
-                raw = b"" if text is None else text.encode()
-                n = -1 if text is None else len(raw)
-                put(P_ihh(partition_result_2.partition_id, partition_result_2.error_code, n))
-                put(raw)
-    except UNENCODABLE as error:
-        raise unencodable("ElectLeadersResponse", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> ElectLeadersResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ElectLeadersResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihi(buf, pos)
-        pos += 10
-        if n < 0:
-            bad_length("ElectLeadersResponse.replica_election_results", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("ElectLeadersResponse.replica_election_results", n, size - pos)
-        replica_election_results: list[ReplicaElectionResult] = []
-        message.replica_election_results = replica_election_results
-        for _ in range(n):
-            replica_election_result = new(ReplicaElectionResult)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("ReplicaElectionResult.topic", n)
-            replica_election_result.topic = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("ReplicaElectionResult.partition_result", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("ReplicaElectionResult.partition_result", n, size - pos)
-            partition_result: list[PartitionResult] = []
-            replica_election_result.partition_result = partition_result
-            for _ in range(n):
-                partition_result_2 = new(PartitionResult)
-                partition_result_2.partition_id, partition_result_2.error_code, n = U_ihh(buf, pos)
-                pos += 8
-                if n < -1:
-                    bad_length("PartitionResult.error_message", n)
-                partition_result_2.error_message = (
-                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-                )
-                partition_result_2.unknown_tags = ()
-                partition_result.append(partition_result_2)
-            replica_election_result.unknown_tags = ()
-            replica_election_results.append(replica_election_result)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ElectLeadersResponse", error) from error
-    if pos > size:
-        raise bad_end("ElectLeadersResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: ElectLeadersResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        replica_election_results = message.replica_election_results
-        n = len(replica_election_results)
-        put(P_ihi(message.throttle_time_ms, message.error_code, n))
-        for replica_election_result in replica_election_results:
-            raw = replica_election_result.topic.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partition_result = replica_election_result.partition_result
-            n = len(partition_result)
-            put(P_i(n))
-            for partition_result_2 in partition_result:
-                text = partition_result_2.error_message
-                raw = b"" if text is None else text.encode()
-                n = -1 if text is None else len(raw)
-                put(P_ihh(partition_result_2.partition_id, partition_result_2.error_code, n))
-                put(raw)
-    except UNENCODABLE as error:
-        raise unencodable("ElectLeadersResponse", error) from error
 
 
 def decode_response_2(
@@ -689,13 +362,9 @@ def encode_response_2(message: ElectLeadersResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[ElectLeadersRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_1, encode_request_1),
     2: (decode_request_2, encode_request_2),
 }
 
 RESPONSES: Codecs[ElectLeadersResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_1, encode_response_1),
     2: (decode_response_2, encode_response_2),
 }

@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""EndTxn (API key 26), v0-5."""
+"""EndTxn (API key 26), v0-5, with the codecs of v3-5."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from trionet.protocol.wire import (
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
+    U_ihB,
     bad_end,
     bad_length,
     malformed,
-    missing_field,
     new,
     read_tags,
     text_length,
@@ -35,17 +35,10 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_h = Struct(">h").unpack_from
-U_ih = Struct(">ih").unpack_from
-U_ihB = Struct(">ihB").unpack_from
 U_ihqhB = Struct(">ihqhB").unpack_from
-U_qho = Struct(">qh?").unpack_from
 U_qhoB = Struct(">qh?B").unpack_from
-P_h = Struct(">h").pack
-P_ih = Struct(">ih").pack
 P_ihqhx = Struct(">ihqhx").pack
 P_ihx = Struct(">ihx").pack
-P_qho = Struct(">qh?").pack
 P_qhox = Struct(">qh?x").pack
 
 
@@ -102,41 +95,6 @@ class EndTxnResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> EndTxnRequest:
-    size = len(buf)
-    try:
-        message = new(EndTxnRequest)
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < 0:
-            bad_length("EndTxnRequest.transactional_id", n)
-        message.transactional_id = buf[pos : (pos := pos + n)].decode()
-        message.producer_id, message.producer_epoch, message.committed = U_qho(buf, pos)
-        pos += 11
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("EndTxnRequest", error) from error
-    if pos > size:
-        raise bad_end("EndTxnRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: EndTxnRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.transactional_id.encode()
-        n = len(raw)
-        put(P_h(n))
-        put(raw)
-        put(P_qho(message.producer_id, message.producer_epoch, message.committed))
-        if message.unknown_tags:
-            missing_field("EndTxnRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("EndTxnRequest", error) from error
-
-
 def decode_request_3(
     buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
 ) -> EndTxnRequest:
@@ -175,31 +133,6 @@ def encode_request_3(message: EndTxnRequest, out: list[Sized]) -> None:
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("EndTxnRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> EndTxnResponse:
-    size = len(buf)
-    try:
-        message = new(EndTxnResponse)
-        message.throttle_time_ms, message.error_code = U_ih(buf, pos)
-        pos += 6
-        message.producer_id = message.producer_epoch = -1
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("EndTxnResponse", error) from error
-    if pos > size:
-        raise bad_end("EndTxnResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: EndTxnResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        put(P_ih(message.throttle_time_ms, message.error_code))
-    except UNENCODABLE as error:
-        raise unencodable("EndTxnResponse", error) from error
 
 
 def decode_response_3(
@@ -270,18 +203,12 @@ def encode_response_5(message: EndTxnResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[EndTxnRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
-    2: (decode_request_0, encode_request_0),
     3: (decode_request_3, encode_request_3),
     4: (decode_request_3, encode_request_3),
     5: (decode_request_3, encode_request_3),
 }
 
 RESPONSES: Codecs[EndTxnResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_0, encode_response_0),
-    2: (decode_response_0, encode_response_0),
     3: (decode_response_3, encode_response_3),
     4: (decode_response_3, encode_response_3),
     5: (decode_response_5, encode_response_5),

@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""FindCoordinator (API key 10), v0-6."""
+"""FindCoordinator (API key 10), v0-6, with the codecs of v3-6."""
 
 from __future__ import annotations
 
@@ -14,10 +14,20 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_b,
+    P_bB,
+    P_i,
+    P_iB,
+    P_ih,
+    P_ihB,
+    P_ix,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_bB,
+    U_iB,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
@@ -38,26 +48,7 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_b = Struct(">b").unpack_from
-U_bB = Struct(">bB").unpack_from
-U_h = Struct(">h").unpack_from
-U_hih = Struct(">hih").unpack_from
-U_i = Struct(">i").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ih = Struct(">ih").unpack_from
-U_ihB = Struct(">ihB").unpack_from
-U_ihh = Struct(">ihh").unpack_from
-P_b = Struct(">b").pack
-P_bB = Struct(">bB").pack
 P_bx = Struct(">bx").pack
-P_h = Struct(">h").pack
-P_hih = Struct(">hih").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
-P_ihh = Struct(">ihh").pack
-P_ix = Struct(">ix").pack
 
 
 class FindCoordinatorRequest(Message):
@@ -147,82 +138,6 @@ class FindCoordinatorResponse(Message):
         self.port = port
         self.coordinators = [] if coordinators is UNSET else coordinators
         self.unknown_tags = unknown_tags
-
-
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> FindCoordinatorRequest:
-    size = len(buf)
-    try:
-        message = new(FindCoordinatorRequest)
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < 0:
-            bad_length("FindCoordinatorRequest.key", n)
-        message.key = buf[pos : (pos := pos + n)].decode()
-        message.coordinator_keys = []
-        message.key_type = 0
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("FindCoordinatorRequest", error) from error
-    if pos > size:
-        raise bad_end("FindCoordinatorRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: FindCoordinatorRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.key_type != 0:
-            missing_field("FindCoordinatorRequest.key_type")
-        if message.coordinator_keys:
-            missing_field("FindCoordinatorRequest.coordinator_keys")
-        raw = message.key.encode()
-        n = len(raw)
-        put(P_h(n))
-        put(raw)
-        if message.unknown_tags:
-            missing_field("FindCoordinatorRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("FindCoordinatorRequest", error) from error
-
-
-def decode_request_1(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> FindCoordinatorRequest:
-    size = len(buf)
-    try:
-        message = new(FindCoordinatorRequest)
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < 0:
-            bad_length("FindCoordinatorRequest.key", n)
-        message.key = buf[pos : (pos := pos + n)].decode()
-        message.key_type = U_b(buf, pos)[0]
-        pos += 1
-        message.coordinator_keys = []
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("FindCoordinatorRequest", error) from error
-    if pos > size:
-        raise bad_end("FindCoordinatorRequest", pos - size)
-    return message
-
-
-def encode_request_1(message: FindCoordinatorRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.coordinator_keys:
-            missing_field("FindCoordinatorRequest.coordinator_keys")
-        raw = message.key.encode()
-        n = len(raw)
-        put(P_h(n))
-        put(raw)
-        put(P_b(message.key_type))
-        if message.unknown_tags:
-            missing_field("FindCoordinatorRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("FindCoordinatorRequest", error) from error
 
 
 def decode_request_3(
@@ -331,86 +246,6 @@ def encode_request_4(message: FindCoordinatorRequest, out: list[Sized]) -> None:
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("FindCoordinatorRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> FindCoordinatorResponse:
-    size = len(buf)
-    try:
-        message = new(FindCoordinatorResponse)
-        message.error_code, message.node_id, n = U_hih(buf, pos)
-        pos += 8
-        if n < 0:
-            bad_length("FindCoordinatorResponse.host", n)
-        message.host = buf[pos : (pos := pos + n)].decode()
-        message.port = U_i(buf, pos)[0]
-        pos += 4
-        message.coordinators = []
-        message.throttle_time_ms = 0
-        message.error_message = ""
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("FindCoordinatorResponse", error) from error
-    if pos > size:
-        raise bad_end("FindCoordinatorResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: FindCoordinatorResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.host.encode()
-        n = len(raw)
-        put(P_hih(message.error_code, message.node_id, n))
-        put(raw)
-        put(P_i(message.port))
-    except UNENCODABLE as error:
-        raise unencodable("FindCoordinatorResponse", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> FindCoordinatorResponse:
-    size = len(buf)
-    try:
-        message = new(FindCoordinatorResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihh(buf, pos)
-        pos += 8
-        if n < -1:
-            bad_length("FindCoordinatorResponse.error_message", n)
-        message.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-        message.node_id, n = U_ih(buf, pos)
-        pos += 6
-        if n < 0:
-            bad_length("FindCoordinatorResponse.host", n)
-        message.host = buf[pos : (pos := pos + n)].decode()
-        message.port = U_i(buf, pos)[0]
-        pos += 4
-        message.coordinators = []
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("FindCoordinatorResponse", error) from error
-    if pos > size:
-        raise bad_end("FindCoordinatorResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: FindCoordinatorResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = -1 if text is None else len(raw)
-        put(P_ihh(message.throttle_time_ms, message.error_code, n))
-        put(raw)
-        raw = message.host.encode()
-        n = len(raw)
-        put(P_ih(message.node_id, n))
-        put(raw)
-        put(P_i(message.port))
-    except UNENCODABLE as error:
-        raise unencodable("FindCoordinatorResponse", error) from error
 
 
 def decode_response_3(
@@ -578,9 +413,6 @@ def encode_response_4(message: FindCoordinatorResponse, out: list[Sized]) -> Non
 
 
 REQUESTS: Codecs[FindCoordinatorRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_1, encode_request_1),
-    2: (decode_request_1, encode_request_1),
     3: (decode_request_3, encode_request_3),
     4: (decode_request_4, encode_request_4),
     5: (decode_request_4, encode_request_4),
@@ -588,9 +420,6 @@ REQUESTS: Codecs[FindCoordinatorRequest] = {
 }
 
 RESPONSES: Codecs[FindCoordinatorResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_1, encode_response_1),
-    2: (decode_response_1, encode_response_1),
     3: (decode_response_3, encode_response_3),
     4: (decode_response_4, encode_response_4),
     5: (decode_response_4, encode_response_4),

@@ -21,6 +21,7 @@ from trionet.protocol.wire import (
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_16sB,
     bad_count,
     bad_end,
     bad_length,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_16sB = Struct(">16sB").unpack_from
 U_ih16siB = Struct(">ih16siB").unpack_from
 U_iioB = Struct(">ii?B").unpack_from
 P_16sx = Struct(">16sx").pack

@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""Heartbeat (API key 12), v0-4."""
+"""Heartbeat (API key 12), v0-4, with the codecs of v4."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_i,
+    P_iB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
+    U_iB,
+    U_ihB,
     bad_end,
     bad_length,
     malformed,
-    missing_field,
     new,
     read_tags,
     text_length,
@@ -35,14 +38,6 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_h = Struct(">h").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ih = Struct(">ih").unpack_from
-U_ihB = Struct(">ihB").unpack_from
-P_h = Struct(">h").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ih = Struct(">ih").pack
 P_ihx = Struct(">ihx").pack
 
 
@@ -92,101 +87,6 @@ class HeartbeatResponse(Message):
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code
         self.unknown_tags = unknown_tags
-
-
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> HeartbeatRequest:
-    size = len(buf)
-    try:
-        message = new(HeartbeatRequest)
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < 0:
-            bad_length("HeartbeatRequest.group_id", n)
-        message.group_id = buf[pos : (pos := pos + n)].decode()
-        message.generation_id, n = U_ih(buf, pos)
-        pos += 6
-        if n < 0:
-            bad_length("HeartbeatRequest.member_id", n)
-        message.member_id = buf[pos : (pos := pos + n)].decode()
-        message.group_instance_id = None
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("HeartbeatRequest", error) from error
-    if pos > size:
-        raise bad_end("HeartbeatRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: HeartbeatRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.group_instance_id is not None:
-            missing_field("HeartbeatRequest.group_instance_id")
-        raw = message.group_id.encode()
-        n = len(raw)
-        put(P_h(n))
-        put(raw)
-        raw = message.member_id.encode()
-        n = len(raw)
-        put(P_ih(message.generation_id, n))
-        put(raw)
-        if message.unknown_tags:
-            missing_field("HeartbeatRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("HeartbeatRequest", error) from error
-
-
-def decode_request_3(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> HeartbeatRequest:
-    size = len(buf)
-    try:
-        message = new(HeartbeatRequest)
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < 0:
-            bad_length("HeartbeatRequest.group_id", n)
-        message.group_id = buf[pos : (pos := pos + n)].decode()
-        message.generation_id, n = U_ih(buf, pos)
-        pos += 6
-        if n < 0:
-            bad_length("HeartbeatRequest.member_id", n)
-        message.member_id = buf[pos : (pos := pos + n)].decode()
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < -1:
-            bad_length("HeartbeatRequest.group_instance_id", n)
-        message.group_instance_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("HeartbeatRequest", error) from error
-    if pos > size:
-        raise bad_end("HeartbeatRequest", pos - size)
-    return message
-
-
-def encode_request_3(message: HeartbeatRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.group_id.encode()
-        n = len(raw)
-        put(P_h(n))
-        put(raw)
-        raw = message.member_id.encode()
-        n = len(raw)
-        put(P_ih(message.generation_id, n))
-        put(raw)
-        text = message.group_instance_id
-        raw = b"" if text is None else text.encode()
-        n = -1 if text is None else len(raw)
-        put(P_h(n))
-        put(raw)
-        if message.unknown_tags:
-            missing_field("HeartbeatRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("HeartbeatRequest", error) from error
 
 
 def decode_request_4(
@@ -254,55 +154,6 @@ def encode_request_4(message: HeartbeatRequest, out: list[Sized]) -> None:
         raise unencodable("HeartbeatRequest", error) from error
 
 
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> HeartbeatResponse:
-    size = len(buf)
-    try:
-        message = new(HeartbeatResponse)
-        message.error_code = U_h(buf, pos)[0]
-        pos += 2
-        message.throttle_time_ms = 0
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("HeartbeatResponse", error) from error
-    if pos > size:
-        raise bad_end("HeartbeatResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: HeartbeatResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        put(P_h(message.error_code))
-    except UNENCODABLE as error:
-        raise unencodable("HeartbeatResponse", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> HeartbeatResponse:
-    size = len(buf)
-    try:
-        message = new(HeartbeatResponse)
-        message.throttle_time_ms, message.error_code = U_ih(buf, pos)
-        pos += 6
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("HeartbeatResponse", error) from error
-    if pos > size:
-        raise bad_end("HeartbeatResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: HeartbeatResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        put(P_ih(message.throttle_time_ms, message.error_code))
-    except UNENCODABLE as error:
-        raise unencodable("HeartbeatResponse", error) from error
-
-
 def decode_response_4(
     buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
 ) -> HeartbeatResponse:
@@ -333,17 +184,9 @@ def encode_response_4(message: HeartbeatResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[HeartbeatRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
-    2: (decode_request_0, encode_request_0),
-    3: (decode_request_3, encode_request_3),
     4: (decode_request_4, encode_request_4),
 }
 
 RESPONSES: Codecs[HeartbeatResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_1, encode_response_1),
-    2: (decode_response_1, encode_response_1),
-    3: (decode_response_1, encode_response_1),
     4: (decode_response_4, encode_response_4),
 }

@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""InitProducerId (API key 22), v0-6."""
+"""InitProducerId (API key 22), v0-6, with the codecs of v2-6."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_ix,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
+    U_iB,
     bad_end,
-    bad_length,
     malformed,
     missing_field,
     new,
@@ -35,22 +36,14 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_h = Struct(">h").unpack_from
-U_i = Struct(">i").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ihqh = Struct(">ihqh").unpack_from
 U_ihqhB = Struct(">ihqhB").unpack_from
 U_ihqhqhB = Struct(">ihqhqhB").unpack_from
 U_iqhooB = Struct(">iqh??B").unpack_from
 U_iqhB = Struct(">iqhB").unpack_from
-P_h = Struct(">h").pack
-P_i = Struct(">i").pack
-P_ihqh = Struct(">ihqh").pack
 P_ihqhqhx = Struct(">ihqhqhx").pack
 P_ihqhx = Struct(">ihqhx").pack
 P_iqhoox = Struct(">iqh??x").pack
 P_iqhx = Struct(">iqhx").pack
-P_ix = Struct(">ix").pack
 
 
 class InitProducerIdRequest(Message):
@@ -129,52 +122,6 @@ class InitProducerIdResponse(Message):
         self.ongoing_txn_producer_id = ongoing_txn_producer_id
         self.ongoing_txn_producer_epoch = ongoing_txn_producer_epoch
         self.unknown_tags = unknown_tags
-
-
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> InitProducerIdRequest:
-    size = len(buf)
-    try:
-        message = new(InitProducerIdRequest)
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < -1:
-            bad_length("InitProducerIdRequest.transactional_id", n)
-        message.transactional_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-        message.transaction_timeout_ms = U_i(buf, pos)[0]
-        pos += 4
-        message.producer_id = message.producer_epoch = -1
-        message.enable2_pc = message.keep_prepared_txn = False
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("InitProducerIdRequest", error) from error
-    if pos > size:
-        raise bad_end("InitProducerIdRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: InitProducerIdRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.producer_id != -1:
-            missing_field("InitProducerIdRequest.producer_id")
-        if message.producer_epoch != -1:
-            missing_field("InitProducerIdRequest.producer_epoch")
-        if message.enable2_pc:
-            missing_field("InitProducerIdRequest.enable2_pc")
-        if message.keep_prepared_txn:
-            missing_field("InitProducerIdRequest.keep_prepared_txn")
-        text = message.transactional_id
-        raw = b"" if text is None else text.encode()
-        n = -1 if text is None else len(raw)
-        put(P_h(n))
-        put(raw)
-        put(P_i(message.transaction_timeout_ms))
-        if message.unknown_tags:
-            missing_field("InitProducerIdRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("InitProducerIdRequest", error) from error
 
 
 def decode_request_2(
@@ -319,40 +266,6 @@ def encode_request_6(message: InitProducerIdRequest, out: list[Sized]) -> None:
         raise unencodable("InitProducerIdRequest", error) from error
 
 
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> InitProducerIdResponse:
-    size = len(buf)
-    try:
-        message = new(InitProducerIdResponse)
-        (
-            message.throttle_time_ms, message.error_code, message.producer_id,
-            message.producer_epoch,
-        ) = U_ihqh(buf, pos)
-        pos += 16
-        message.ongoing_txn_producer_id = -1
-        message.ongoing_txn_producer_epoch = -1
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("InitProducerIdResponse", error) from error
-    if pos > size:
-        raise bad_end("InitProducerIdResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: InitProducerIdResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        put(
-            P_ihqh(
-                message.throttle_time_ms, message.error_code, message.producer_id,
-                message.producer_epoch,
-            ),
-        )
-    except UNENCODABLE as error:
-        raise unencodable("InitProducerIdResponse", error) from error
-
-
 def decode_response_2(
     buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
 ) -> InitProducerIdResponse:
@@ -432,8 +345,6 @@ def encode_response_6(message: InitProducerIdResponse, out: list[Sized]) -> None
 
 
 REQUESTS: Codecs[InitProducerIdRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
     2: (decode_request_2, encode_request_2),
     3: (decode_request_3, encode_request_3),
     4: (decode_request_3, encode_request_3),
@@ -442,8 +353,6 @@ REQUESTS: Codecs[InitProducerIdRequest] = {
 }
 
 RESPONSES: Codecs[InitProducerIdResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_0, encode_response_0),
     2: (decode_response_2, encode_response_2),
     3: (decode_response_2, encode_response_2),
     4: (decode_response_2, encode_response_2),

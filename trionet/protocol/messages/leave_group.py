@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""LeaveGroup (API key 13), v0-5."""
+"""LeaveGroup (API key 13), v0-5, with the codecs of v4-5."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_ih,
+    P_ihB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_hB,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
@@ -38,18 +42,7 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_h = Struct(">h").unpack_from
-U_hB = Struct(">hB").unpack_from
-U_i = Struct(">i").unpack_from
-U_ih = Struct(">ih").unpack_from
-U_ihB = Struct(">ihB").unpack_from
-U_ihi = Struct(">ihi").unpack_from
-P_h = Struct(">h").pack
 P_hx = Struct(">hx").pack
-P_i = Struct(">i").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
-P_ihi = Struct(">ihi").pack
 
 
 class MemberIdentity(Message):
@@ -139,128 +132,6 @@ class LeaveGroupResponse(Message):
         self.error_code = error_code
         self.members = [] if members is UNSET else members
         self.unknown_tags = unknown_tags
-
-
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> LeaveGroupRequest:
-    size = len(buf)
-    try:
-        message = new(LeaveGroupRequest)
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < 0:
-            bad_length("LeaveGroupRequest.group_id", n)
-        message.group_id = buf[pos : (pos := pos + n)].decode()
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < 0:
-            bad_length("LeaveGroupRequest.member_id", n)
-        message.member_id = buf[pos : (pos := pos + n)].decode()
-        message.members = []
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("LeaveGroupRequest", error) from error
-    if pos > size:
-        raise bad_end("LeaveGroupRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: LeaveGroupRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.members:
-            missing_field("LeaveGroupRequest.members")
-        raw = message.group_id.encode()
-        n = len(raw)
-        put(P_h(n))
-        put(raw)
-        raw = message.member_id.encode()
-        n = len(raw)
-        put(P_h(n))
-        put(raw)
-        if message.unknown_tags:
-            missing_field("LeaveGroupRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("LeaveGroupRequest", error) from error
-
-
-def decode_request_3(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> LeaveGroupRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(LeaveGroupRequest)
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < 0:
-            bad_length("LeaveGroupRequest.group_id", n)
-        message.group_id = buf[pos : (pos := pos + n)].decode()
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("LeaveGroupRequest.members", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("LeaveGroupRequest.members", n, size - pos)
-        members: list[MemberIdentity] = []
-        message.members = members
-        for _ in range(n):
-            member_identity = new(MemberIdentity)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("MemberIdentity.member_id", n)
-            member_identity.member_id = buf[pos : (pos := pos + n)].decode()
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < -1:
-                bad_length("MemberIdentity.group_instance_id", n)
-            member_identity.group_instance_id = (
-                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-            )
-            member_identity.reason = None
-            member_identity.unknown_tags = ()
-            members.append(member_identity)
-        message.member_id = ""
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("LeaveGroupRequest", error) from error
-    if pos > size:
-        raise bad_end("LeaveGroupRequest", pos - size)
-    return message
-
-
-def encode_request_3(message: LeaveGroupRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.member_id:
-            missing_field("LeaveGroupRequest.member_id")
-        raw = message.group_id.encode()
-        n = len(raw)
-        put(P_h(n))
-        put(raw)
-        members = message.members
-        n = len(members)
-        put(P_i(n))
-        for member_identity in members:
-            raw = member_identity.member_id.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            text = member_identity.group_instance_id
-            raw = b"" if text is None else text.encode()
-            n = -1 if text is None else len(raw)
-            put(P_h(n))
-            put(raw)
-            if member_identity.unknown_tags:
-                missing_field("MemberIdentity.unknown_tags")
-        if message.unknown_tags:
-            missing_field("LeaveGroupRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("LeaveGroupRequest", error) from error
 
 
 def decode_request_4(
@@ -464,121 +335,6 @@ def encode_request_5(message: LeaveGroupRequest, out: list[Sized]) -> None:
         raise unencodable("LeaveGroupRequest", error) from error
 
 
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> LeaveGroupResponse:
-    size = len(buf)
-    try:
-        message = new(LeaveGroupResponse)
-        message.error_code = U_h(buf, pos)[0]
-        pos += 2
-        message.members = []
-        message.throttle_time_ms = 0
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("LeaveGroupResponse", error) from error
-    if pos > size:
-        raise bad_end("LeaveGroupResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: LeaveGroupResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        put(P_h(message.error_code))
-    except UNENCODABLE as error:
-        raise unencodable("LeaveGroupResponse", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> LeaveGroupResponse:
-    size = len(buf)
-    try:
-        message = new(LeaveGroupResponse)
-        message.throttle_time_ms, message.error_code = U_ih(buf, pos)
-        pos += 6
-        message.members = []
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("LeaveGroupResponse", error) from error
-    if pos > size:
-        raise bad_end("LeaveGroupResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: LeaveGroupResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        put(P_ih(message.throttle_time_ms, message.error_code))
-    except UNENCODABLE as error:
-        raise unencodable("LeaveGroupResponse", error) from error
-
-
-def decode_response_3(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> LeaveGroupResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(LeaveGroupResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihi(buf, pos)
-        pos += 10
-        if n < 0:
-            bad_length("LeaveGroupResponse.members", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("LeaveGroupResponse.members", n, size - pos)
-        members: list[MemberResponse] = []
-        message.members = members
-        for _ in range(n):
-            member_response = new(MemberResponse)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("MemberResponse.member_id", n)
-            member_response.member_id = buf[pos : (pos := pos + n)].decode()
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < -1:
-                bad_length("MemberResponse.group_instance_id", n)
-            member_response.group_instance_id = (
-                buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-            )
-            member_response.error_code = U_h(buf, pos)[0]
-            pos += 2
-            member_response.unknown_tags = ()
-            members.append(member_response)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("LeaveGroupResponse", error) from error
-    if pos > size:
-        raise bad_end("LeaveGroupResponse", pos - size)
-    return message
-
-
-def encode_response_3(message: LeaveGroupResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        members = message.members
-        n = len(members)
-        put(P_ihi(message.throttle_time_ms, message.error_code, n))
-        for member_response in members:
-            raw = member_response.member_id.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            text = member_response.group_instance_id
-            raw = b"" if text is None else text.encode()
-            n = -1 if text is None else len(raw)
-            put(P_h(n))
-            put(raw)
-            put(P_h(member_response.error_code))
-    except UNENCODABLE as error:
-        raise unencodable("LeaveGroupResponse", error) from error
-
-
 def decode_response_4(
     buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
 ) -> LeaveGroupResponse:
@@ -665,19 +421,11 @@ def encode_response_4(message: LeaveGroupResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[LeaveGroupRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
-    2: (decode_request_0, encode_request_0),
-    3: (decode_request_3, encode_request_3),
     4: (decode_request_4, encode_request_4),
     5: (decode_request_5, encode_request_5),
 }
 
 RESPONSES: Codecs[LeaveGroupResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_1, encode_response_1),
-    2: (decode_response_1, encode_response_1),
-    3: (decode_response_3, encode_response_3),
     4: (decode_response_4, encode_response_4),
     5: (decode_response_4, encode_response_4),
 }

@@ -16,10 +16,14 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_ih,
+    P_ihB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_bB,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
@@ -41,11 +45,7 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_bB = Struct(">bB").unpack_from
-U_ihB = Struct(">ihB").unpack_from
 P_bx = Struct(">bx").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
 UA_Bnb = ArrayReaders('b', 1)
 PA_Bnbx = ArrayWriters('Bnbx', 1)
 

@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""ListGroups (API key 16), v0-5."""
+"""ListGroups (API key 16), v0-5, with the codecs of v3-5."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_ih,
+    P_ihB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
@@ -38,15 +41,6 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_h = Struct(">h").unpack_from
-U_hi = Struct(">hi").unpack_from
-U_ihB = Struct(">ihB").unpack_from
-U_ihi = Struct(">ihi").unpack_from
-P_h = Struct(">h").pack
-P_hi = Struct(">hi").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
-P_ihi = Struct(">ihi").pack
 
 
 class ListGroupsRequest(Message):
@@ -109,35 +103,6 @@ class ListGroupsResponse(Message):
         self.error_code = error_code
         self.groups = [] if groups is UNSET else groups
         self.unknown_tags = unknown_tags
-
-
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> ListGroupsRequest:
-    size = len(buf)
-    try:
-        message = new(ListGroupsRequest)
-        message.states_filter = []
-        message.types_filter = []
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ListGroupsRequest", error) from error
-    if pos > size:
-        raise bad_end("ListGroupsRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: ListGroupsRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.states_filter:
-            missing_field("ListGroupsRequest.states_filter")
-        if message.types_filter:
-            missing_field("ListGroupsRequest.types_filter")
-        if message.unknown_tags:
-            missing_field("ListGroupsRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("ListGroupsRequest", error) from error
 
 
 def decode_request_3(
@@ -319,125 +284,6 @@ def encode_request_5(message: ListGroupsRequest, out: list[Sized]) -> None:
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("ListGroupsRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> ListGroupsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ListGroupsResponse)
-        message.error_code, n = U_hi(buf, pos)
-        pos += 6
-        if n < 0:
-            bad_length("ListGroupsResponse.groups", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("ListGroupsResponse.groups", n, size - pos)
-        groups: list[ListedGroup] = []
-        message.groups = groups
-        for _ in range(n):
-            listed_group = new(ListedGroup)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("ListedGroup.group_id", n)
-            listed_group.group_id = buf[pos : (pos := pos + n)].decode()
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("ListedGroup.protocol_type", n)
-            listed_group.protocol_type = buf[pos : (pos := pos + n)].decode()
-            listed_group.group_state = listed_group.group_type = ""
-            listed_group.unknown_tags = ()
-            groups.append(listed_group)
-        message.throttle_time_ms = 0
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ListGroupsResponse", error) from error
-    if pos > size:
-        raise bad_end("ListGroupsResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: ListGroupsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        groups = message.groups
-        n = len(groups)
-        put(P_hi(message.error_code, n))
-        for listed_group in groups:
-            raw = listed_group.group_id.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            raw = listed_group.protocol_type.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-    except UNENCODABLE as error:
-        raise unencodable("ListGroupsResponse", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> ListGroupsResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(ListGroupsResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihi(buf, pos)
-        pos += 10
-        if n < 0:
-            bad_length("ListGroupsResponse.groups", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("ListGroupsResponse.groups", n, size - pos)
-        groups: list[ListedGroup] = []
-        message.groups = groups
-        for _ in range(n):
-            listed_group = new(ListedGroup)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("ListedGroup.group_id", n)
-            listed_group.group_id = buf[pos : (pos := pos + n)].decode()
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("ListedGroup.protocol_type", n)
-            listed_group.protocol_type = buf[pos : (pos := pos + n)].decode()
-            listed_group.group_state = listed_group.group_type = ""
-            listed_group.unknown_tags = ()
-            groups.append(listed_group)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("ListGroupsResponse", error) from error
-    if pos > size:
-        raise bad_end("ListGroupsResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: ListGroupsResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        groups = message.groups
-        n = len(groups)
-        put(P_ihi(message.throttle_time_ms, message.error_code, n))
-        for listed_group in groups:
-            raw = listed_group.group_id.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            raw = listed_group.protocol_type.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-    except UNENCODABLE as error:
-        raise unencodable("ListGroupsResponse", error) from error
 
 
 def decode_response_3(
@@ -728,18 +574,12 @@ def encode_response_5(message: ListGroupsResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[ListGroupsRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
-    2: (decode_request_0, encode_request_0),
     3: (decode_request_3, encode_request_3),
     4: (decode_request_4, encode_request_4),
     5: (decode_request_5, encode_request_5),
 }
 
 RESPONSES: Codecs[ListGroupsResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_1, encode_response_1),
-    2: (decode_response_1, encode_response_1),
     3: (decode_response_3, encode_response_3),
     4: (decode_response_4, encode_response_4),
     5: (decode_response_5, encode_response_5),

@@ -16,10 +16,13 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_ih,
+    P_ihB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
@@ -41,10 +44,7 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_ihB = Struct(">ihB").unpack_from
 U_qB = Struct(">qB").unpack_from
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
 P_q = Struct(">q").pack
 P_qB = Struct(">qB").pack
 P_qx = Struct(">qx").pack

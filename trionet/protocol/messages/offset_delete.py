@@ -13,6 +13,9 @@ from struct import Struct
 from trionet.protocol.wire import (
     MALFORMED,
     Message,
+    P_h,
+    P_i,
+    P_ih,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
@@ -36,10 +39,7 @@ U_h = Struct(">h").unpack_from
 U_hii = Struct(">hii").unpack_from
 U_i = Struct(">i").unpack_from
 U_ih = Struct(">ih").unpack_from
-P_h = Struct(">h").pack
 P_hii = Struct(">hii").pack
-P_i = Struct(">i").pack
-P_ih = Struct(">ih").pack
 
 
 class OffsetDeleteRequestPartition(Message):

@@ -4,23 +4,33 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""OffsetFetch (API key 9), v0-10."""
+"""OffsetFetch (API key 9), v0-10, with the codecs of v6-10."""
 
 from __future__ import annotations
 
 from struct import Struct
 
 from trionet.protocol.wire import (
-    ArrayReaders,
     ArrayWriters,
     BYTES,
     MALFORMED,
     Message,
     NO_UUID,
+    PA_Bnix,
+    P_16s,
+    P_16sB,
+    P_i,
+    P_iB,
+    P_ox,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
+    UA_Bni,
     UNENCODABLE,
     UNSET,
+    U_16sB,
+    U_hB,
+    U_iB,
+    U_oB,
     bad_count,
     bad_end,
     bad_length,
@@ -29,7 +39,6 @@ from trionet.protocol.wire import (
     malformed,
     missing_field,
     new,
-    null_field,
     read_tags,
     read_varint,
     text_length,
@@ -44,33 +53,11 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_16sB = Struct(">16sB").unpack_from
-U_oB = Struct(">?B").unpack_from
-U_h = Struct(">h").unpack_from
-U_hB = Struct(">hB").unpack_from
-U_i = Struct(">i").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ii = Struct(">ii").unpack_from
-U_iqh = Struct(">iqh").unpack_from
 U_iqiB = Struct(">iqiB").unpack_from
-U_iqih = Struct(">iqih").unpack_from
-P_16s = Struct(">16s").pack
-P_16sB = Struct(">16sB").pack
-P_ox = Struct(">?x").pack
-P_h = Struct(">h").pack
 P_hx = Struct(">hx").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ii = Struct(">ii").pack
-P_iqh = Struct(">iqh").pack
 P_iqi = Struct(">iqi").pack
 P_iqiB = Struct(">iqiB").pack
-P_iqih = Struct(">iqih").pack
-UA_ini = ArrayReaders('i', 0)
-UA_Bni = ArrayReaders('i', 1)
 PA_16sBnix = ArrayWriters('16sBnix', 1)
-PA_Bnix = ArrayWriters('Bnix', 1)
-PA_ini = ArrayWriters('ini', 0)
 
 
 class OffsetFetchRequestTopics(Message):
@@ -314,179 +301,6 @@ class OffsetFetchResponseTopic(Message):
         self.name = name
         self.partitions = [] if partitions is UNSET else partitions
         self.unknown_tags = unknown_tags
-
-
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> OffsetFetchRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(OffsetFetchRequest)
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < 0:
-            bad_length("OffsetFetchRequest.group_id", n)
-        message.group_id = buf[pos : (pos := pos + n)].decode()
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("OffsetFetchRequest.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("OffsetFetchRequest.topics", n, size - pos)
-        topics: list[OffsetFetchRequestTopic] = []
-        message.topics = topics
-        for _ in range(n):
-            offset_fetch_request_topic = new(OffsetFetchRequestTopic)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("OffsetFetchRequestTopic.name", n)
-            offset_fetch_request_topic.name = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("OffsetFetchRequestTopic.partition_indexes", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("OffsetFetchRequestTopic.partition_indexes", n, size - pos)
-            offset_fetch_request_topic.partition_indexes = [*UA_ini[n](buf, pos)]
-            pos += 4 * (n)
-            offset_fetch_request_topic.unknown_tags = ()
-            topics.append(offset_fetch_request_topic)
-        message.groups = []
-        message.require_stable = False
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("OffsetFetchRequest", error) from error
-    if pos > size:
-        raise bad_end("OffsetFetchRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: OffsetFetchRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.groups:
-            missing_field("OffsetFetchRequest.groups")
-        if message.require_stable:
-            missing_field("OffsetFetchRequest.require_stable")
-        raw = message.group_id.encode()
-        n = len(raw)
-        put(P_h(n))
-        put(raw)
-        topics = message.topics
-        if topics is None:
-            null_field("OffsetFetchRequest.topics")
-        n = len(topics)
-        put(P_i(n))
-        for offset_fetch_request_topic in topics:
-            raw = offset_fetch_request_topic.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partition_indexes = offset_fetch_request_topic.partition_indexes
-            partition_indexes_n = len(partition_indexes)
-            if partition_indexes_n < 128:
-                put(PA_ini[partition_indexes_n](partition_indexes_n, *partition_indexes))
-            else:
-                put(P_i(partition_indexes_n))
-                put(join_array("i", partition_indexes))
-            if offset_fetch_request_topic.unknown_tags:
-                missing_field("OffsetFetchRequestTopic.unknown_tags")
-        if message.unknown_tags:
-            missing_field("OffsetFetchRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("OffsetFetchRequest", error) from error
-
-
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> OffsetFetchRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(OffsetFetchRequest)
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < 0:
-            bad_length("OffsetFetchRequest.group_id", n)
-        message.group_id = buf[pos : (pos := pos + n)].decode()
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < -1:
-            bad_length("OffsetFetchRequest.topics", n)
-        if n < 0:
-            message.topics = None
-        else:
-            left -= n + 1
-            if left < 0:
-                bad_count("OffsetFetchRequest.topics", n, size - pos)
-            topics: list[OffsetFetchRequestTopic] = []
-            message.topics = topics
-            for _ in range(n):
-                offset_fetch_request_topic = new(OffsetFetchRequestTopic)
-                n = U_h(buf, pos)[0]
-                pos += 2
-                if n < 0:
-                    bad_length("OffsetFetchRequestTopic.name", n)
-                offset_fetch_request_topic.name = buf[pos : (pos := pos + n)].decode()
-                n = U_i(buf, pos)[0]
-                pos += 4
-                if n < 0:
-                    bad_length("OffsetFetchRequestTopic.partition_indexes", n)
-                left -= n + 1
-                if left < 0:
-                    bad_count("OffsetFetchRequestTopic.partition_indexes", n, size - pos)
-                offset_fetch_request_topic.partition_indexes = [*UA_ini[n](buf, pos)]
-                pos += 4 * (n)
-                offset_fetch_request_topic.unknown_tags = ()
-                topics.append(offset_fetch_request_topic)
-        message.groups = []
-        message.require_stable = False
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("OffsetFetchRequest", error) from error
-    if pos > size:
-        raise bad_end("OffsetFetchRequest", pos - size)
-    return message
-
-
-def encode_request_2(message: OffsetFetchRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.groups:
-            missing_field("OffsetFetchRequest.groups")
-        if message.require_stable:
-            missing_field("OffsetFetchRequest.require_stable")
-        raw = message.group_id.encode()
-        n = len(raw)
-        put(P_h(n))
-        put(raw)
-        topics = message.topics
-        n = -1 if topics is None else len(topics)
-        put(P_i(n))
-        for offset_fetch_request_topic in topics or ():
-            raw = offset_fetch_request_topic.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partition_indexes = offset_fetch_request_topic.partition_indexes
-            partition_indexes_n = len(partition_indexes)
-            if partition_indexes_n < 128:
-                put(PA_ini[partition_indexes_n](partition_indexes_n, *partition_indexes))
-            else:
-                put(P_i(partition_indexes_n))
-                put(join_array("i", partition_indexes))
-            if offset_fetch_request_topic.unknown_tags:
-                missing_field("OffsetFetchRequestTopic.unknown_tags")
-        if message.unknown_tags:
-            missing_field("OffsetFetchRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("OffsetFetchRequest", error) from error
 
 
 def decode_request_6(
@@ -1136,382 +950,6 @@ def encode_request_10(message: OffsetFetchRequest, out: list[Sized]) -> None:
         raise unencodable("OffsetFetchRequest", error) from error
 
 
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> OffsetFetchResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(OffsetFetchResponse)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("OffsetFetchResponse.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("OffsetFetchResponse.topics", n, size - pos)
-        topics: list[OffsetFetchResponseTopic] = []
-        message.topics = topics
-        for _ in range(n):
-            offset_fetch_response_topic = new(OffsetFetchResponseTopic)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("OffsetFetchResponseTopic.name", n)
-            offset_fetch_response_topic.name = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("OffsetFetchResponseTopic.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("OffsetFetchResponseTopic.partitions", n, size - pos)
-            partitions: list[OffsetFetchResponsePartition] = []
-            offset_fetch_response_topic.partitions = partitions
-            for _ in range(n):
-                offset_fetch_response_partition = new(OffsetFetchResponsePartition)
-                (
-                    offset_fetch_response_partition.partition_index,
-                    offset_fetch_response_partition.committed_offset, n,
-                ) = U_iqh(buf, pos)
-                pos += 14
-                if n < -1:
-                    bad_length("OffsetFetchResponsePartition.metadata", n)
-                offset_fetch_response_partition.metadata = (
-                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-                )
-                offset_fetch_response_partition.error_code = U_h(buf, pos)[0]
-                pos += 2
-                offset_fetch_response_partition.committed_leader_epoch = -1
-                offset_fetch_response_partition.unknown_tags = ()
-                partitions.append(offset_fetch_response_partition)
-            offset_fetch_response_topic.unknown_tags = ()
-            topics.append(offset_fetch_response_topic)
-        message.groups = []
-        message.throttle_time_ms = message.error_code = 0
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("OffsetFetchResponse", error) from error
-    if pos > size:
-        raise bad_end("OffsetFetchResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: OffsetFetchResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics)
-        put(P_i(n))
-        for offset_fetch_response_topic in topics:
-            raw = offset_fetch_response_topic.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = offset_fetch_response_topic.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for offset_fetch_response_partition in partitions:
-                text = offset_fetch_response_partition.metadata
-                raw = b"" if text is None else text.encode()
-                n = -1 if text is None else len(raw)
-                put(
-                    P_iqh(
-                        offset_fetch_response_partition.partition_index,
-                        offset_fetch_response_partition.committed_offset, n,
-                    ),
-                )
-                put(raw)
-                put(P_h(offset_fetch_response_partition.error_code))
-    except UNENCODABLE as error:
-        raise unencodable("OffsetFetchResponse", error) from error
-
-
-def decode_response_2(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> OffsetFetchResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(OffsetFetchResponse)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("OffsetFetchResponse.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("OffsetFetchResponse.topics", n, size - pos)
-        topics: list[OffsetFetchResponseTopic] = []
-        message.topics = topics
-        for _ in range(n):
-            offset_fetch_response_topic = new(OffsetFetchResponseTopic)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("OffsetFetchResponseTopic.name", n)
-            offset_fetch_response_topic.name = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("OffsetFetchResponseTopic.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("OffsetFetchResponseTopic.partitions", n, size - pos)
-            partitions: list[OffsetFetchResponsePartition] = []
-            offset_fetch_response_topic.partitions = partitions
-            for _ in range(n):
-                offset_fetch_response_partition = new(OffsetFetchResponsePartition)
-                (
-                    offset_fetch_response_partition.partition_index,
-                    offset_fetch_response_partition.committed_offset, n,
-                ) = U_iqh(buf, pos)
-                pos += 14
-                if n < -1:
-                    bad_length("OffsetFetchResponsePartition.metadata", n)
-                offset_fetch_response_partition.metadata = (
-                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-                )
-                offset_fetch_response_partition.error_code = U_h(buf, pos)[0]
-                pos += 2
-                offset_fetch_response_partition.committed_leader_epoch = -1
-                offset_fetch_response_partition.unknown_tags = ()
-                partitions.append(offset_fetch_response_partition)
-            offset_fetch_response_topic.unknown_tags = ()
-            topics.append(offset_fetch_response_topic)
-        message.error_code = U_h(buf, pos)[0]
-        pos += 2
-        message.groups = []
-        message.throttle_time_ms = 0
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("OffsetFetchResponse", error) from error
-    if pos > size:
-        raise bad_end("OffsetFetchResponse", pos - size)
-    return message
-
-
-def encode_response_2(message: OffsetFetchResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics)
-        put(P_i(n))
-        for offset_fetch_response_topic in topics:
-            raw = offset_fetch_response_topic.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = offset_fetch_response_topic.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for offset_fetch_response_partition in partitions:
-                text = offset_fetch_response_partition.metadata
-                raw = b"" if text is None else text.encode()
-                n = -1 if text is None else len(raw)
-                put(
-                    P_iqh(
-                        offset_fetch_response_partition.partition_index,
-                        offset_fetch_response_partition.committed_offset, n,
-                    ),
-                )
-                put(raw)
-                put(P_h(offset_fetch_response_partition.error_code))
-        put(P_h(message.error_code))
-    except UNENCODABLE as error:
-        raise unencodable("OffsetFetchResponse", error) from error
-
-
-def decode_response_3(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> OffsetFetchResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(OffsetFetchResponse)
-        message.throttle_time_ms, n = U_ii(buf, pos)
-        pos += 8
-        if n < 0:
-            bad_length("OffsetFetchResponse.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("OffsetFetchResponse.topics", n, size - pos)
-        topics: list[OffsetFetchResponseTopic] = []
-        message.topics = topics
-        for _ in range(n):
-            offset_fetch_response_topic = new(OffsetFetchResponseTopic)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("OffsetFetchResponseTopic.name", n)
-            offset_fetch_response_topic.name = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("OffsetFetchResponseTopic.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("OffsetFetchResponseTopic.partitions", n, size - pos)
-            partitions: list[OffsetFetchResponsePartition] = []
-            offset_fetch_response_topic.partitions = partitions
-            for _ in range(n):
-                offset_fetch_response_partition = new(OffsetFetchResponsePartition)
-                (
-                    offset_fetch_response_partition.partition_index,
-                    offset_fetch_response_partition.committed_offset, n,
-                ) = U_iqh(buf, pos)
-                pos += 14
-                if n < -1:
-                    bad_length("OffsetFetchResponsePartition.metadata", n)
-                offset_fetch_response_partition.metadata = (
-                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-                )
-                offset_fetch_response_partition.error_code = U_h(buf, pos)[0]
-                pos += 2
-                offset_fetch_response_partition.committed_leader_epoch = -1
-                offset_fetch_response_partition.unknown_tags = ()
-                partitions.append(offset_fetch_response_partition)
-            offset_fetch_response_topic.unknown_tags = ()
-            topics.append(offset_fetch_response_topic)
-        message.error_code = U_h(buf, pos)[0]
-        pos += 2
-        message.groups = []
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("OffsetFetchResponse", error) from error
-    if pos > size:
-        raise bad_end("OffsetFetchResponse", pos - size)
-    return message
-
-
-def encode_response_3(message: OffsetFetchResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics)
-        put(P_ii(message.throttle_time_ms, n))
-        for offset_fetch_response_topic in topics:
-            raw = offset_fetch_response_topic.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = offset_fetch_response_topic.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for offset_fetch_response_partition in partitions:
-                text = offset_fetch_response_partition.metadata
-                raw = b"" if text is None else text.encode()
-                n = -1 if text is None else len(raw)
-                put(
-                    P_iqh(
-                        offset_fetch_response_partition.partition_index,
-                        offset_fetch_response_partition.committed_offset, n,
-                    ),
-                )
-                put(raw)
-                put(P_h(offset_fetch_response_partition.error_code))
-        put(P_h(message.error_code))
-    except UNENCODABLE as error:
-        raise unencodable("OffsetFetchResponse", error) from error
-
-
-def decode_response_5(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> OffsetFetchResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(OffsetFetchResponse)
-        message.throttle_time_ms, n = U_ii(buf, pos)
-        pos += 8
-        if n < 0:
-            bad_length("OffsetFetchResponse.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("OffsetFetchResponse.topics", n, size - pos)
-        topics: list[OffsetFetchResponseTopic] = []
-        message.topics = topics
-        for _ in range(n):
-            offset_fetch_response_topic = new(OffsetFetchResponseTopic)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("OffsetFetchResponseTopic.name", n)
-            offset_fetch_response_topic.name = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("OffsetFetchResponseTopic.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("OffsetFetchResponseTopic.partitions", n, size - pos)
-            partitions: list[OffsetFetchResponsePartition] = []
-            offset_fetch_response_topic.partitions = partitions
-            for _ in range(n):
-                offset_fetch_response_partition = new(OffsetFetchResponsePartition)
-                (
-                    offset_fetch_response_partition.partition_index,
-                    offset_fetch_response_partition.committed_offset,
-                    offset_fetch_response_partition.committed_leader_epoch, n,
-                ) = U_iqih(buf, pos)
-                pos += 18
-                if n < -1:
-                    bad_length("OffsetFetchResponsePartition.metadata", n)
-                offset_fetch_response_partition.metadata = (
-                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-                )
-                offset_fetch_response_partition.error_code = U_h(buf, pos)[0]
-                pos += 2
-                offset_fetch_response_partition.unknown_tags = ()
-                partitions.append(offset_fetch_response_partition)
-            offset_fetch_response_topic.unknown_tags = ()
-            topics.append(offset_fetch_response_topic)
-        message.error_code = U_h(buf, pos)[0]
-        pos += 2
-        message.groups = []
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("OffsetFetchResponse", error) from error
-    if pos > size:
-        raise bad_end("OffsetFetchResponse", pos - size)
-    return message
-
-
-def encode_response_5(message: OffsetFetchResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics)
-        put(P_ii(message.throttle_time_ms, n))
-        for offset_fetch_response_topic in topics:
-            raw = offset_fetch_response_topic.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = offset_fetch_response_topic.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for offset_fetch_response_partition in partitions:
-                text = offset_fetch_response_partition.metadata
-                raw = b"" if text is None else text.encode()
-                n = -1 if text is None else len(raw)
-                put(
-                    P_iqih(
-                        offset_fetch_response_partition.partition_index,
-                        offset_fetch_response_partition.committed_offset,
-                        offset_fetch_response_partition.committed_leader_epoch, n,
-                    ),
-                )
-                put(raw)
-                put(P_h(offset_fetch_response_partition.error_code))
-        put(P_h(message.error_code))
-    except UNENCODABLE as error:
-        raise unencodable("OffsetFetchResponse", error) from error
-
-
 def decode_response_6(
     buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
 ) -> OffsetFetchResponse:
@@ -1997,12 +1435,6 @@ def encode_response_10(message: OffsetFetchResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[OffsetFetchRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
-    2: (decode_request_2, encode_request_2),
-    3: (decode_request_2, encode_request_2),
-    4: (decode_request_2, encode_request_2),
-    5: (decode_request_2, encode_request_2),
     6: (decode_request_6, encode_request_6),
     7: (decode_request_7, encode_request_7),
     8: (decode_request_8, encode_request_8),
@@ -2011,12 +1443,6 @@ REQUESTS: Codecs[OffsetFetchRequest] = {
 }
 
 RESPONSES: Codecs[OffsetFetchResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_0, encode_response_0),
-    2: (decode_response_2, encode_response_2),
-    3: (decode_response_3, encode_response_3),
-    4: (decode_response_3, encode_response_3),
-    5: (decode_response_5, encode_response_5),
     6: (decode_response_6, encode_response_6),
     7: (decode_response_6, encode_response_6),
     8: (decode_response_8, encode_response_8),

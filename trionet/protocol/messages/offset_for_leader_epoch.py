@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""OffsetForLeaderEpoch (API key 23), v0-4."""
+"""OffsetForLeaderEpoch (API key 23), v0-4, with the codecs of v4."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_i,
+    P_iB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_iB,
     bad_count,
     bad_end,
     bad_length,
     malformed,
-    missing_field,
     new,
     read_tags,
     read_varint,
@@ -38,23 +40,9 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_h = Struct(">h").unpack_from
-U_hiiq = Struct(">hiiq").unpack_from
 U_hiiqB = Struct(">hiiqB").unpack_from
-U_hiq = Struct(">hiq").unpack_from
-U_i = Struct(">i").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ii = Struct(">ii").unpack_from
-U_iii = Struct(">iii").unpack_from
 U_iiiB = Struct(">iiiB").unpack_from
-P_h = Struct(">h").pack
-P_hiiq = Struct(">hiiq").pack
 P_hiiqx = Struct(">hiiqx").pack
-P_hiq = Struct(">hiq").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ii = Struct(">ii").pack
-P_iii = Struct(">iii").pack
 P_iiix = Struct(">iiix").pack
 
 
@@ -182,262 +170,6 @@ class OffsetForLeaderEpochResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> OffsetForLeaderEpochRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(OffsetForLeaderEpochRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("OffsetForLeaderEpochRequest.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("OffsetForLeaderEpochRequest.topics", n, size - pos)
-        topics: list[OffsetForLeaderTopic] = []
-        message.topics = topics
-        for _ in range(n):
-            offset_for_leader_topic = new(OffsetForLeaderTopic)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("OffsetForLeaderTopic.topic", n)
-            offset_for_leader_topic.topic = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("OffsetForLeaderTopic.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("OffsetForLeaderTopic.partitions", n, size - pos)
-            partitions: list[OffsetForLeaderPartition] = []
-            offset_for_leader_topic.partitions = partitions
-            for _ in range(n):
-                offset_for_leader_partition = new(OffsetForLeaderPartition)
-                (
-                    offset_for_leader_partition.partition,
-                    offset_for_leader_partition.leader_epoch,
-                ) = U_ii(buf, pos)
-                pos += 8
-                offset_for_leader_partition.current_leader_epoch = -1
-                offset_for_leader_partition.unknown_tags = ()
-                partitions.append(offset_for_leader_partition)
-            offset_for_leader_topic.unknown_tags = ()
-            topics.append(offset_for_leader_topic)
-        message.replica_id = -2
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("OffsetForLeaderEpochRequest", error) from error
-    if pos > size:
-        raise bad_end("OffsetForLeaderEpochRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: OffsetForLeaderEpochRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics)
-        put(P_i(n))
-        for offset_for_leader_topic in topics:
-            raw = offset_for_leader_topic.topic.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = offset_for_leader_topic.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for offset_for_leader_partition in partitions:
-                put(
-                    P_ii(
-                        offset_for_leader_partition.partition,
-                        offset_for_leader_partition.leader_epoch,
-                    ),
-                )
-                if offset_for_leader_partition.unknown_tags:
-                    missing_field("OffsetForLeaderPartition.unknown_tags")
-            if offset_for_leader_topic.unknown_tags:
-                missing_field("OffsetForLeaderTopic.unknown_tags")
-        if message.unknown_tags:
-            missing_field("OffsetForLeaderEpochRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("OffsetForLeaderEpochRequest", error) from error
-
-
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> OffsetForLeaderEpochRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(OffsetForLeaderEpochRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("OffsetForLeaderEpochRequest.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("OffsetForLeaderEpochRequest.topics", n, size - pos)
-        topics: list[OffsetForLeaderTopic] = []
-        message.topics = topics
-        for _ in range(n):
-            offset_for_leader_topic = new(OffsetForLeaderTopic)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("OffsetForLeaderTopic.topic", n)
-            offset_for_leader_topic.topic = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("OffsetForLeaderTopic.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("OffsetForLeaderTopic.partitions", n, size - pos)
-            partitions: list[OffsetForLeaderPartition] = []
-            offset_for_leader_topic.partitions = partitions
-            for _ in range(n):
-                offset_for_leader_partition = new(OffsetForLeaderPartition)
-                (
-                    offset_for_leader_partition.partition,
-                    offset_for_leader_partition.current_leader_epoch,
-                    offset_for_leader_partition.leader_epoch,
-                ) = U_iii(buf, pos)
-                pos += 12
-                offset_for_leader_partition.unknown_tags = ()
-                partitions.append(offset_for_leader_partition)
-            offset_for_leader_topic.unknown_tags = ()
-            topics.append(offset_for_leader_topic)
-        message.replica_id = -2
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("OffsetForLeaderEpochRequest", error) from error
-    if pos > size:
-        raise bad_end("OffsetForLeaderEpochRequest", pos - size)
-    return message
-
-
-def encode_request_2(message: OffsetForLeaderEpochRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics)
-        put(P_i(n))
-        for offset_for_leader_topic in topics:
-            raw = offset_for_leader_topic.topic.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = offset_for_leader_topic.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for offset_for_leader_partition in partitions:
-                put(
-                    P_iii(
-                        offset_for_leader_partition.partition,
-                        offset_for_leader_partition.current_leader_epoch,
-                        offset_for_leader_partition.leader_epoch,
-                    ),
-                )
-                if offset_for_leader_partition.unknown_tags:
-                    missing_field("OffsetForLeaderPartition.unknown_tags")
-            if offset_for_leader_topic.unknown_tags:
-                missing_field("OffsetForLeaderTopic.unknown_tags")
-        if message.unknown_tags:
-            missing_field("OffsetForLeaderEpochRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("OffsetForLeaderEpochRequest", error) from error
-
-
-def decode_request_3(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> OffsetForLeaderEpochRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(OffsetForLeaderEpochRequest)
-        message.replica_id, n = U_ii(buf, pos)
-        pos += 8
-        if n < 0:
-            bad_length("OffsetForLeaderEpochRequest.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("OffsetForLeaderEpochRequest.topics", n, size - pos)
-        topics: list[OffsetForLeaderTopic] = []
-        message.topics = topics
-        for _ in range(n):
-            offset_for_leader_topic = new(OffsetForLeaderTopic)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("OffsetForLeaderTopic.topic", n)
-            offset_for_leader_topic.topic = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("OffsetForLeaderTopic.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("OffsetForLeaderTopic.partitions", n, size - pos)
-            partitions: list[OffsetForLeaderPartition] = []
-            offset_for_leader_topic.partitions = partitions
-            for _ in range(n):
-                offset_for_leader_partition = new(OffsetForLeaderPartition)
-                (
-                    offset_for_leader_partition.partition,
-                    offset_for_leader_partition.current_leader_epoch,
-                    offset_for_leader_partition.leader_epoch,
-                ) = U_iii(buf, pos)
-                pos += 12
-                offset_for_leader_partition.unknown_tags = ()
-                partitions.append(offset_for_leader_partition)
-            offset_for_leader_topic.unknown_tags = ()
-            topics.append(offset_for_leader_topic)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("OffsetForLeaderEpochRequest", error) from error
-    if pos > size:
-        raise bad_end("OffsetForLeaderEpochRequest", pos - size)
-    return message
-
-
-def encode_request_3(message: OffsetForLeaderEpochRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics)
-        put(P_ii(message.replica_id, n))
-        for offset_for_leader_topic in topics:
-            raw = offset_for_leader_topic.topic.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = offset_for_leader_topic.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for offset_for_leader_partition in partitions:
-                put(
-                    P_iii(
-                        offset_for_leader_partition.partition,
-                        offset_for_leader_partition.current_leader_epoch,
-                        offset_for_leader_partition.leader_epoch,
-                    ),
-                )
-                if offset_for_leader_partition.unknown_tags:
-                    missing_field("OffsetForLeaderPartition.unknown_tags")
-            if offset_for_leader_topic.unknown_tags:
-                missing_field("OffsetForLeaderTopic.unknown_tags")
-        if message.unknown_tags:
-            missing_field("OffsetForLeaderEpochRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("OffsetForLeaderEpochRequest", error) from error
-
-
 def decode_request_4(
     buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
 ) -> OffsetForLeaderEpochRequest:
@@ -548,240 +280,6 @@ def encode_request_4(message: OffsetForLeaderEpochRequest, out: list[Sized]) -> 
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("OffsetForLeaderEpochRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> OffsetForLeaderEpochResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(OffsetForLeaderEpochResponse)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("OffsetForLeaderEpochResponse.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("OffsetForLeaderEpochResponse.topics", n, size - pos)
-        topics: list[OffsetForLeaderTopicResult] = []
-        message.topics = topics
-        for _ in range(n):
-            offset_for_leader_topic_result = new(OffsetForLeaderTopicResult)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("OffsetForLeaderTopicResult.topic", n)
-            offset_for_leader_topic_result.topic = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("OffsetForLeaderTopicResult.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("OffsetForLeaderTopicResult.partitions", n, size - pos)
-            partitions: list[EpochEndOffset] = []
-            offset_for_leader_topic_result.partitions = partitions
-            for _ in range(n):
-                epoch_end_offset = new(EpochEndOffset)
-                (
-                    epoch_end_offset.error_code, epoch_end_offset.partition,
-                    epoch_end_offset.end_offset,
-                ) = U_hiq(buf, pos)
-                pos += 14
-                epoch_end_offset.leader_epoch = -1
-                epoch_end_offset.unknown_tags = ()
-                partitions.append(epoch_end_offset)
-            offset_for_leader_topic_result.unknown_tags = ()
-            topics.append(offset_for_leader_topic_result)
-        message.throttle_time_ms = 0
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("OffsetForLeaderEpochResponse", error) from error
-    if pos > size:
-        raise bad_end("OffsetForLeaderEpochResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: OffsetForLeaderEpochResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics)
-        put(P_i(n))
-        for offset_for_leader_topic_result in topics:
-            raw = offset_for_leader_topic_result.topic.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = offset_for_leader_topic_result.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for epoch_end_offset in partitions:
-                put(
-                    P_hiq(
-                        epoch_end_offset.error_code, epoch_end_offset.partition,
-                        epoch_end_offset.end_offset,
-                    ),
-                )
-    except UNENCODABLE as error:
-        raise unencodable("OffsetForLeaderEpochResponse", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> OffsetForLeaderEpochResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(OffsetForLeaderEpochResponse)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("OffsetForLeaderEpochResponse.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("OffsetForLeaderEpochResponse.topics", n, size - pos)
-        topics: list[OffsetForLeaderTopicResult] = []
-        message.topics = topics
-        for _ in range(n):
-            offset_for_leader_topic_result = new(OffsetForLeaderTopicResult)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("OffsetForLeaderTopicResult.topic", n)
-            offset_for_leader_topic_result.topic = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("OffsetForLeaderTopicResult.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("OffsetForLeaderTopicResult.partitions", n, size - pos)
-            partitions: list[EpochEndOffset] = []
-            offset_for_leader_topic_result.partitions = partitions
-            for _ in range(n):
-                epoch_end_offset = new(EpochEndOffset)
-                (
-                    epoch_end_offset.error_code, epoch_end_offset.partition,
-                    epoch_end_offset.leader_epoch, epoch_end_offset.end_offset,
-                ) = U_hiiq(buf, pos)
-                pos += 18
-                epoch_end_offset.unknown_tags = ()
-                partitions.append(epoch_end_offset)
-            offset_for_leader_topic_result.unknown_tags = ()
-            topics.append(offset_for_leader_topic_result)
-        message.throttle_time_ms = 0
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("OffsetForLeaderEpochResponse", error) from error
-    if pos > size:
-        raise bad_end("OffsetForLeaderEpochResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: OffsetForLeaderEpochResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics)
-        put(P_i(n))
-        for offset_for_leader_topic_result in topics:
-            raw = offset_for_leader_topic_result.topic.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = offset_for_leader_topic_result.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for epoch_end_offset in partitions:
-                put(
-                    P_hiiq(
-                        epoch_end_offset.error_code, epoch_end_offset.partition,
-                        epoch_end_offset.leader_epoch, epoch_end_offset.end_offset,
-                    ),
-                )
-    except UNENCODABLE as error:
-        raise unencodable("OffsetForLeaderEpochResponse", error) from error
-
-
-def decode_response_2(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> OffsetForLeaderEpochResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(OffsetForLeaderEpochResponse)
-        message.throttle_time_ms, n = U_ii(buf, pos)
-        pos += 8
-        if n < 0:
-            bad_length("OffsetForLeaderEpochResponse.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("OffsetForLeaderEpochResponse.topics", n, size - pos)
-        topics: list[OffsetForLeaderTopicResult] = []
-        message.topics = topics
-        for _ in range(n):
-            offset_for_leader_topic_result = new(OffsetForLeaderTopicResult)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("OffsetForLeaderTopicResult.topic", n)
-            offset_for_leader_topic_result.topic = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("OffsetForLeaderTopicResult.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("OffsetForLeaderTopicResult.partitions", n, size - pos)
-            partitions: list[EpochEndOffset] = []
-            offset_for_leader_topic_result.partitions = partitions
-            for _ in range(n):
-                epoch_end_offset = new(EpochEndOffset)
-                (
-                    epoch_end_offset.error_code, epoch_end_offset.partition,
-                    epoch_end_offset.leader_epoch, epoch_end_offset.end_offset,
-                ) = U_hiiq(buf, pos)
-                pos += 18
-                epoch_end_offset.unknown_tags = ()
-                partitions.append(epoch_end_offset)
-            offset_for_leader_topic_result.unknown_tags = ()
-            topics.append(offset_for_leader_topic_result)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("OffsetForLeaderEpochResponse", error) from error
-    if pos > size:
-        raise bad_end("OffsetForLeaderEpochResponse", pos - size)
-    return message
-
-
-def encode_response_2(message: OffsetForLeaderEpochResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics)
-        put(P_ii(message.throttle_time_ms, n))
-        for offset_for_leader_topic_result in topics:
-            raw = offset_for_leader_topic_result.topic.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = offset_for_leader_topic_result.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for epoch_end_offset in partitions:
-                put(
-                    P_hiiq(
-                        epoch_end_offset.error_code, epoch_end_offset.partition,
-                        epoch_end_offset.leader_epoch, epoch_end_offset.end_offset,
-                    ),
-                )
-    except UNENCODABLE as error:
-        raise unencodable("OffsetForLeaderEpochResponse", error) from error
 
 
 def decode_response_4(
@@ -895,17 +393,9 @@ def encode_response_4(message: OffsetForLeaderEpochResponse, out: list[Sized]) -
 
 
 REQUESTS: Codecs[OffsetForLeaderEpochRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
-    2: (decode_request_2, encode_request_2),
-    3: (decode_request_3, encode_request_3),
     4: (decode_request_4, encode_request_4),
 }
 
 RESPONSES: Codecs[OffsetForLeaderEpochResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_1, encode_response_1),
-    2: (decode_response_2, encode_response_2),
-    3: (decode_response_2, encode_response_2),
     4: (decode_response_4, encode_response_4),
 }

@@ -17,6 +17,7 @@ from trionet.protocol.wire import (
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
+    U_ihB,
     bad_end,
     bad_length,
     bad_uuid,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from trionet.protocol.wire import Codecs
 
 U_16siobB = Struct(">16si?bB").unpack_from
-U_ihB = Struct(">ihB").unpack_from
 P_16siob = Struct(">16si?b").pack
 P_16siobB = Struct(">16si?bB").pack
 P_ihx = Struct(">ihx").pack

@@ -15,9 +15,12 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    P_ih,
+    P_ihB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
+    U_ihB,
     bad_end,
     bad_uuid,
     malformed,
@@ -36,10 +39,7 @@ if TYPE_CHECKING:
     from trionet.protocol.wire import Codecs
 
 U_i16sB = Struct(">i16sB").unpack_from
-U_ihB = Struct(">ihB").unpack_from
 P_i16sx = Struct(">i16sx").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
 
 
 class RemoveRaftVoterRequest(Message):

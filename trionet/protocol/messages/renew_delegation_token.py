@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""RenewDelegationToken (API key 39), v0-2."""
+"""RenewDelegationToken (API key 39), v0-2, with the codecs of v2."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from trionet.protocol.wire import (
     bad_end,
     bad_length,
     malformed,
-    missing_field,
     new,
     read_tags,
     read_varint,
@@ -35,15 +34,9 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_hqi = Struct(">hqi").unpack_from
 U_hqiB = Struct(">hqiB").unpack_from
-U_i = Struct(">i").unpack_from
-U_q = Struct(">q").unpack_from
 U_qB = Struct(">qB").unpack_from
-P_hqi = Struct(">hqi").pack
 P_hqix = Struct(">hqix").pack
-P_i = Struct(">i").pack
-P_q = Struct(">q").pack
 P_qx = Struct(">qx").pack
 
 
@@ -92,41 +85,6 @@ class RenewDelegationTokenResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> RenewDelegationTokenRequest:
-    size = len(buf)
-    try:
-        message = new(RenewDelegationTokenRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("RenewDelegationTokenRequest.hmac", n)
-        message.hmac = bytes(buf[pos : (pos := pos + n)])
-        message.renew_period_ms = U_q(buf, pos)[0]
-        pos += 8
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("RenewDelegationTokenRequest", error) from error
-    if pos > size:
-        raise bad_end("RenewDelegationTokenRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: RenewDelegationTokenRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.hmac
-        n = len(raw)
-        put(P_i(n))
-        put(raw)
-        put(P_q(message.renew_period_ms))
-        if message.unknown_tags:
-            missing_field("RenewDelegationTokenRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("RenewDelegationTokenRequest", error) from error
-
-
 def decode_request_2(
     buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
 ) -> RenewDelegationTokenRequest:
@@ -167,30 +125,6 @@ def encode_request_2(message: RenewDelegationTokenRequest, out: list[Sized]) -> 
         raise unencodable("RenewDelegationTokenRequest", error) from error
 
 
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> RenewDelegationTokenResponse:
-    size = len(buf)
-    try:
-        message = new(RenewDelegationTokenResponse)
-        message.error_code, message.expiry_timestamp_ms, message.throttle_time_ms = U_hqi(buf, pos)
-        pos += 14
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("RenewDelegationTokenResponse", error) from error
-    if pos > size:
-        raise bad_end("RenewDelegationTokenResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: RenewDelegationTokenResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        put(P_hqi(message.error_code, message.expiry_timestamp_ms, message.throttle_time_ms))
-    except UNENCODABLE as error:
-        raise unencodable("RenewDelegationTokenResponse", error) from error
-
-
 def decode_response_2(
     buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
 ) -> RenewDelegationTokenResponse:
@@ -223,13 +157,9 @@ def encode_response_2(message: RenewDelegationTokenResponse, out: list[Sized]) -
 
 
 REQUESTS: Codecs[RenewDelegationTokenRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
     2: (decode_request_2, encode_request_2),
 }
 
 RESPONSES: Codecs[RenewDelegationTokenResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_0, encode_response_0),
     2: (decode_response_2, encode_response_2),
 }

@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""SaslAuthenticate (API key 36), v0-2."""
+"""SaslAuthenticate (API key 36), v0-2, with the codecs of v2."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_h,
+    P_hB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
+    U_hB,
     bad_end,
     bad_length,
     malformed,
-    missing_field,
     new,
     read_tags,
     read_varint,
@@ -36,16 +38,7 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_hB = Struct(">hB").unpack_from
-U_hh = Struct(">hh").unpack_from
-U_i = Struct(">i").unpack_from
-U_q = Struct(">q").unpack_from
 U_qB = Struct(">qB").unpack_from
-P_h = Struct(">h").pack
-P_hB = Struct(">hB").pack
-P_hh = Struct(">hh").pack
-P_i = Struct(">i").pack
-P_q = Struct(">q").pack
 P_qx = Struct(">qx").pack
 
 
@@ -95,38 +88,6 @@ class SaslAuthenticateResponse(Message):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> SaslAuthenticateRequest:
-    size = len(buf)
-    try:
-        message = new(SaslAuthenticateRequest)
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("SaslAuthenticateRequest.auth_bytes", n)
-        message.auth_bytes = bytes(buf[pos : (pos := pos + n)])
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("SaslAuthenticateRequest", error) from error
-    if pos > size:
-        raise bad_end("SaslAuthenticateRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: SaslAuthenticateRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.auth_bytes
-        n = len(raw)
-        put(P_i(n))
-        put(raw)
-        if message.unknown_tags:
-            missing_field("SaslAuthenticateRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("SaslAuthenticateRequest", error) from error
-
-
 def decode_request_2(
     buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
 ) -> SaslAuthenticateRequest:
@@ -165,90 +126,6 @@ def encode_request_2(message: SaslAuthenticateRequest, out: list[Sized]) -> None
             write_tags(out, message.unknown_tags)
     except UNENCODABLE as error:
         raise unencodable("SaslAuthenticateRequest", error) from error
-
-
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> SaslAuthenticateResponse:
-    size = len(buf)
-    try:
-        message = new(SaslAuthenticateResponse)
-        message.error_code, n = U_hh(buf, pos)
-        pos += 4
-        if n < -1:
-            bad_length("SaslAuthenticateResponse.error_message", n)
-        message.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("SaslAuthenticateResponse.auth_bytes", n)
-        message.auth_bytes = bytes(buf[pos : (pos := pos + n)])
-        message.session_lifetime_ms = 0
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("SaslAuthenticateResponse", error) from error
-    if pos > size:
-        raise bad_end("SaslAuthenticateResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: SaslAuthenticateResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = -1 if text is None else len(raw)
-        put(P_hh(message.error_code, n))
-        put(raw)
-        raw = message.auth_bytes
-        n = len(raw)
-        put(P_i(n))
-        put(raw)
-    except UNENCODABLE as error:
-        raise unencodable("SaslAuthenticateResponse", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> SaslAuthenticateResponse:
-    size = len(buf)
-    try:
-        message = new(SaslAuthenticateResponse)
-        message.error_code, n = U_hh(buf, pos)
-        pos += 4
-        if n < -1:
-            bad_length("SaslAuthenticateResponse.error_message", n)
-        message.error_message = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("SaslAuthenticateResponse.auth_bytes", n)
-        message.auth_bytes = bytes(buf[pos : (pos := pos + n)])
-        message.session_lifetime_ms = U_q(buf, pos)[0]
-        pos += 8
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("SaslAuthenticateResponse", error) from error
-    if pos > size:
-        raise bad_end("SaslAuthenticateResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: SaslAuthenticateResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        text = message.error_message
-        raw = b"" if text is None else text.encode()
-        n = -1 if text is None else len(raw)
-        put(P_hh(message.error_code, n))
-        put(raw)
-        raw = message.auth_bytes
-        n = len(raw)
-        put(P_i(n))
-        put(raw)
-        put(P_q(message.session_lifetime_ms))
-    except UNENCODABLE as error:
-        raise unencodable("SaslAuthenticateResponse", error) from error
 
 
 def decode_response_2(
@@ -306,13 +183,9 @@ def encode_response_2(message: SaslAuthenticateResponse, out: list[Sized]) -> No
 
 
 REQUESTS: Codecs[SaslAuthenticateRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
     2: (decode_request_2, encode_request_2),
 }
 
 RESPONSES: Codecs[SaslAuthenticateResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_1, encode_response_1),
     2: (decode_response_2, encode_response_2),
 }

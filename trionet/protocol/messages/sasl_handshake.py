@@ -13,6 +13,7 @@ from struct import Struct
 from trionet.protocol.wire import (
     MALFORMED,
     Message,
+    P_h,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 U_h = Struct(">h").unpack_from
 U_hi = Struct(">hi").unpack_from
-P_h = Struct(">h").pack
 P_hi = Struct(">hi").pack
 
 

@@ -17,10 +17,19 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    P_16s,
+    P_16sB,
+    P_i,
+    P_iB,
+    P_ih,
+    P_ihB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_16sB,
+    U_iB,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
@@ -43,20 +52,11 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_16sB = Struct(">16sB").unpack_from
 U_ioB = Struct(">i?B").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ihB = Struct(">ihB").unpack_from
 U_iiB = Struct(">iiB").unpack_from
 U_qqB = Struct(">qqB").unpack_from
-P_16s = Struct(">16s").pack
-P_16sB = Struct(">16sB").pack
-P_i = Struct(">i").pack
 P_io = Struct(">i?").pack
 P_ioB = Struct(">i?B").pack
-P_iB = Struct(">iB").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
 P_iix = Struct(">iix").pack
 P_qq = Struct(">qq").pack
 UA_Bnb = ArrayReaders('b', 1)

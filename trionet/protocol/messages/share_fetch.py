@@ -18,10 +18,23 @@ from trionet.protocol.wire import (
     MALFORMED,
     Message,
     NO_UUID,
+    P_16s,
+    P_16sB,
+    P_h,
+    P_hB,
+    P_i,
+    P_iB,
+    P_ih,
+    P_ihB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
+    UA_Bni,
     UNENCODABLE,
     UNSET,
+    U_16sB,
+    U_hB,
+    U_iB,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
@@ -44,23 +57,11 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_16sB = Struct(">16sB").unpack_from
-U_hB = Struct(">hB").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ihB = Struct(">ihB").unpack_from
 U_iiB = Struct(">iiB").unpack_from
 U_iiiiiiB = Struct(">iiiiiiB").unpack_from
 U_iiiiiiboB = Struct(">iiiiiib?B").unpack_from
 U_qqB = Struct(">qqB").unpack_from
 U_qqhB = Struct(">qqhB").unpack_from
-P_16s = Struct(">16s").pack
-P_16sB = Struct(">16sB").pack
-P_h = Struct(">h").pack
-P_hB = Struct(">hB").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
 P_iiiiii = Struct(">iiiiii").pack
 P_iiiiiiB = Struct(">iiiiiiB").pack
 P_iiiiiibo = Struct(">iiiiiib?").pack
@@ -69,7 +70,6 @@ P_iix = Struct(">iix").pack
 P_qq = Struct(">qq").pack
 P_qqhx = Struct(">qqhx").pack
 UA_Bnb = ArrayReaders('b', 1)
-UA_Bni = ArrayReaders('i', 1)
 PA_16sBnix = ArrayWriters('16sBnix', 1)
 PA_qqBnbx = ArrayWriters('qqBnbx', 1)
 

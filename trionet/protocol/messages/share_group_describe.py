@@ -11,16 +11,28 @@ from __future__ import annotations
 from struct import Struct
 
 from trionet.protocol.wire import (
-    ArrayReaders,
-    ArrayWriters,
     BYTES,
     MALFORMED,
     Message,
     NO_UUID,
+    PA_Bnix,
+    P_16s,
+    P_16sB,
+    P_h,
+    P_hB,
+    P_i,
+    P_iB,
+    P_ix,
+    P_ox,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
+    UA_Bni,
     UNENCODABLE,
     UNSET,
+    U_16sB,
+    U_hB,
+    U_iB,
+    U_oB,
     bad_count,
     bad_end,
     bad_length,
@@ -42,23 +54,9 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_16sB = Struct(">16sB").unpack_from
-U_oB = Struct(">?B").unpack_from
-U_hB = Struct(">hB").unpack_from
-U_iB = Struct(">iB").unpack_from
 U_iiB = Struct(">iiB").unpack_from
-P_16s = Struct(">16s").pack
-P_16sB = Struct(">16sB").pack
-P_ox = Struct(">?x").pack
-P_h = Struct(">h").pack
-P_hB = Struct(">hB").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
 P_ii = Struct(">ii").pack
 P_iiB = Struct(">iiB").pack
-P_ix = Struct(">ix").pack
-UA_Bni = ArrayReaders('i', 1)
-PA_Bnix = ArrayWriters('Bnix', 1)
 
 
 class ShareGroupDescribeRequest(Message):

@@ -11,15 +11,28 @@ from __future__ import annotations
 from struct import Struct
 
 from trionet.protocol.wire import (
-    ArrayReaders,
-    ArrayWriters,
     BYTES,
     MALFORMED,
     Message,
+    PA_Bnix,
+    P_b,
+    P_h,
+    P_hB,
+    P_i,
+    P_iB,
+    P_ih,
+    P_ihB,
+    P_ix,
+    P_ox,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
+    UA_Bni,
     UNENCODABLE,
     UNSET,
+    U_hB,
+    U_iB,
+    U_ihB,
+    U_oB,
     bad_count,
     bad_end,
     bad_length,
@@ -40,28 +53,13 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_oB = Struct(">?B").unpack_from
 U_HB = Struct(">HB").unpack_from
 U_b = Struct(">b").unpack_from
-U_hB = Struct(">hB").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ihB = Struct(">ihB").unpack_from
 U_iib = Struct(">iib").unpack_from
 U_iqB = Struct(">iqB").unpack_from
-P_ox = Struct(">?x").pack
 P_Hx = Struct(">Hx").pack
-P_b = Struct(">b").pack
-P_h = Struct(">h").pack
-P_hB = Struct(">hB").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
 P_iib = Struct(">iib").pack
 P_iqx = Struct(">iqx").pack
-P_ix = Struct(">ix").pack
-UA_Bni = ArrayReaders('i', 1)
-PA_Bnix = ArrayWriters('Bnix', 1)
 
 
 class StreamsGroupDescribeRequest(Message):

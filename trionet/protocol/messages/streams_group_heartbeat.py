@@ -16,10 +16,23 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    PA_Bnix,
+    P_b,
+    P_bB,
+    P_i,
+    P_iB,
+    P_ih,
+    P_ihB,
+    P_ox,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
+    UA_Bni,
     UNENCODABLE,
     UNSET,
+    U_bB,
+    U_iB,
+    U_ihB,
+    U_oB,
     bad_count,
     bad_end,
     bad_length,
@@ -40,34 +53,21 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_oB = Struct(">?B").unpack_from
 U_HB = Struct(">HB").unpack_from
 U_b = Struct(">b").unpack_from
-U_bB = Struct(">bB").unpack_from
-U_iB = Struct(">iB").unpack_from
 U_ib = Struct(">ib").unpack_from
-U_ihB = Struct(">ihB").unpack_from
 U_iiB = Struct(">iiB").unpack_from
 U_iiiiB = Struct(">iiiiB").unpack_from
 U_iqB = Struct(">iqB").unpack_from
-P_ox = Struct(">?x").pack
 P_Hx = Struct(">Hx").pack
-P_b = Struct(">b").pack
-P_bB = Struct(">bB").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
 P_ib = Struct(">ib").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
 P_ii = Struct(">ii").pack
 P_iiB = Struct(">iiB").pack
 P_iiii = Struct(">iiii").pack
 P_iiiiB = Struct(">iiiiB").pack
 P_iqx = Struct(">iqx").pack
 UA_Bnh = ArrayReaders('h', 1)
-UA_Bni = ArrayReaders('i', 1)
 PA_BnhBnhBnhx = ArrayWriters('BnhBnhBnhx', 1)
-PA_Bnix = ArrayWriters('Bnix', 1)
 
 
 class KeyValue(Message):

@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""SyncGroup (API key 14), v0-5."""
+"""SyncGroup (API key 14), v0-5, with the codecs of v4-5."""
 
 from __future__ import annotations
 
@@ -14,15 +14,20 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_i,
+    P_iB,
+    P_ih,
+    P_ihB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_iB,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
     malformed,
-    missing_field,
     new,
     read_tags,
     read_varint,
@@ -38,20 +43,6 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_h = Struct(">h").unpack_from
-U_hi = Struct(">hi").unpack_from
-U_i = Struct(">i").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ih = Struct(">ih").unpack_from
-U_ihB = Struct(">ihB").unpack_from
-U_ihi = Struct(">ihi").unpack_from
-P_h = Struct(">h").pack
-P_hi = Struct(">hi").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
-P_ihi = Struct(">ihi").pack
 
 
 class SyncGroupRequestAssignment(Message):
@@ -145,181 +136,6 @@ class SyncGroupResponse(Message):
         self.protocol_name = protocol_name
         self.assignment = assignment
         self.unknown_tags = unknown_tags
-
-
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> SyncGroupRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(SyncGroupRequest)
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < 0:
-            bad_length("SyncGroupRequest.group_id", n)
-        message.group_id = buf[pos : (pos := pos + n)].decode()
-        message.generation_id, n = U_ih(buf, pos)
-        pos += 6
-        if n < 0:
-            bad_length("SyncGroupRequest.member_id", n)
-        message.member_id = buf[pos : (pos := pos + n)].decode()
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("SyncGroupRequest.assignments", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("SyncGroupRequest.assignments", n, size - pos)
-        assignments: list[SyncGroupRequestAssignment] = []
-        message.assignments = assignments
-        for _ in range(n):
-            sync_group_request_assignment = new(SyncGroupRequestAssignment)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("SyncGroupRequestAssignment.member_id", n)
-            sync_group_request_assignment.member_id = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("SyncGroupRequestAssignment.assignment", n)
-            sync_group_request_assignment.assignment = bytes(buf[pos : (pos := pos + n)])
-            sync_group_request_assignment.unknown_tags = ()
-            assignments.append(sync_group_request_assignment)
-        message.group_instance_id = message.protocol_type = None
-        message.protocol_name = None
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("SyncGroupRequest", error) from error
-    if pos > size:
-        raise bad_end("SyncGroupRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: SyncGroupRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.group_instance_id is not None:
-            missing_field("SyncGroupRequest.group_instance_id")
-        raw = message.group_id.encode()
-        n = len(raw)
-        put(P_h(n))
-        put(raw)
-        raw = message.member_id.encode()
-        n = len(raw)
-        put(P_ih(message.generation_id, n))
-        put(raw)
-        assignments = message.assignments
-        n = len(assignments)
-        put(P_i(n))
-        for sync_group_request_assignment in assignments:
-            raw = sync_group_request_assignment.member_id.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            raw = sync_group_request_assignment.assignment
-            n = len(raw)
-            put(P_i(n))
-            put(raw)
-            if sync_group_request_assignment.unknown_tags:
-                missing_field("SyncGroupRequestAssignment.unknown_tags")
-        if message.unknown_tags:
-            missing_field("SyncGroupRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("SyncGroupRequest", error) from error
-
-
-def decode_request_3(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> SyncGroupRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(SyncGroupRequest)
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < 0:
-            bad_length("SyncGroupRequest.group_id", n)
-        message.group_id = buf[pos : (pos := pos + n)].decode()
-        message.generation_id, n = U_ih(buf, pos)
-        pos += 6
-        if n < 0:
-            bad_length("SyncGroupRequest.member_id", n)
-        message.member_id = buf[pos : (pos := pos + n)].decode()
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < -1:
-            bad_length("SyncGroupRequest.group_instance_id", n)
-        message.group_instance_id = buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-        n = U_i(buf, pos)[0]
-        pos += 4
-        if n < 0:
-            bad_length("SyncGroupRequest.assignments", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("SyncGroupRequest.assignments", n, size - pos)
-        assignments: list[SyncGroupRequestAssignment] = []
-        message.assignments = assignments
-        for _ in range(n):
-            sync_group_request_assignment = new(SyncGroupRequestAssignment)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("SyncGroupRequestAssignment.member_id", n)
-            sync_group_request_assignment.member_id = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("SyncGroupRequestAssignment.assignment", n)
-            sync_group_request_assignment.assignment = bytes(buf[pos : (pos := pos + n)])
-            sync_group_request_assignment.unknown_tags = ()
-            assignments.append(sync_group_request_assignment)
-        message.protocol_type = message.protocol_name = None
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("SyncGroupRequest", error) from error
-    if pos > size:
-        raise bad_end("SyncGroupRequest", pos - size)
-    return message
-
-
-def encode_request_3(message: SyncGroupRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.group_id.encode()
-        n = len(raw)
-        put(P_h(n))
-        put(raw)
-        raw = message.member_id.encode()
-        n = len(raw)
-        put(P_ih(message.generation_id, n))
-        put(raw)
-        text = message.group_instance_id
-        raw = b"" if text is None else text.encode()
-        n = -1 if text is None else len(raw)
-        put(P_h(n))
-        put(raw)
-        assignments = message.assignments
-        n = len(assignments)
-        put(P_i(n))
-        for sync_group_request_assignment in assignments:
-            raw = sync_group_request_assignment.member_id.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            raw = sync_group_request_assignment.assignment
-            n = len(raw)
-            put(P_i(n))
-            put(raw)
-            if sync_group_request_assignment.unknown_tags:
-                missing_field("SyncGroupRequestAssignment.unknown_tags")
-        if message.unknown_tags:
-            missing_field("SyncGroupRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("SyncGroupRequest", error) from error
 
 
 def decode_request_4(
@@ -575,69 +391,6 @@ def encode_request_5(message: SyncGroupRequest, out: list[Sized]) -> None:
         raise unencodable("SyncGroupRequest", error) from error
 
 
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> SyncGroupResponse:
-    size = len(buf)
-    try:
-        message = new(SyncGroupResponse)
-        message.error_code, n = U_hi(buf, pos)
-        pos += 6
-        if n < 0:
-            bad_length("SyncGroupResponse.assignment", n)
-        message.assignment = bytes(buf[pos : (pos := pos + n)])
-        message.throttle_time_ms = 0
-        message.protocol_type = message.protocol_name = None
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("SyncGroupResponse", error) from error
-    if pos > size:
-        raise bad_end("SyncGroupResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: SyncGroupResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.assignment
-        n = len(raw)
-        put(P_hi(message.error_code, n))
-        put(raw)
-    except UNENCODABLE as error:
-        raise unencodable("SyncGroupResponse", error) from error
-
-
-def decode_response_1(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> SyncGroupResponse:
-    size = len(buf)
-    try:
-        message = new(SyncGroupResponse)
-        message.throttle_time_ms, message.error_code, n = U_ihi(buf, pos)
-        pos += 10
-        if n < 0:
-            bad_length("SyncGroupResponse.assignment", n)
-        message.assignment = bytes(buf[pos : (pos := pos + n)])
-        message.protocol_type = message.protocol_name = None
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("SyncGroupResponse", error) from error
-    if pos > size:
-        raise bad_end("SyncGroupResponse", pos - size)
-    return message
-
-
-def encode_response_1(message: SyncGroupResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        raw = message.assignment
-        n = len(raw)
-        put(P_ihi(message.throttle_time_ms, message.error_code, n))
-        put(raw)
-    except UNENCODABLE as error:
-        raise unencodable("SyncGroupResponse", error) from error
-
-
 def decode_response_4(
     buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
 ) -> SyncGroupResponse:
@@ -748,19 +501,11 @@ def encode_response_5(message: SyncGroupResponse, out: list[Sized]) -> None:
 
 
 REQUESTS: Codecs[SyncGroupRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
-    2: (decode_request_0, encode_request_0),
-    3: (decode_request_3, encode_request_3),
     4: (decode_request_4, encode_request_4),
     5: (decode_request_5, encode_request_5),
 }
 
 RESPONSES: Codecs[SyncGroupResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_1, encode_response_1),
-    2: (decode_response_1, encode_response_1),
-    3: (decode_response_1, encode_response_1),
     4: (decode_response_4, encode_response_4),
     5: (decode_response_5, encode_response_5),
 }

@@ -4,7 +4,7 @@
 # The versions that kio lacks (KIP-896) are written down in tests/protocol/generator/old.py.
 # fmt: off
 # ruff: noqa
-"""TxnOffsetCommit (API key 28), v0-5."""
+"""TxnOffsetCommit (API key 28), v0-5, with the codecs of v3-5."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_i,
+    P_iB,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_iB,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
     malformed,
-    missing_field,
     new,
     read_tags,
     read_varint,
@@ -38,27 +41,11 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_h = Struct(">h").unpack_from
-U_i = Struct(">i").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ih = Struct(">ih").unpack_from
-U_ihB = Struct(">ihB").unpack_from
-U_ii = Struct(">ii").unpack_from
-U_iqh = Struct(">iqh").unpack_from
 U_iqiB = Struct(">iqiB").unpack_from
-U_iqih = Struct(">iqih").unpack_from
-U_qhi = Struct(">qhi").unpack_from
 U_qhiB = Struct(">qhiB").unpack_from
-P_h = Struct(">h").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ih = Struct(">ih").pack
 P_ihx = Struct(">ihx").pack
-P_ii = Struct(">ii").pack
-P_iqh = Struct(">iqh").pack
 P_iqi = Struct(">iqi").pack
 P_iqiB = Struct(">iqiB").pack
-P_iqih = Struct(">iqih").pack
 P_qhi = Struct(">qhi").pack
 P_qhiB = Struct(">qhiB").pack
 
@@ -212,247 +199,6 @@ class TxnOffsetCommitResponse(Message):
         self.throttle_time_ms = throttle_time_ms
         self.topics = [] if topics is UNSET else topics
         self.unknown_tags = unknown_tags
-
-
-def decode_request_0(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> TxnOffsetCommitRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(TxnOffsetCommitRequest)
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < 0:
-            bad_length("TxnOffsetCommitRequest.transactional_id", n)
-        message.transactional_id = buf[pos : (pos := pos + n)].decode()
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < 0:
-            bad_length("TxnOffsetCommitRequest.group_id", n)
-        message.group_id = buf[pos : (pos := pos + n)].decode()
-        message.producer_id, message.producer_epoch, n = U_qhi(buf, pos)
-        pos += 14
-        if n < 0:
-            bad_length("TxnOffsetCommitRequest.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("TxnOffsetCommitRequest.topics", n, size - pos)
-        topics: list[TxnOffsetCommitRequestTopic] = []
-        message.topics = topics
-        for _ in range(n):
-            txn_offset_commit_request_topic = new(TxnOffsetCommitRequestTopic)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("TxnOffsetCommitRequestTopic.name", n)
-            txn_offset_commit_request_topic.name = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("TxnOffsetCommitRequestTopic.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("TxnOffsetCommitRequestTopic.partitions", n, size - pos)
-            partitions: list[TxnOffsetCommitRequestPartition] = []
-            txn_offset_commit_request_topic.partitions = partitions
-            for _ in range(n):
-                txn_offset_commit_request_partition = new(TxnOffsetCommitRequestPartition)
-                (
-                    txn_offset_commit_request_partition.partition_index,
-                    txn_offset_commit_request_partition.committed_offset, n,
-                ) = U_iqh(buf, pos)
-                pos += 14
-                if n < -1:
-                    bad_length("TxnOffsetCommitRequestPartition.committed_metadata", n)
-                txn_offset_commit_request_partition.committed_metadata = (
-                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-                )
-                txn_offset_commit_request_partition.committed_leader_epoch = -1
-                txn_offset_commit_request_partition.unknown_tags = ()
-                partitions.append(txn_offset_commit_request_partition)
-            txn_offset_commit_request_topic.unknown_tags = ()
-            topics.append(txn_offset_commit_request_topic)
-        message.generation_id = -1
-        message.member_id = ""
-        message.group_instance_id = None
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("TxnOffsetCommitRequest", error) from error
-    if pos > size:
-        raise bad_end("TxnOffsetCommitRequest", pos - size)
-    return message
-
-
-def encode_request_0(message: TxnOffsetCommitRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.generation_id != -1:
-            missing_field("TxnOffsetCommitRequest.generation_id")
-        if message.member_id:
-            missing_field("TxnOffsetCommitRequest.member_id")
-        if message.group_instance_id is not None:
-            missing_field("TxnOffsetCommitRequest.group_instance_id")
-        raw = message.transactional_id.encode()
-        n = len(raw)
-        put(P_h(n))
-        put(raw)
-        raw = message.group_id.encode()
-        n = len(raw)
-        put(P_h(n))
-        put(raw)
-        topics = message.topics
-        n = len(topics)
-        put(P_qhi(message.producer_id, message.producer_epoch, n))
-        for txn_offset_commit_request_topic in topics:
-            raw = txn_offset_commit_request_topic.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = txn_offset_commit_request_topic.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for txn_offset_commit_request_partition in partitions:
-                text = txn_offset_commit_request_partition.committed_metadata
-                raw = b"" if text is None else text.encode()
-                n = -1 if text is None else len(raw)
-                put(
-                    P_iqh(
-                        txn_offset_commit_request_partition.partition_index,
-                        txn_offset_commit_request_partition.committed_offset, n,
-                    ),
-                )
-                put(raw)
-                if txn_offset_commit_request_partition.unknown_tags:
-                    missing_field("TxnOffsetCommitRequestPartition.unknown_tags")
-            if txn_offset_commit_request_topic.unknown_tags:
-                missing_field("TxnOffsetCommitRequestTopic.unknown_tags")
-        if message.unknown_tags:
-            missing_field("TxnOffsetCommitRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("TxnOffsetCommitRequest", error) from error
-
-
-def decode_request_2(
-    buf: bytes | bytearray, pos: int, left: int = REQUEST_ELEMENTS_MAX,
-) -> TxnOffsetCommitRequest:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(TxnOffsetCommitRequest)
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < 0:
-            bad_length("TxnOffsetCommitRequest.transactional_id", n)
-        message.transactional_id = buf[pos : (pos := pos + n)].decode()
-        n = U_h(buf, pos)[0]
-        pos += 2
-        if n < 0:
-            bad_length("TxnOffsetCommitRequest.group_id", n)
-        message.group_id = buf[pos : (pos := pos + n)].decode()
-        message.producer_id, message.producer_epoch, n = U_qhi(buf, pos)
-        pos += 14
-        if n < 0:
-            bad_length("TxnOffsetCommitRequest.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("TxnOffsetCommitRequest.topics", n, size - pos)
-        topics: list[TxnOffsetCommitRequestTopic] = []
-        message.topics = topics
-        for _ in range(n):
-            txn_offset_commit_request_topic = new(TxnOffsetCommitRequestTopic)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("TxnOffsetCommitRequestTopic.name", n)
-            txn_offset_commit_request_topic.name = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("TxnOffsetCommitRequestTopic.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("TxnOffsetCommitRequestTopic.partitions", n, size - pos)
-            partitions: list[TxnOffsetCommitRequestPartition] = []
-            txn_offset_commit_request_topic.partitions = partitions
-            for _ in range(n):
-                txn_offset_commit_request_partition = new(TxnOffsetCommitRequestPartition)
-                (
-                    txn_offset_commit_request_partition.partition_index,
-                    txn_offset_commit_request_partition.committed_offset,
-                    txn_offset_commit_request_partition.committed_leader_epoch, n,
-                ) = U_iqih(buf, pos)
-                pos += 18
-                if n < -1:
-                    bad_length("TxnOffsetCommitRequestPartition.committed_metadata", n)
-                txn_offset_commit_request_partition.committed_metadata = (
-                    buf[pos : (pos := pos + n)].decode() if n >= 0 else None
-                )
-                txn_offset_commit_request_partition.unknown_tags = ()
-                partitions.append(txn_offset_commit_request_partition)
-            txn_offset_commit_request_topic.unknown_tags = ()
-            topics.append(txn_offset_commit_request_topic)
-        message.generation_id = -1
-        message.member_id = ""
-        message.group_instance_id = None
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("TxnOffsetCommitRequest", error) from error
-    if pos > size:
-        raise bad_end("TxnOffsetCommitRequest", pos - size)
-    return message
-
-
-def encode_request_2(message: TxnOffsetCommitRequest, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        if message.generation_id != -1:
-            missing_field("TxnOffsetCommitRequest.generation_id")
-        if message.member_id:
-            missing_field("TxnOffsetCommitRequest.member_id")
-        if message.group_instance_id is not None:
-            missing_field("TxnOffsetCommitRequest.group_instance_id")
-        raw = message.transactional_id.encode()
-        n = len(raw)
-        put(P_h(n))
-        put(raw)
-        raw = message.group_id.encode()
-        n = len(raw)
-        put(P_h(n))
-        put(raw)
-        topics = message.topics
-        n = len(topics)
-        put(P_qhi(message.producer_id, message.producer_epoch, n))
-        for txn_offset_commit_request_topic in topics:
-            raw = txn_offset_commit_request_topic.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = txn_offset_commit_request_topic.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for txn_offset_commit_request_partition in partitions:
-                text = txn_offset_commit_request_partition.committed_metadata
-                raw = b"" if text is None else text.encode()
-                n = -1 if text is None else len(raw)
-                put(
-                    P_iqih(
-                        txn_offset_commit_request_partition.partition_index,
-                        txn_offset_commit_request_partition.committed_offset,
-                        txn_offset_commit_request_partition.committed_leader_epoch, n,
-                    ),
-                )
-                put(raw)
-                if txn_offset_commit_request_partition.unknown_tags:
-                    missing_field("TxnOffsetCommitRequestPartition.unknown_tags")
-            if txn_offset_commit_request_topic.unknown_tags:
-                missing_field("TxnOffsetCommitRequestTopic.unknown_tags")
-        if message.unknown_tags:
-            missing_field("TxnOffsetCommitRequest.unknown_tags")
-    except UNENCODABLE as error:
-        raise unencodable("TxnOffsetCommitRequest", error) from error
 
 
 def decode_request_3(
@@ -638,83 +384,6 @@ def encode_request_3(message: TxnOffsetCommitRequest, out: list[Sized]) -> None:
         raise unencodable("TxnOffsetCommitRequest", error) from error
 
 
-def decode_response_0(
-    buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
-) -> TxnOffsetCommitResponse:
-    size = len(buf)
-    if left > size:
-        left = size
-    try:
-        message = new(TxnOffsetCommitResponse)
-        message.throttle_time_ms, n = U_ii(buf, pos)
-        pos += 8
-        if n < 0:
-            bad_length("TxnOffsetCommitResponse.topics", n)
-        left -= n + 1
-        if left < 0:
-            bad_count("TxnOffsetCommitResponse.topics", n, size - pos)
-        topics: list[TxnOffsetCommitResponseTopic] = []
-        message.topics = topics
-        for _ in range(n):
-            txn_offset_commit_response_topic = new(TxnOffsetCommitResponseTopic)
-            n = U_h(buf, pos)[0]
-            pos += 2
-            if n < 0:
-                bad_length("TxnOffsetCommitResponseTopic.name", n)
-            txn_offset_commit_response_topic.name = buf[pos : (pos := pos + n)].decode()
-            n = U_i(buf, pos)[0]
-            pos += 4
-            if n < 0:
-                bad_length("TxnOffsetCommitResponseTopic.partitions", n)
-            left -= n + 1
-            if left < 0:
-                bad_count("TxnOffsetCommitResponseTopic.partitions", n, size - pos)
-            partitions: list[TxnOffsetCommitResponsePartition] = []
-            txn_offset_commit_response_topic.partitions = partitions
-            for _ in range(n):
-                txn_offset_commit_response_partition = new(TxnOffsetCommitResponsePartition)
-                (
-                    txn_offset_commit_response_partition.partition_index,
-                    txn_offset_commit_response_partition.error_code,
-                ) = U_ih(buf, pos)
-                pos += 6
-                txn_offset_commit_response_partition.unknown_tags = ()
-                partitions.append(txn_offset_commit_response_partition)
-            txn_offset_commit_response_topic.unknown_tags = ()
-            topics.append(txn_offset_commit_response_topic)
-        message.unknown_tags = ()
-    except MALFORMED as error:
-        raise malformed("TxnOffsetCommitResponse", error) from error
-    if pos > size:
-        raise bad_end("TxnOffsetCommitResponse", pos - size)
-    return message
-
-
-def encode_response_0(message: TxnOffsetCommitResponse, out: list[Sized]) -> None:
-    put = out.append
-    try:
-        topics = message.topics
-        n = len(topics)
-        put(P_ii(message.throttle_time_ms, n))
-        for txn_offset_commit_response_topic in topics:
-            raw = txn_offset_commit_response_topic.name.encode()
-            n = len(raw)
-            put(P_h(n))
-            put(raw)
-            partitions = txn_offset_commit_response_topic.partitions
-            n = len(partitions)
-            put(P_i(n))
-            for txn_offset_commit_response_partition in partitions:
-                put(
-                    P_ih(
-                        txn_offset_commit_response_partition.partition_index,
-                        txn_offset_commit_response_partition.error_code,
-                    ),
-                )
-    except UNENCODABLE as error:
-        raise unencodable("TxnOffsetCommitResponse", error) from error
-
-
 def decode_response_3(
     buf: bytes | bytearray, pos: int, left: int = RESPONSE_ELEMENTS_MAX,
 ) -> TxnOffsetCommitResponse:
@@ -828,18 +497,12 @@ def encode_response_3(message: TxnOffsetCommitResponse, out: list[Sized]) -> Non
 
 
 REQUESTS: Codecs[TxnOffsetCommitRequest] = {
-    0: (decode_request_0, encode_request_0),
-    1: (decode_request_0, encode_request_0),
-    2: (decode_request_2, encode_request_2),
     3: (decode_request_3, encode_request_3),
     4: (decode_request_3, encode_request_3),
     5: (decode_request_3, encode_request_3),
 }
 
 RESPONSES: Codecs[TxnOffsetCommitResponse] = {
-    0: (decode_response_0, encode_response_0),
-    1: (decode_response_0, encode_response_0),
-    2: (decode_response_0, encode_response_0),
     3: (decode_response_3, encode_response_3),
     4: (decode_response_3, encode_response_3),
     5: (decode_response_3, encode_response_3),

@@ -13,9 +13,14 @@ from struct import Struct
 from trionet.protocol.wire import (
     MALFORMED,
     Message,
+    P_ih,
+    P_ihB,
+    P_ix,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
+    U_iB,
+    U_ihB,
     bad_end,
     malformed,
     new,
@@ -32,11 +37,6 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_iB = Struct(">iB").unpack_from
-U_ihB = Struct(">ihB").unpack_from
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
-P_ix = Struct(">ix").pack
 
 
 class UnregisterBrokerRequest(Message):

@@ -14,10 +14,21 @@ from trionet.protocol.wire import (
     BYTES,
     MALFORMED,
     Message,
+    P_h,
+    P_hB,
+    P_i,
+    P_iB,
+    P_ih,
+    P_ihB,
+    P_ox,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
     UNENCODABLE,
     UNSET,
+    U_hB,
+    U_iB,
+    U_ihB,
+    U_oB,
     bad_count,
     bad_end,
     bad_length,
@@ -38,21 +49,10 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_oB = Struct(">?B").unpack_from
 U_hoB = Struct(">h?B").unpack_from
-U_hB = Struct(">hB").unpack_from
 U_hbB = Struct(">hbB").unpack_from
-U_iB = Struct(">iB").unpack_from
-U_ihB = Struct(">ihB").unpack_from
-P_ox = Struct(">?x").pack
-P_h = Struct(">h").pack
 P_hox = Struct(">h?x").pack
-P_hB = Struct(">hB").pack
 P_hbx = Struct(">hbx").pack
-P_i = Struct(">i").pack
-P_iB = Struct(">iB").pack
-P_ih = Struct(">ih").pack
-P_ihB = Struct(">ihB").pack
 
 
 class FeatureUpdateKey(Message):

@@ -11,15 +11,18 @@ from __future__ import annotations
 from struct import Struct
 
 from trionet.protocol.wire import (
-    ArrayReaders,
-    ArrayWriters,
     BYTES,
     MALFORMED,
     Message,
+    PA_Bnix,
+    P_ix,
     REQUEST_ELEMENTS_MAX,
     RESPONSE_ELEMENTS_MAX,
+    UA_Bni,
     UNENCODABLE,
     UNSET,
+    U_iB,
+    U_ihB,
     bad_count,
     bad_end,
     bad_length,
@@ -40,20 +43,15 @@ if TYPE_CHECKING:
 
     from trionet.protocol.wire import Codecs
 
-U_iB = Struct(">iB").unpack_from
 U_ibB = Struct(">ibB").unpack_from
-U_ihB = Struct(">ihB").unpack_from
 U_qB = Struct(">qB").unpack_from
 U_qhoB = Struct(">qh?B").unpack_from
 P_ibx = Struct(">ibx").pack
 P_ihx = Struct(">ihx").pack
-P_ix = Struct(">ix").pack
 P_q = Struct(">q").pack
 P_qB = Struct(">qB").pack
 P_qho = Struct(">qh?").pack
 P_qhoB = Struct(">qh?B").pack
-UA_Bni = ArrayReaders('i', 1)
-PA_Bnix = ArrayWriters('Bnix', 1)
 
 
 class WritableTxnMarkerTopic(Message):
