@@ -77,9 +77,15 @@ def loaded():
 print(loaded())
 codec.lookup(3, 12)
 print(loaded())
+codec.lookup(3, 8)
+print(loaded())
 """
     found = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
 
-    assert found.stdout.splitlines() == ["['registry']", "['metadata', 'registry']"]
+    assert found.stdout.splitlines() == [
+        "['registry']",
+        "['metadata', 'registry']",
+        "['metadata', 'older', 'older.metadata', 'registry']",
+    ]
