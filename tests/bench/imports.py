@@ -2,7 +2,8 @@
 
 Bytecode is warm. `trionet` is what any use of the package begins with, the hot APIs are Produce,
 Fetch, Metadata and ApiVersions. Codecs are those of the flexible versions (KIP-482), kio's as well;
-what came before is loaded when a peer asks for it, and is measured with all of them. A run is many interpreters, all sides in turn; the best of each.
+what came before is loaded when a peer asks for it, and is measured with all of them.
+A run is many interpreters, all sides in turn; the best of each.
 """
 
 from __future__ import annotations
