@@ -181,13 +181,16 @@ def test_end_of_throttling_never_moves_back(states: ClusterConnectionStates) -> 
     assert 0.200 == states.throttle_delay(A, 0)
 
 
-def test_new_connection_is_not_throttled(states: ClusterConnectionStates) -> None:
+def test_new_connection_keeps_the_silence_that_the_broker_asked_for(
+    states: ClusterConnectionStates,
+) -> None:
     become_ready(states, A)
     states.throttle(A, 100.0)
     states.disconnected(A, 1.0)
     become_ready(states, A, 2.0)
 
-    assert states.is_ready(A, 2.0)
+    assert not states.is_ready(A, 99.0)
+    assert states.is_ready(A, 100.0)
 
 
 def test_addresses_are_kept_for_the_next_attempt(states: ClusterConnectionStates) -> None:

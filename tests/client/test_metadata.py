@@ -20,6 +20,7 @@ from trionet.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from trionet.protocol.wire import NO_UUID
 from trionet.testing import MemoryNetwork
 
 ID, OTHER_ID = bytes(15) + b"\1", bytes(15) + b"\2"
@@ -123,12 +124,49 @@ def test_new_topic_is_asked_for_at_once() -> None:
     assert 0 == known.time_to_next_update(0.0)
     assert known.request().topics is not None
     assert ["s", "t"] == [each.name for each in known.request().topics or ()]
+    known.asked(1.0)
     known.update(answer(), 1.0)
     known.want(frozenset({"t"}))
     assert known.time_to_next_update(1.0) > 100
     known.want(None)
     assert known.request().topics is None
     assert 0 == known.time_to_next_update(1.0)
+
+
+def test_topic_that_is_new_while_an_answer_is_on_its_way_is_asked_for_next() -> None:
+    known = metadata()
+    known.asked(0.0)
+    known.want(frozenset({"t"}))
+    known.update(answer(), 0.1)
+    assert known.time_to_next_update(0.1) < 1
+    known.asked(1.0)
+    known.update(answer(), 1.1)
+
+    assert 300 == known.time_to_next_update(1.1)
+
+
+@pytest.mark.parametrize("of_topic", [True, False])
+def test_what_is_missing_for_now_is_asked_for_again_ever_later(of_topic: bool) -> None:
+    """Kafka: Metadata.handleMetadataResponse, equivalentResponseCount."""
+    known = metadata()
+    missing = answer({0: (-1, 0)})
+    each = missing.topics[0] if of_topic else missing.topics[0].partitions[0]
+    each.error_code = error_codes.LEADER_NOT_AVAILABLE
+    for expected in (0.1, 0.2, 0.4, 0.8, 1.0, 1.0):
+        known.update(missing, 0.0)
+        assert expected * 0.8 <= known.time_to_next_update(0.0) <= expected * 1.2
+    each.error_code = error_codes.TOPIC_AUTHORIZATION_FAILED
+    known.update(missing, 0.0)
+
+    assert 300 == known.time_to_next_update(0.0)
+
+
+def test_leader_of_an_older_epoch_is_not_believed_from_who_tells_no_topic_ids() -> None:
+    known = metadata()
+    known.update(answer({0: (1, 5)}), 0.0)
+    known.update(answer({0: (2, 4)}, NO_UUID), 1.0)
+
+    assert 1 == known.cluster.topics["t"].partitions[0].leader
 
 
 def test_brokers_that_describe_nothing_for_long_are_given_up() -> None:
@@ -203,6 +241,7 @@ async def test_broker_may_ask_a_client_to_start_again(
     ):
         nursery.start_soon(client.run)
         await client.until_updated()
+        await client.until_ready(client.metadata.cluster.nodes[1])
         one.replies["Metadata"] = lambda _: one.metadata(
             error_code=error_codes.REBOOTSTRAP_REQUIRED
         )
@@ -211,6 +250,7 @@ async def test_broker_may_ask_a_client_to_start_again(
             await client.until_updated(1)
 
         assert client.metadata.cluster.is_bootstrap
+        assert client.connection_failed(Node(1, "10.0.0.1", 9092))
         nursery.cancel_scope.cancel()
 
 

@@ -22,8 +22,8 @@ async def test_node_that_lets_nobody_in_leaves_a_question_to_another_alone(
     node.replies["Metadata"] = lambda _: None
     async with open_network_client(node.address, network=network) as client:
         await be_able_to_send(client, other)
-        await poll_until(client, lambda: client.in_flight_count() == 1)
-        [asked] = [each for each in client._exchange.in_flight if each.is_internal]
+        await poll_until(client, lambda: "Metadata" in node.names())
+        [asked] = client._exchange.in_flight
 
         client._exchange._lost(other.id, DENIED, trio.current_time())
 

@@ -116,10 +116,10 @@ async def test_answer_that_is_late_ends_the_connection(
 async def test_answer_in_time_asks_for_no_metadata(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:
-    """N9."""
-    node.replies["Heartbeat"] = lambda _: HeartbeatResponse()
+    node.replies["Heartbeat"] = lambda _: HeartbeatResponse()  # N9
     async with open_network_client(node.address, network=network) as client:
         await become_ready(client)
+        await poll_until(client, lambda: client.metadata.updates)
         client.send(NODE, HEARTBEAT)
         await outcomes(client)
 
@@ -289,7 +289,7 @@ async def test_request_without_an_answer_is_complete_when_it_has_left(
 ) -> None:
     async with open_network_client(node.address, network=network) as client:
         await become_ready(client)
-        client.send(NODE, ProduceRequest(acks=0), is_answered=False)
+        client.send(NODE, ProduceRequest(acks=0))
         [outcome] = await client.poll()
 
         assert (None, None) == (outcome.body, outcome.error)

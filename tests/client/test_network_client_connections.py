@@ -28,6 +28,7 @@ from trionet.client.opening import ClientSettings, open_network_client
 from trionet.client.response import ClientResponse
 from trionet.errors import DisconnectedError
 from trionet.net.readiness import READ
+from trionet.protocol.messages.heartbeat import HeartbeatResponse
 from trionet.testing import MemoryNetwork
 
 NOWHERE = "10.0.0.9:9092"
@@ -314,3 +315,69 @@ async def test_metadata_are_asked_for_again_when_a_node_is_lost(
                 await client.request(nodes[2], HEARTBEAT)
         await client.until_updated(updates)
         nursery.cancel_scope.cancel()
+
+
+async def test_connects_that_nobody_answers_cost_no_turns(autojump_clock: MockClock) -> None:
+    """Metadata are due all the time, and a connect or its end is all that helps."""
+    network = NamedNetwork(slow=["10.0.0.1"])
+    network.separate(["127.0.0.1"], ["10.0.0.1"])
+    polls = 0
+    async with open_network_client("slow:9092", network=network) as client:
+        while trio.current_time() < 60:
+            await client.poll()
+            polls += 1
+
+    assert polls < 60
+
+
+async def test_throttled_node_is_no_reason_to_start_again(
+    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+) -> None:
+    node.replies["Heartbeat"] = lambda _: HeartbeatResponse(throttle_time_ms=5000)
+    async with open_network_client(node.address, network=network) as client:
+        await become_ready(client)
+        client.send(NODE, HEARTBEAT)
+        await outcomes(client)
+        client.metadata.request_update()
+        with trio.move_on_after(3):
+            await client.run()
+
+        assert not client.metadata.cluster.is_bootstrap
+
+
+async def test_port_is_that_of_the_node_and_not_of_an_older_look_up(
+    autojump_clock: MockClock,
+) -> None:
+    network = NamedNetwork(name=["10.0.0.1", "10.0.0.2"], first=["10.0.0.2"])
+    moved = Node(5, "name", 9092)
+    async with (
+        ScriptedNode(network, 6, "10.0.0.2", [(6, "first")]).listening(),
+        open_network_client("first:9092", network=network) as client,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(client.run)
+        with pytest.raises(DisconnectedError):
+            await client.until_ready(Node(5, "name", 1))
+        with trio.fail_after(60):
+            await client.until_ready(moved)
+        nursery.cancel_scope.cancel()
+
+
+async def test_failed_connect_is_a_warning_and_an_idle_end_is_none(
+    autojump_clock: MockClock,
+    network: MemoryNetwork,
+    node: ScriptedNode,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = ClientSettings(idle_seconds_max=5.0)
+    async with open_network_client(node.address, settings, network=network) as client:
+        await become_ready(client)
+        await poll_until(client, lambda: client.connection_failed(NODE))
+        assert 0.04 <= client.connection_delay(NODE) <= 0.06
+        assert [] == caplog.records
+        await trio.sleep(1)
+        network.kill_host("10.0.0.1")
+        client.ready(NODE)
+        await poll_until(client, lambda: client.connection_failed(NODE))
+
+    assert ["WARNING"] == [each.levelname for each in caplog.records if "node 1 " in each.message]

@@ -121,7 +121,8 @@ def _node(broker: MetadataResponseBroker) -> Node:
 def _topic(topic: MetadataResponseTopic, before: TopicMetadata | None) -> TopicMetadata:
     assert topic.name is not None
     known: Mapping[int, PartitionMetadata] = {}
-    if before is not None and before.id == topic.topic_id:
+    # A broker that tells no ids may still be behind.
+    if before is not None and topic.topic_id in (before.id, NO_UUID):
         known = before.partitions
     return TopicMetadata(
         name=topic.name,

@@ -124,6 +124,10 @@ class ClusterConnectionStates:
             and not now < node.throttled_until
         )
 
+    def is_established(self, node_id: int) -> bool:
+        """Whether there is a connection for requests, though it may be throttled."""
+        return self.state(node_id) is ConnectionState.READY
+
     def has_ready_nodes(self, now: float) -> bool:
         return any(self.is_ready(node_id, now) for node_id in self._nodes)
 
@@ -179,16 +183,14 @@ class ClusterConnectionStates:
         """A connection is begun.
 
         Returns:
-            The addresses to choose from; new ones if the host's name has changed (KAFKA-7890).
+            The addresses to choose from. All is forgotten if the host's name has changed
+            (KAFKA-7890).
         """
         node = self._nodes.get(node_id)
-        if node is None:
+        if node is None or node.host != host:
             node = self._nodes[node_id] = _NodeConnection(host)
-        elif node.host != host:
-            node.host, node.addresses = host, HostAddresses()
         node.state = ConnectionState.CONNECTING
         node.changed_at = now
-        node.throttled_until = -math.inf
         node.setup_seconds = self._times.setup.seconds(node.failed_setups + 1, self._chance)
         return node.addresses
 

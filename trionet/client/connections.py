@@ -7,6 +7,7 @@ for the connection (KAFKA-7974): the node is CONNECTING meanwhile, and its time 
 from __future__ import annotations
 
 import itertools
+from typing import cast
 
 import attrs
 import trio
@@ -59,7 +60,7 @@ class Connections:
         self._channels: dict[int, Channel] = {}
         self._attempts: dict[int, int] = {}
         self._numbers = itertools.count(1)
-        self._failed: list[tuple[int, str]] = []
+        self._failed: dict[int, str] = {}
 
     def channel(self, node_id: int) -> Channel | None:
         """The channel to a node, ready or not; None without one."""
@@ -90,8 +91,10 @@ class Connections:
         else:
             self._fail(node.id, failure)
 
-    def _begin(self, node: Node, address: Address, number: int) -> None:
+    def _begin(self, node: Node, found: Address, number: int) -> None:
         settings = self._settings
+        # The port may have changed since the look-up.
+        address = cast(Address, (found[0], node.port, *found[2:]))
         try:
             sock = self._network.open_socket(
                 address,
@@ -110,12 +113,12 @@ class Connections:
 
     def _fail(self, node_id: int, detail: str) -> None:
         del self._attempts[node_id]
-        self._failed.append((node_id, detail))
+        self._failed[node_id] = detail
         self._selector.wakeup()
 
-    def take_failed(self) -> list[tuple[int, str]]:
-        """The attempts that ended before there was a channel, with what went wrong."""
-        failed, self._failed = self._failed, []
+    def take_failed(self) -> dict[int, str]:
+        """The nodes for which there was not even a channel, with what went wrong."""
+        failed, self._failed = self._failed, {}
         return failed
 
     def ended(self, channel: Channel) -> int | None:
@@ -130,6 +133,7 @@ class Connections:
     def close(self, node_id: int, reason: CloseReason, detail: str = "") -> None:
         """Close the channel to a node, or give up the attempt to have one."""
         self._attempts.pop(node_id, None)
+        self._failed.pop(node_id, None)
         channel = self._channels.pop(node_id, None)
         if channel is not None:
             self._selector.close(channel, reason, detail)

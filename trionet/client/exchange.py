@@ -27,6 +27,7 @@ from ..protocol.codec import ApiVersionCodec
 from ..protocol.header import decode_response_header, encode_request_header, frame
 from ..protocol.wire import Chunk, Message
 from .api_versions import NodeApiVersions
+from .awaited_answer import AwaitedAnswer
 from .connection_states import ClusterConnectionStates
 from .connections import Connections
 from .in_flight import InFlightRequest, InFlightRequests
@@ -103,6 +104,8 @@ class Exchange:
         self._selector.look_at_clock()
         if self._selector.send(channel, outgoing):
             self._sent(request.node_id, request.sent_at)
+        elif not channel.is_open:
+            self._selector.wakeup()  # the poll under way has to tell that it failed
 
     def send_own(self, node_id: int, codec: ApiVersionCodec, body: Message, now: float) -> None:
         """Send a request of the client's own, of which users never hear."""
@@ -158,7 +161,7 @@ class Exchange:
             self._received(channel, received, now)
         for channel in result.disconnected:
             self._disconnected(channel, now)
-        for node_id, detail in self._connections.take_failed():
+        for node_id, detail in self._connections.take_failed().items():
             logger.warning("the connection to node %d could not be made: %s", node_id, detail)
             self._lost(node_id, DisconnectedError(f"node {node_id}: {detail}"), now)
         for channel in result.connected:
@@ -181,6 +184,9 @@ class Exchange:
             self._break_off(node_id, "it sent an answer to nothing", now)
             return
         request = self.in_flight.oldest(node_id)
+        if not request.is_sent:
+            self._break_off(node_id, f"it answered {request!r} before that had left", now)
+            return
         try:
             body = _decode(request, received)
         except WireFormatError as error:
@@ -287,7 +293,8 @@ class Exchange:
             logger.error("%s", denied)
             self._lost(node_id, denied, now)
         else:
-            logger.info("the connection to node %d has ended: %s", node_id, why)
+            level = logging.WARNING if reason is CloseReason.NOT_CONNECTED else logging.INFO
+            logger.log(level, "the connection to node %d has ended: %s", node_id, why)
             self._lost(node_id, DisconnectedError(f"node {node_id}: {why}"), now)
 
     def _lost(self, node_id: int, error: TrionetError, now: float) -> None:
@@ -311,8 +318,11 @@ class Exchange:
         self._forget(node_id)
         self._states.remove(node_id)
         for request in self.in_flight.clear(node_id):
+            error = DisconnectedError(f"node {node_id}: the client closed it")
             if request.is_internal:
-                self._complete(request, now, error=DisconnectedError("the node was closed"))
+                self._complete(request, now, error=error)
+            elif isinstance(request.callback, AwaitedAnswer):
+                request.callback.fail(error)
 
     def end_all(self, error: DisconnectedError, now: float) -> None:
         """The client is closed: nothing that is in flight will be answered."""

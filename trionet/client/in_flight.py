@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..errors import LocalProtocolError
+from ..protocol import api_keys
 from ..protocol.codec import ApiVersionCodec
 from .response import ClientResponse
 
@@ -22,7 +23,6 @@ class InFlightRequest:
         body: what was asked.
         sent_at: in seconds of the loop's clock.
         timeout_seconds: how long its answer may take, without the time that the broker throttled.
-        is_answered: whether an answer will come at all; to a Produce with ``acks=0`` none does.
         is_internal: the client asked for itself; users never hear of it (KAFKA-6289).
         callback: told of the outcome at the end of a poll.
 
@@ -30,6 +30,7 @@ class InFlightRequest:
         is_sent: its last byte has left.
         throttled_seconds: how long the node was throttled since, which does not count
             (KAFKA-16083).
+        is_answered: whether an answer will come at all; to a Produce with ``acks=0`` none does.
     """
 
     __slots__ = (
@@ -55,7 +56,6 @@ class InFlightRequest:
         sent_at: float,
         timeout_seconds: float,
         *,
-        is_answered: bool = True,
         is_internal: bool = False,
         callback: Callable[[ClientResponse], None] | None = None,
     ) -> None:
@@ -65,7 +65,7 @@ class InFlightRequest:
         self.body = body
         self.sent_at = sent_at
         self.timeout_seconds = timeout_seconds
-        self.is_answered = is_answered
+        self.is_answered = codec.api_key != api_keys.PRODUCE or body.acks != 0
         self.is_internal = is_internal
         self.callback = callback
         self.is_sent = False

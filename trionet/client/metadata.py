@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Final
 
 import attrs
 
 from ..errors import TrionetError
+from ..protocol import error_codes
 from ..protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -20,6 +22,34 @@ from ..protocol.messages.metadata import (
 )
 from .backoff import ExponentialBackoff
 from .cluster import Cluster, described
+
+# What a broker says when it will know more soon (Kafka: InvalidMetadataException).
+_PASSING: Final = frozenset(
+    {
+        error_codes.UNKNOWN_TOPIC_OR_PARTITION,
+        error_codes.LEADER_NOT_AVAILABLE,
+        error_codes.NOT_LEADER_OR_FOLLOWER,
+        error_codes.REPLICA_NOT_AVAILABLE,
+        error_codes.KAFKA_STORAGE_ERROR,
+        error_codes.LISTENER_NOT_FOUND,
+        error_codes.FENCED_LEADER_EPOCH,
+        error_codes.UNKNOWN_TOPIC_ID,
+        error_codes.INCONSISTENT_TOPIC_ID,
+    }
+)
+
+
+def _has_gaps(response: MetadataResponse) -> bool:
+    return any(
+        topic.error_code in _PASSING
+        or any(each.error_code in _PASSING for each in topic.partitions)
+        for topic in response.topics
+    )
+
+
+def _covers(known: frozenset[str] | None, wanted: frozenset[str] | None) -> bool:
+    """Whether nothing is wanted beyond what is known; None is all topics."""
+    return known is None if wanted is None else known is not None and wanted <= known
 
 
 @attrs.frozen(kw_only=True)
@@ -79,6 +109,8 @@ class Metadata:
         self._tried_at = self._succeeded_at = -math.inf
         self._wait_seconds = 0.0
         self._unanswered_since: float | None = None
+        self._asked_topics: frozenset[str] | None = frozenset()
+        self._gaps = 0
 
     # When.
 
@@ -100,16 +132,22 @@ class Metadata:
 
     def want(self, topics: frozenset[str] | None) -> None:
         """Ask for these topics from now on; None for all. New ones are asked for at once."""
-        is_new = topics is None or self.topics is None or not topics <= self.topics
+        is_new = not _covers(self.topics, topics)
         self.topics = topics
         if is_new:
             self._wanted = True
+            self._gaps = 0
             self._wait_seconds = 0.0
 
     def needs_rebootstrap(self, now: float) -> bool:
         """Whether asking has failed for so long that the brokers may all have moved (KIP-1102)."""
         since = self._unanswered_since
         return since is not None and now - since > self._times.rebootstrap_seconds
+
+    @property
+    def can_rebootstrap(self) -> bool:
+        """``metadata.recovery.strategy`` is ``rebootstrap``."""
+        return self._times.rebootstrap_seconds < math.inf
 
     # What.
 
@@ -131,21 +169,28 @@ class Metadata:
     def asked(self, now: float) -> None:
         """A request is sent."""
         self._tried_at = now
+        self._asked_topics = self.topics
         self.asking_since(now)
 
     def update(self, response: MetadataResponse, now: float) -> None:
-        """An answer came; one without any broker is a failure (Kafka: DefaultMetadataUpdater)."""
+        """An answer came; one without any broker is a failure (Kafka: DefaultMetadataUpdater).
+
+        One that lacks something that will be there soon, such as the leader of a new topic, is
+        asked for again, after ever longer waits; so are topics that became known to be wanted
+        after the question (Kafka: Metadata.requestUpdate, needPartialUpdate).
+        """
         if not response.brokers:
             self.failed(now)
             return
         self.cluster = described(response, self.cluster, is_partial=False)
         self.updates += 1
         self.error = None
-        self._wanted = False
+        self._gaps = self._gaps + 1 if _has_gaps(response) else 0
+        self._wanted = self._gaps > 0 or not _covers(self._asked_topics, self.topics)
         self._failures = 0
         self._tried_at = self._succeeded_at = now
         self._unanswered_since = None
-        self._wait_seconds = self._times.retry.seconds(1, self._chance)
+        self._wait_seconds = self._times.retry.seconds(self._gaps or 1, self._chance)
 
     def failed(self, now: float, error: TrionetError | None = None) -> None:
         """No answer came, or none that helps."""
@@ -154,6 +199,10 @@ class Metadata:
         self._failures += 1
         self._tried_at = now
         self._wait_seconds = self._times.retry.seconds(self._failures, self._chance)
+
+    def require_rebootstrap(self) -> None:
+        """A broker asked for a new start (REBOOTSTRAP_REQUIRED)."""
+        self._unanswered_since = -math.inf
 
     def rebootstrap(self, now: float) -> None:
         """Start again from ``bootstrap.servers`` (KIP-899); the topics stay known."""

@@ -31,11 +31,11 @@ class Asker(Protocol):
 
     def can_send(self, node_id: int, now: float) -> bool: ...
 
-    def is_any_preparing(self) -> bool: ...
-
     def soonest(self, now: float) -> float: ...
 
     def begin_connect(self, node: Node, now: float) -> bool: ...
+
+    def disconnect(self, node: Node) -> None: ...
 
     def send_internal(self, node: Node, body: Any, now: float, *, version_min: int) -> bool: ...
 
@@ -45,17 +45,10 @@ class MetadataUpdater:
 
     Args:
         metadata: what it keeps.
-        retry_seconds: how long to wait at least when no node can be asked
-            (``reconnect.backoff.ms``).
-        can_rebootstrap: ``metadata.recovery.strategy`` is ``rebootstrap``.
     """
 
-    def __init__(
-        self, metadata: Metadata, retry_seconds: float, *, can_rebootstrap: bool = True
-    ) -> None:
+    def __init__(self, metadata: Metadata) -> None:
         self.metadata = metadata
-        self._retry_seconds = retry_seconds
-        self._can_rebootstrap = can_rebootstrap
         self._is_asking = False
 
     def is_due(self, now: float) -> bool:
@@ -73,37 +66,38 @@ class MetadataUpdater:
         delay = self.metadata.time_to_next_update(now)
         if delay > 0:
             return delay
-        if self._can_rebootstrap and self.metadata.needs_rebootstrap(now):
-            self._rebootstrap("no broker has described the cluster for too long", now)
+        if self.metadata.needs_rebootstrap(now):
+            # A node of the new cluster may have the id of one of the old (KIP-1102).
+            for each in list(self.metadata.cluster.nodes.values()):
+                asker.disconnect(each)
+            self._rebootstrap("no broker describes the cluster any more", now)
         node, has_ready = asker.least_loaded_node(now)
         is_lost = node is None and not has_ready and not self.metadata.cluster.is_bootstrap
-        if is_lost and self._can_rebootstrap:
+        if is_lost and self.metadata.can_rebootstrap:
             self._rebootstrap("none of the known brokers can be reached", now)
             node, _ = asker.least_loaded_node(now)
+        self.metadata.asking_since(now)
         if node is None:
-            self.metadata.asking_since(now)
-            return max(self._retry_seconds, asker.soonest(now))
-        return self._ask(asker, node, now)
+            return asker.soonest(now)
+        if asker.can_send(node.id, now):
+            return self._ask(asker, node, now)
+        asker.begin_connect(node, now)
+        return math.inf  # how a connect ends, a poll tells
 
     def _ask(self, asker: Asker, node: Node, now: float) -> float:
         metadata = self.metadata
-        if asker.can_send(node.id, now):
-            oldest = _FIRST_WITH_NO_TOPICS
-            if not metadata.allow_auto_topic_creation:
-                oldest = _FIRST_WITHOUT_CREATION
-            metadata.asked(now)
-            self._is_asking = asker.send_internal(node, metadata.request(), now, version_min=oldest)
-            return math.inf if self._is_asking else self._retry_seconds
-        if asker.is_any_preparing() or asker.begin_connect(node, now):
-            metadata.asking_since(now)
-            return self._retry_seconds
-        return math.inf  # connected, and busy: an answer ends that
+        oldest = _FIRST_WITH_NO_TOPICS
+        if not metadata.allow_auto_topic_creation:
+            oldest = _FIRST_WITHOUT_CREATION
+        metadata.asked(now)
+        self._is_asking = asker.send_internal(node, metadata.request(), now, version_min=oldest)
+        return math.inf if self._is_asking else metadata.time_to_next_update(now)
 
     def answered(self, response: MetadataResponse, now: float) -> None:
         """A request of ours was answered."""
         self._is_asking = False
-        if response.error_code == error_codes.REBOOTSTRAP_REQUIRED and self._can_rebootstrap:
-            self._rebootstrap("a broker asked for it", now)
+        if response.error_code == error_codes.REBOOTSTRAP_REQUIRED:
+            self.metadata.require_rebootstrap()
             self.metadata.failed(now)
             return
         self.metadata.update(response, now)

@@ -32,6 +32,7 @@ from ..protocol.codec import ApiVersionCodec
 from ..protocol.messages.registry import APIS
 from ..protocol.wire import Message
 from .api_versions import NodeApiVersions
+from .awaited_answer import AwaitedAnswer
 from .connection_states import ClusterConnectionStates
 from .connections import Connections
 from .exchange import Callback, Exchange
@@ -170,8 +171,12 @@ class NetworkClient:
         self._selector.wakeup()
 
     def close(self, node: Node) -> None:
-        """Forget a node, and what is in flight to it; nobody is told (KAFKA-2519)."""
+        """Forget a node, and what is in flight to it (KAFKA-2519).
+
+        No callback is told, and no poll; an awaited :meth:`request` ends with an error.
+        """
         self._exchange.drop(node.id, self._clock())
+        self._selector.wakeup()  # who waits until this node is ready begins anew
 
     def least_loaded_node(self, now: float) -> tuple[Node | None, bool]:
         """The node that will answer soonest, and whether any connection is ready.
@@ -182,7 +187,7 @@ class NetworkClient:
         """
         nodes = list(self.metadata.cluster.nodes.values())
         start = self._chance.randrange(len(nodes)) if nodes else 0
-        has_ready = any(self._states.is_ready(node.id, now) for node in nodes)
+        has_ready = any(map(self._states.is_established, self.metadata.cluster.nodes))
         sendable: list[Node] = []
         preparing: list[Node] = []
         connectable: list[Node] = []
@@ -203,10 +208,6 @@ class NetworkClient:
     def _last_attempt_at(self, node: Node) -> float:
         return self._states.last_attempt_at(node.id)
 
-    def is_any_preparing(self) -> bool:
-        """Whether a node is on its way to being ready."""
-        return any(map(self._states.is_preparing, self.metadata.cluster.nodes))
-
     def soonest(self, now: float) -> float:
         """Seconds until time alone may make one of the cluster's nodes usable."""
         nodes = self.metadata.cluster.nodes
@@ -223,7 +224,6 @@ class NetworkClient:
         version_min: int = 0,
         version_max: int | None = None,
         seconds_max: float | None = None,
-        is_answered: bool = True,
     ) -> int:
         """Send a request; a later poll hands out what became of it.
 
@@ -235,10 +235,10 @@ class NetworkClient:
             version_min: the oldest version that can carry the body.
             version_max: the newest that the caller understands; None for all.
             seconds_max: how long the answer may take, in place of ``request.timeout.ms``.
-            is_answered: False for a Produce with ``acks=0``, to which no answer comes.
 
         Returns:
-            The correlation id. If the node has no version in common, the outcome is an error.
+            The correlation id. If the node has no version in common, the outcome is an error. A
+            Produce with ``acks=0``, to which no answer comes, is complete when it has left.
 
         Raises:
             LocalProtocolError: the node is not ready, or the body cannot be encoded.
@@ -261,7 +261,6 @@ class NetworkClient:
             body,
             now,
             self._settings.timeout_seconds if seconds_max is None else seconds_max,
-            is_answered=is_answered,
             callback=callback,
         )
         exchange.send(request)
@@ -325,26 +324,16 @@ class NetworkClient:
         its answer is dropped.
         """
         await self.until_ready(node)
-        answered = trio.Event()
-        outcome: list[ClientResponse] = []
-
-        def on_response(response: ClientResponse) -> None:
-            outcome.append(response)
-            answered.set()
-
+        answer = AwaitedAnswer()
         self.send(
             node,
             body,
-            on_response,
+            answer,
             version_min=version_min,
             version_max=version_max,
             seconds_max=seconds_max,
         )
-        await answered.wait()
-        [response] = outcome
-        if response.error is not None:
-            raise response.error
-        return response.body
+        return await answer.wait()
 
     # Waits.
 
@@ -439,6 +428,7 @@ class NetworkClient:
             seconds = max(0.0, min(seconds_max, due, self._next_event(now)))
             self._poll_ends_at = now + seconds
             result = await self._selector.poll(seconds_max=seconds)
+            self._check_open()
             self._exchange.take(result, self._clock())
             return self._exchange.hand_out()
 
@@ -475,4 +465,5 @@ class NetworkClient:
         self._selector.close_all(CloseReason.LOCAL_CLOSE)
         self._exchange.end_all(DisconnectedError("the client is closed"), self._clock())
         self._exchange.hand_out()
+        self._selector.wakeup()
         self._news.set()

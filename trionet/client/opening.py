@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
@@ -66,9 +65,7 @@ async def open_network_client(
     chance = network.chance
     states = ClusterConnectionStates(settings.times, chance)
     metadata = Metadata(servers, settings.metadata, chance)
-    can_rebootstrap = settings.metadata.rebootstrap_seconds < math.inf
-    retry_seconds = settings.times.reconnect.first_seconds
-    updater = MetadataUpdater(metadata, retry_seconds, can_rebootstrap=can_rebootstrap)
+    updater = MetadataUpdater(metadata)
     with raise_single_error() as caller:
         async with network.open_readiness(None) as readiness, trio.open_nursery() as nursery:
             selector = Selector(readiness, idle_seconds_max=settings.idle_seconds_max)
