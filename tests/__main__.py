@@ -33,6 +33,7 @@ SELECTIONS = {
 #: looks at the sources is the same in both and stays with the job without a name.
 COMPILED = "test the package as pip installs it where there is a C compiler"
 COMPILED_TESTS = [
+    "tests/test_compile_hook.py",
     "tests/test_compiled.py",
     "tests/broker",
     "tests/cli",

@@ -37,7 +37,7 @@ modules = ["trionet.quick"]
 """
 PURE = "trionet-1-py3-none-any.whl"
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.compiled]
 needs_compiler = pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))
 
 
