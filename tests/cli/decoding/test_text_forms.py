@@ -31,7 +31,7 @@ HEX_DIGITS = DATA.hex()
         ("hex", "{" + ", ".join(f"0x{byte:02X}" for byte in DATA) + "};"),
         (
             "hex",
-            f"unsigned char a[] = {{\n  {', '.join(f'0x{byte:02x}' for byte in DATA)}\n}};\nint n;\n",
+            f"unsigned char a[] = {{\n {', '.join(f'0x{byte:02x}' for byte in DATA)}\n}};\nint n;",
         ),
         (
             "hex",

@@ -1,7 +1,8 @@
 """Hex dumps: lines of an offset, bytes, and often the same bytes as characters.
 
-Those of ``xxd``, ``hexdump -C``, ``od -t x1``, ``tcpdump -X`` and Wireshark differ in their spaces, and none says where the characters begin. The next line's offset does: it says how many
-bytes this line has. Only the last line needs a guess.
+Those of ``xxd``, ``hexdump -C``, ``od -t x1``, ``tcpdump -X`` and Wireshark differ in their spaces,
+and none says where the characters begin. The next line's offset does: it says how many bytes this
+line has. Only the last line needs a guess.
 """
 
 from __future__ import annotations
