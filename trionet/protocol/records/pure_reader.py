@@ -23,7 +23,10 @@ def read_rows(
     """All records as tuples, and where they end."""
     rows: list[Record] = []
     put = rows.append
-    for _ in range(count):
+    last = 0  # records of one millisecond share the number
+    timestamp = base_timestamp
+    numbers = range(base_offset, base_offset + count)
+    for consecutive, number in zip(range(0, 2 * count, 2), numbers, strict=True):
         size = buf[pos]
         pos += 1
         if size > 127:
@@ -32,7 +35,7 @@ def read_rows(
             else:
                 size += (byte << 7) - 128
                 pos += 1
-        stop = pos + (size >> 1)
+        start = pos
         when = buf[pos + 1]  # behind the attributes, which mean nothing yet
         pos += 2
         if when > 127:
@@ -41,6 +44,9 @@ def read_rows(
             else:
                 when += (byte << 7) - 128
                 pos += 1
+        if when != last:
+            last = when
+            timestamp = base_timestamp + ((when >> 1) ^ -(when & 1))
         offset = buf[pos]
         pos += 1
         if offset > 127:
@@ -49,6 +55,8 @@ def read_rows(
             else:
                 offset += (byte << 7) - 128
                 pos += 1
+        if offset != consecutive:
+            number = base_offset + ((offset >> 1) ^ -(offset & 1))
         length = buf[pos]
         pos += 1
         if length > 127:
@@ -70,13 +78,13 @@ def read_rows(
         else:
             value = buf[pos : (pos := pos + (length >> 1))]
         headers: Headers = ()
-        pos += 1
-        if buf[pos - 1]:
-            headers, pos = read_headers(buf, pos - 1)
-        if pos != stop or size & 1:
+        if buf[pos]:
+            headers, pos = read_headers(buf, pos)
+        else:
+            pos += 1
+        if pos - start << 1 != size:
             raise WireFormatError("a record's length is not that of its fields")
-        offset = base_offset + ((offset >> 1) ^ -(offset & 1))
-        put((offset, base_timestamp + ((when >> 1) ^ -(when & 1)), key, value, headers))
+        put((number, timestamp, key, value, headers))
     if abs(base_offset) > _FAR or abs(base_timestamp) > _FAR:
         _check_sums(number for row in rows for number in row[:2])
     return rows, pos
@@ -86,11 +94,13 @@ def read_columns(
     buf: bytes, pos: int, count: int, base_offset: int, base_timestamp: int
 ) -> tuple[Columns, int]:
     """All records as columns, and where they end."""
-    columns = Columns(range(base_offset, base_offset + count), [], [], [], [()] * count)
-    put_timestamp = columns.timestamps.append
-    put_key = columns.keys.append
-    put_value = columns.values.append
-    deltas: dict[int, int] = {}  # of the offsets that are not consecutive
+    offsets: list[int] | range = range(base_offset, base_offset + count)
+    timestamps = [base_timestamp] * count
+    keys: list[bytes | None] = [None] * count
+    values: list[bytes | None] = [None] * count
+    headers: list[Headers] = [()] * count
+    last = 0  # records of one millisecond share the number
+    timestamp = base_timestamp
     for number in range(count):
         size = buf[pos]
         pos += 1
@@ -100,7 +110,7 @@ def read_columns(
             else:
                 size += (byte << 7) - 128
                 pos += 1
-        stop = pos + (size >> 1)
+        start = pos
         when = buf[pos + 1]  # behind the attributes, which mean nothing yet
         pos += 2
         if when > 127:
@@ -109,6 +119,10 @@ def read_columns(
             else:
                 when += (byte << 7) - 128
                 pos += 1
+        if when != last:
+            last = when
+            timestamp = base_timestamp + ((when >> 1) ^ -(when & 1))
+        timestamps[number] = timestamp
         offset = buf[pos]
         pos += 1
         if offset > 127:
@@ -118,76 +132,92 @@ def read_columns(
                 offset += (byte << 7) - 128
                 pos += 1
         if offset != number << 1:
-            deltas[number] = (offset >> 1) ^ -(offset & 1)
+            if type(offsets) is range:  # until here none was missing
+                offsets = [*offsets]
+            offsets[number] = base_offset + ((offset >> 1) ^ -(offset & 1))
+        length = buf[pos]
+        pos += 1
+        if length != 1:
+            if length > 127:
+                length, pos = _read_more(buf, pos, length)
+            if length & 1:
+                _check_null(length)
+            else:
+                keys[number] = buf[pos : (pos := pos + (length >> 1))]
         length = buf[pos]
         pos += 1
         if length > 127:
-            length, pos = _read_more(buf, pos, length)
+            if (byte := buf[pos]) > 127:
+                length, pos = _read_more(buf, pos, length)
+            else:
+                length += (byte << 7) - 128
+                pos += 1
         if length & 1:
-            put_key(None if length == 1 else _bad_length(length))
+            _check_null(length)
         else:
-            put_key(buf[pos : (pos := pos + (length >> 1))])
-        length = buf[pos]
-        pos += 1
-        if length > 127:
-            length, pos = _read_more(buf, pos, length)
-        if length & 1:
-            put_value(None if length == 1 else _bad_length(length))
+            values[number] = buf[pos : (pos := pos + (length >> 1))]
+        if buf[pos]:
+            headers[number], pos = read_headers(buf, pos)
         else:
-            put_value(buf[pos : (pos := pos + (length >> 1))])
-        pos += 1
-        if buf[pos - 1]:
-            columns.headers[number], pos = read_headers(buf, pos - 1)
-        if pos != stop or size & 1:
+            pos += 1
+        if pos - start << 1 != size:
             raise WireFormatError("a record's length is not that of its fields")
-        put_timestamp(base_timestamp + ((when >> 1) ^ -(when & 1)))
-    if deltas:
-        offsets = [base_offset + deltas.get(number, number) for number in range(count)]
-        columns = columns._replace(offsets=offsets)
     if abs(base_offset) > _FAR or abs(base_timestamp) > _FAR:
-        _check_sums(chain(columns.offsets, columns.timestamps))
-    return columns, pos
+        _check_sums(chain(offsets, timestamps))
+    return Columns(offsets, timestamps, keys, values, headers), pos
 
 
 def read_values(buf: bytes, pos: int, count: int) -> tuple[list[bytes | None], int]:
     """The values of all records, and where these end."""
-    values: list[bytes | None] = []
-    put = values.append
-    for _ in range(count):
+    values: list[bytes | None] = [None] * count
+    for number in range(count):
         size = buf[pos]
         pos += 1
         if size > 127:
-            size, pos = _read_more(buf, pos, size)
-        stop = pos + (size >> 1)
-        when = buf[pos + 1]
-        pos += 2
-        if when > 127:
-            _, pos = _read_more(buf, pos, when)
-        offset = buf[pos]
+            if (byte := buf[pos]) > 127:
+                size, pos = _read_more(buf, pos, size)
+            else:
+                size += (byte << 7) - 128
+                pos += 1
+        start = pos
+        pos += 2  # behind the attributes, and the first byte of the timestamp
+        if buf[pos - 1] > 127:
+            if buf[pos] > 127:
+                _, pos = _read_more(buf, pos, 128)
+            else:
+                pos += 1
+        pos += 1  # behind the first byte of the offset
+        if buf[pos - 1] > 127:
+            if buf[pos] > 127:
+                _, pos = _read_more(buf, pos, 128)
+            else:
+                pos += 1
+        length = buf[pos]
         pos += 1
-        if offset > 127:
-            _, pos = _read_more(buf, pos, offset)
+        if length != 1:
+            if length > 127:
+                length, pos = _read_more(buf, pos, length)
+            if length & 1:
+                _check_null(length)
+            else:
+                pos += length >> 1
         length = buf[pos]
         pos += 1
         if length > 127:
-            length, pos = _read_more(buf, pos, length)
+            if (byte := buf[pos]) > 127:
+                length, pos = _read_more(buf, pos, length)
+            else:
+                length += (byte << 7) - 128
+                pos += 1
         if length & 1:
-            if length != 1:
-                _bad_length(length)
+            _check_null(length)
         else:
-            pos += length >> 1
-        length = buf[pos]
-        pos += 1
-        if length > 127:
-            length, pos = _read_more(buf, pos, length)
-        if length & 1:
-            put(None if length == 1 else _bad_length(length))
+            values[number] = buf[pos : (pos := pos + (length >> 1))]
+        if buf[pos]:
+            _, pos = read_headers(buf, pos)
         else:
-            put(buf[pos : (pos := pos + (length >> 1))])
-        pos += 1
-        if buf[pos - 1]:
-            _, pos = read_headers(buf, pos - 1)
-        if pos != stop or size & 1:
+            pos += 1
+        if pos - start << 1 != size:
             raise WireFormatError("a record's length is not that of its fields")
     return values, pos
 
@@ -243,6 +273,11 @@ def _read_delta(buf: bytes, pos: int, first: int, base: int) -> tuple[int, int]:
 def _check_sums(numbers: Iterable[int]) -> None:
     if not all(-(2**63) <= number < 2**63 for number in numbers):
         raise WireFormatError("a record's offset or timestamp is beyond 64 bits")
+
+
+def _check_null(length: int) -> None:
+    if length != 1:
+        _bad_length(length)
 
 
 def _bad_length(length: int) -> NoReturn:

@@ -149,12 +149,14 @@ def batch_chunks(builder: BatchBuilder, **fields: Unpack[BatchFields]) -> list[b
         builder.count,
     )
     try:
-        crc = crc32c(header.pack()[CRC_START:])
-        for chunk in chunks:
-            crc = crc32c(chunk, crc)
-        return [header._replace(crc=crc).pack(), *chunks]
+        packed = header.pack()
     except struct.error as error:
         raise LocalProtocolError(f"the batch header cannot be encoded: {error}") from error
+    crc = crc32c(packed[CRC_START:])
+    for chunk in chunks:
+        crc = crc32c(chunk, crc)
+    # The checksum is before what it is of.
+    return [packed[: CRC_START - 4] + crc.to_bytes(4, "big") + packed[CRC_START:], *chunks]
 
 
 def _attributes(fields: BatchFields) -> int:

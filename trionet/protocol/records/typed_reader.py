@@ -53,7 +53,12 @@ class _Cursor:
         delta: i64 = buf[pos + 1]  # behind the attributes, which mean nothing yet
         pos += 2
         if delta > 127:
-            delta, pos = _read_more(buf, pos, delta)
+            more = buf[pos]
+            if more > 127:
+                delta, pos = _read_more(buf, pos, delta)
+            else:
+                delta += (more << 7) - 128
+                pos += 1
         self.timestamp_delta = (delta >> 1) ^ -(delta & 1) if delta >= 0 else _unsigned(delta)
         delta = buf[pos]
         pos += 1
@@ -113,8 +118,8 @@ def read_rows(
 ) -> tuple[list[Record], int]:
     """All records as tuples, and where they end."""
     cursor = _Cursor()
-    rows: list[object] = []
     none: object = _NO_HEADERS
+    rows = [none] * count
     delta: i64 = 0
     timestamp: object = base_timestamp
     earliest: i64
@@ -125,7 +130,6 @@ def read_rows(
     first, last = _room(base_offset)
     done: i64 = 0
     while done < count:
-        done += 1
         pos = cursor.read(buf, pos)
         if cursor.timestamp_delta != delta:  # records of one millisecond share the number
             delta = cursor.timestamp_delta
@@ -142,7 +146,8 @@ def read_rows(
         offset = cursor.offset_delta
         if not first <= offset <= last:
             raise _beyond()
-        rows.append((base_offset + offset, timestamp, key, value, headers))
+        rows[done] = (base_offset + offset, timestamp, key, value, headers)
+        done += 1
     return cast(list[Record], rows), pos
 
 
@@ -152,12 +157,12 @@ def read_columns(
     """All records as columns, and where they end."""
     cursor = _Cursor()
     offsets: list[int] | None = None
-    timestamps: list[object] = []
-    keys: list[bytes | None] = []
-    values: list[bytes | None] = []
-    headers: list[Headers] = [_NO_HEADERS] * count
     delta: i64 = 0
     timestamp: object = base_timestamp
+    timestamps = [timestamp] * count
+    keys: list[bytes | None] = [None] * count
+    values: list[bytes | None] = [None] * count
+    headers: list[Headers] = [_NO_HEADERS] * count
     earliest: i64
     latest: i64
     first: i64
@@ -172,7 +177,7 @@ def read_columns(
             if not earliest <= delta <= latest:
                 raise _beyond()
             timestamp = base_timestamp + delta
-        timestamps.append(timestamp)
+        timestamps[done] = timestamp
         offset = cursor.offset_delta
         if not first <= offset <= last:
             raise _beyond()
@@ -182,10 +187,12 @@ def read_columns(
             offsets = [*range(base_offset, base_offset + done), base_offset + offset]
         start = cursor.key_start
         end = cursor.key_end
-        keys.append(None if end < 0 else buf[start:end])
+        if end >= 0:
+            keys[done] = buf[start:end]
         start = cursor.value_start
         end = cursor.value_end
-        values.append(None if end < 0 else buf[start:end])
+        if end >= 0:
+            values[done] = buf[start:end]
         if cursor.has_headers:
             headers[done] = cursor.headers
         done += 1
@@ -198,14 +205,15 @@ def read_columns(
 def read_values(buf: bytes, pos: i64, count: i64) -> tuple[list[bytes | None], int]:
     """The values of all records, and where these end."""
     cursor = _Cursor()
-    values: list[bytes | None] = []
+    values: list[bytes | None] = [None] * count
     done: i64 = 0
     while done < count:
-        done += 1
         pos = cursor.read(buf, pos)
         start = cursor.value_start
         end = cursor.value_end
-        values.append(None if end < 0 else buf[start:end])
+        if end >= 0:
+            values[done] = buf[start:end]
+        done += 1
     return values, pos
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
-from librt.strings import BytesWriter
+from librt.strings import BytesWriter, write_i64_le
 
 from trionet.errors import LocalProtocolError
 from trionet.protocol.records.batch import HEADER_SIZE
@@ -37,7 +37,6 @@ _NEAR: Final = 2**61
 _INT64_MIN: Final = -(2**63)
 _INT64_MAX: Final = 2**63 - 1
 _NONE: Final[object] = ()
-_NO_HEADERS: Final = b"\0"
 
 
 class BatchBuilder:
@@ -64,19 +63,19 @@ class BatchBuilder:
         if not -_NEAR < timestamp < _NEAR:
             _check_timestamp(timestamp)
         now: i64 = timestamp
-        base = self.base_timestamp if self._has_base else now
-        if not (-_NEAR < now < _NEAR and -_NEAR < base < _NEAR):
-            _check_delta(now, base)
-        delta = now - base
-        offset_delta = self.last_offset_delta + 1
-        size: i64 = 1 + (1 if -64 <= delta < 64 else _size(delta))
-        size += 1 if offset_delta < 64 else 2 if offset_delta < 8192 else _size(offset_delta)
+        delta: i64 = 0
+        if self._has_base:
+            base = self.base_timestamp
+            if not (-_NEAR < now < _NEAR and -_NEAR < base < _NEAR):
+                _check_delta(now, base)
+            delta = now - base
+        size: i64 = 0
         key_bytes = b""
         key_length: i64 = -1
         if key is not None:
             key_bytes = key if isinstance(key, bytes) else _as_bytes(key)
             key_length = len(key_bytes)
-            size += key_length
+            size = key_length
             if key_length >= 64:
                 size += _size(key_length) - 1
         value_bytes = b""
@@ -86,37 +85,41 @@ class BatchBuilder:
             value_length = len(value_bytes)
             size += value_length
             if value_length >= 64:
-                size += 1 if value_length < 8192 else _size(value_length) - 1
-        size += 2  # the first bytes of both lengths
-        tail = _NO_HEADERS
-        if headers is not _NONE and headers:
+                size += _size(value_length) - 1
+        size += 3  # the first bytes of both lengths, and the number of headers
+        tail: bytes | None = None
+        # The truth of a list is known at once, that of an object is a question to Python.
+        is_usual = headers is _NONE or (isinstance(headers, list) and not headers)
+        if not is_usual and headers:
             tail = _encoded(cast(Headers, headers))
-        size += len(tail)
+            size += len(tail) - 1
         # Nothing fails from here on.
         if not self._has_base:
-            self.base_timestamp = base
+            self.base_timestamp = now
             self._has_base = True
         if now > self.max_timestamp:  # noqa: PLR1730  # max() makes number objects of both
             self.max_timestamp = now
         self.count += 1
-        self.last_offset_delta = offset_delta
-        self.size += (2 if 64 <= size < 8192 else _size(size)) + size
+        self.last_offset_delta += 1
         out = self._out
-        _put(out, size)
-        out.append(0)
-        _put(out, delta)
-        _put(out, offset_delta)
+        self.size += _put_head(out, delta, self.last_offset_delta, size)
         if key is None:
             out.append(1)
         else:
             _put(out, key_length)
             self._write(out, key_bytes)
-        _put(out, value_length)
+        if 64 <= value_length < 8192:
+            byte: int = value_length << 1 & 127 | 128
+            out.append(byte)
+            byte = value_length >> 6
+            out.append(byte)
+        else:
+            _put(out, value_length)
         if value_length >= _WHOLE_BYTES:
             self._write(out, value_bytes)
         elif value_length > 0:
             out.write(value_bytes)
-        if len(tail) == 1:
+        if tail is None:
             out.append(0)
         else:
             self._write(out, tail)
@@ -221,11 +224,53 @@ def _size(number: i64) -> i64:
         return 1
     if -8192 <= number < 8192:
         return 2
-    rest: i64 = ((number << 1) ^ (number >> 63)) >> 14 & 0x3_FFFF_FFFF_FFFF
+    rest = ((number << 1) ^ (number >> 63)) >> 14 & 0x3_FFFF_FFFF_FFFF
     size: i64 = 3
     while rest > 127:
         size += 1
         rest >>= 7
+    return size
+
+
+def _put_head(out: BytesWriter, delta: i64, offset_delta: i64, rest: i64) -> i64:
+    """Write what is before a record's key, of which and of what follows ``rest`` is the size.
+
+    Returns the size of the whole record. The numbers have one or two bytes, as a rule: those are
+    put together, the last one first, and written as one.
+    """
+    # A varint of two bytes lies in memory as (n & 127 | 128), n >> 7.
+    word = offset_delta << 1
+    width: i64 = 3
+    if word > 127:
+        word = word & 127 | 128 | word >> 7 << 8
+        width = 4
+    number = (delta << 1) ^ (delta >> 63)
+    if number < 128:
+        word = word << 8 | number
+    else:
+        word = word << 16 | number >> 7 << 8 | number & 127 | 128
+        width += 1
+    size = width + rest
+    if offset_delta >= 8192 or not -8192 <= delta < 8192 or size >= 8192:
+        size = 1 + _size(delta) + _size(offset_delta) + rest
+        _put(out, size)
+        out.append(0)
+        _put(out, delta)
+        _put(out, offset_delta)
+        return size + _size(size)
+    word <<= 8  # the attributes
+    number = size << 1
+    if number < 128:
+        word = word << 8 | number
+        width += 1
+        size += 1
+    else:
+        word = word << 16 | number >> 7 << 8 | number & 127 | 128
+        width += 2
+        size += 2
+    width += len(out)
+    write_i64_le(out, word)
+    out.truncate(width)
     return size
 
 
