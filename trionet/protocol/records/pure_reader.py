@@ -99,8 +99,7 @@ def read_columns(
     keys: list[bytes | None] = [None] * count
     values: list[bytes | None] = [None] * count
     headers: list[Headers] = [()] * count
-    last = 0  # records of one millisecond share the number
-    timestamp = base_timestamp
+    last, timestamp = 0, base_timestamp  # records of one millisecond share the number
     for number in range(count):
         size = buf[pos]
         pos += 1
@@ -110,8 +109,7 @@ def read_columns(
             else:
                 size += (byte << 7) - 128
                 pos += 1
-        start = pos
-        when = buf[pos + 1]  # behind the attributes, which mean nothing yet
+        when = buf[(start := pos) + 1]  # behind the attributes, which mean nothing yet
         pos += 2
         if when > 127:
             if (byte := buf[pos]) > 127:
@@ -132,18 +130,16 @@ def read_columns(
                 offset += (byte << 7) - 128
                 pos += 1
         if offset != number << 1:
-            if type(offsets) is range:  # until here none was missing
-                offsets = [*offsets]
+            offsets = [*offsets] if type(offsets) is range else offsets
             offsets[number] = base_offset + ((offset >> 1) ^ -(offset & 1))
         length = buf[pos]
         pos += 1
-        if length != 1:
-            if length > 127:
-                length, pos = _read_more(buf, pos, length)
-            if length & 1:
-                _check_null(length)
-            else:
-                keys[number] = buf[pos : (pos := pos + (length >> 1))]
+        if length > 127:
+            length, pos = _read_more(buf, pos, length)
+        if length & 1:
+            _check_null(length)
+        else:
+            keys[number] = buf[pos : (pos := pos + (length >> 1))]
         length = buf[pos]
         pos += 1
         if length > 127:

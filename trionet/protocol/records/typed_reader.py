@@ -53,12 +53,7 @@ class _Cursor:
         delta: i64 = buf[pos + 1]  # behind the attributes, which mean nothing yet
         pos += 2
         if delta > 127:
-            more = buf[pos]
-            if more > 127:
-                delta, pos = _read_more(buf, pos, delta)
-            else:
-                delta += (more << 7) - 128
-                pos += 1
+            delta, pos = _read_more(buf, pos, delta)
         self.timestamp_delta = (delta >> 1) ^ -(delta & 1) if delta >= 0 else _unsigned(delta)
         delta = buf[pos]
         pos += 1
