@@ -50,8 +50,8 @@ def _random_requests(served: list[ApiVersion]) -> Iterator[bytes]:
 def _real_requests(served: list[ApiVersion]) -> Iterator[bytes]:
     versions = {api.api_key: api for api in served}
 
-    def each_version(key: int, request: Any, *, up_to: int = 99) -> Iterator[bytes]:
-        first = max(versions[key].min_version, APIS[key][2])
+    def each_version(key: int, request: Any, *, since: int = 0, up_to: int = 99) -> Iterator[bytes]:
+        first = max(versions[key].min_version, APIS[key][2], since)
         for version in range(first, min(up_to, versions[key].max_version) + 1):
             yield encode_request(request, version)[_SIZE_BYTES:]
 
@@ -66,9 +66,8 @@ def _real_requests(served: list[ApiVersion]) -> Iterator[bytes]:
         asking = list_offsets_request(TOPIC, [(0, timestamp), (1, timestamp)])
         yield from each_version(api_keys.LIST_OFFSETS, asking)
     topic = CreatableTopic(name="made", num_partitions=1, replication_factor=1)
-    yield from each_version(
-        api_keys.CREATE_TOPICS, CreateTopicsRequest(topics=[topic], validate_only=True)
-    )
+    making = CreateTopicsRequest(topics=[topic], validate_only=True)  # which version 0 cannot say
+    yield from each_version(api_keys.CREATE_TOPICS, making, since=1)
 
 
 class Disturbance:
