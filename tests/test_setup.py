@@ -89,9 +89,14 @@ def test_help_needs_no_environment_and_names_every_job(tmp_path: Path) -> None:
 def test_every_job_that_is_a_program_exists() -> None:
     tests = load(ROOT / "tests/__main__.py")
 
-    modules = [module.replace(".", "/") for _, module in tests.PROGRAMS.values()]
+    places = [ROOT / "tests" / name.replace(".", "/") for _, name in tests.PROGRAMS.values()]
 
-    assert [] == [name for name in modules if not (ROOT / "tests" / name / "__main__.py").exists()]
+    missing = [
+        place
+        for place in places
+        if not (place / "__main__.py").exists() and not place.with_suffix(".py").exists()
+    ]
+    assert [] == missing
 
 
 def test_a_finished_set_up_is_not_repeated(environment: ModuleType) -> None:
