@@ -24,6 +24,7 @@ from trionet.protocol.header import encode_request_header
 from trionet.protocol.messages.api_versions import ApiVersion
 from trionet.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from trionet.protocol.messages.registry import APIS
+from trionet.protocol.request_keys import REQUEST_KEYS
 
 TOPIC = "disturbed"
 _SIZE_BYTES = 4
@@ -37,10 +38,9 @@ def good_frames(served: list[ApiVersion]) -> list[bytes]:
 
 def _random_requests(served: list[ApiVersion]) -> Iterator[bytes]:
     versions = {api.api_key: range(api.min_version, api.max_version + 1) for api in served}
-    keys = {f"{row[1]}Request": key for key, row in APIS.items()}
     for round_ in range(3):
         for sample in samples(f"fuzz {round_}", size_max=_SAMPLE_BYTES_MAX):
-            key = keys.get(sample.name, -1)
+            key = REQUEST_KEYS.get(sample.name, -1)
             if sample.version in versions.get(key, ()):
                 codec = lookup(key, sample.version)
                 assert codec is not None

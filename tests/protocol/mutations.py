@@ -23,7 +23,6 @@ from protocol.samples import Sample, samples
 from trionet.errors import WireFormatError
 from trionet.protocol.codec import lookup
 from trionet.protocol.header import decode_request_header, encode_request_header, skip_tags
-from trionet.protocol.messages.registry import APIS
 from trionet.protocol.records import compression
 from trionet.protocol.records.batch import check_crc, iter_batches
 from trionet.protocol.records.message_set import (
@@ -35,6 +34,7 @@ from trionet.protocol.records.message_set import (
 )
 from trionet.protocol.records.records import decode_batch, encode_batch
 from trionet.protocol.records.types import Record
+from trionet.protocol.request_keys import REQUEST_KEYS
 
 COUNT = 1_000_000
 #: The most that one frame of a few KB may take; milliseconds where nothing is wrong.
@@ -57,10 +57,9 @@ class Frame(NamedTuple):
 
 def frames(seed: str, *, size_max: int = _FRAME_BYTES_MAX) -> Iterator[Frame]:
     """Good frames of every kind, others for each seed; messages of at most ``size_max`` bytes."""
-    keys = {f"{row[1]}Request": key for key, row in APIS.items()}
     for sample in samples(seed, size_max=size_max):
         yield Frame(f"{sample.name} v{sample.version}", sample.wire, partial(_read_message, sample))
-        codec = lookup(keys[sample.name], sample.version) if sample.name in keys else None
+        codec = lookup(REQUEST_KEYS.get(sample.name, -1), sample.version)
         if codec is not None:
             head = encode_request_header(codec, 7, "client")
             yield Frame(f"{codec!r} with its header", head + sample.wire, _read_request)

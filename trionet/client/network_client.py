@@ -29,7 +29,7 @@ from ..errors import (
 from ..net.close_reason import CloseReason
 from ..net.selector import Selector
 from ..protocol.codec import ApiVersionCodec
-from ..protocol.messages.registry import APIS
+from ..protocol.request_keys import api_key_of
 from ..protocol.wire import Message
 from .api_versions import NodeApiVersions
 from .awaited_answer import AwaitedAnswer
@@ -42,20 +42,6 @@ from .metadata_updater import MetadataUpdater
 from .node import Node
 from .request_settings import RequestSettings
 from .response import ClientResponse
-
-_KEYS = {f"{row[1]}Request": key for key, row in APIS.items()}
-
-
-def api_key_of(body: Message) -> int:
-    """The API that a request belongs to.
-
-    Raises:
-        ValueError: it is no request.
-    """
-    name = type(body).__name__
-    if name not in _KEYS:
-        raise ValueError(f"{name} is no request")
-    return _KEYS[name]
 
 
 class NetworkClient:

@@ -17,7 +17,7 @@ import trio
 
 from ..protocol.codec import ApiVersionCodec, lookup, schema_versions
 from ..protocol.header import decode_response_header, encode_request_header, frame
-from ..protocol.messages.registry import APIS
+from ..protocol.request_keys import api_key_of
 from ..protocol.wire import Chunk, Message
 
 CLIENT_ID: Final = "raw-peer"
@@ -25,7 +25,6 @@ CLIENT_ID: Final = "raw-peer"
 BLOCKING_SECONDS: Final = 30.0
 _READ_BYTES: Final = 64 * 1024
 _SIZE_BYTES: Final = 4
-_KEYS: Final = {f"{row[1]}Request": key for key, row in APIS.items()}
 
 
 def codec_for(request: Message, version: int) -> ApiVersionCodec:
@@ -34,12 +33,10 @@ def codec_for(request: Message, version: int) -> ApiVersionCodec:
     Raises:
         ValueError: it is no request, or has no such version.
     """
-    name = type(request).__name__
-    if name not in _KEYS:
-        raise ValueError(f"{name} is no request")
-    codec = lookup(_KEYS[name], version)
+    key = api_key_of(request)
+    codec = lookup(key, version)
     if codec is None:
-        versions = schema_versions(_KEYS[name])
+        versions, name = schema_versions(key), type(request).__name__
         raise ValueError(
             f"{name} has no version {version}; allowed: {versions[0]} to {versions[-1]}"
         )
