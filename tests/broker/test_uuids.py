@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from trionet.broker.uuids import new_uuid, uuid_text
+from trionet.broker.uuids import new_uuid
+from trionet.protocol.uuids import uuid_text
 
 
 def test_ids_are_random_and_their_text_is_no_option() -> None:
@@ -9,9 +10,3 @@ def test_ids_are_random_and_their_text_is_no_option() -> None:
     assert len(ids) == 2000
     assert {16} == {len(id) for id in ids}
     assert not any(uuid_text(id).startswith("-") for id in ids)
-
-
-def test_ids_print_as_kafka_prints_them() -> None:
-    assert uuid_text(bytes(16)) == "AAAAAAAAAAAAAAAAAAAAAA"
-    assert uuid_text(bytes.fromhex("32453c384042413537303532 4e443436")) == "MkU8OEBCQTU3MDUyTkQ0Ng"
-    assert uuid_text(b"\xff" * 16) == "_____________________w"

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from ..protocol.uuids import uuid_text
 from .leadership import Replicas
-from .uuids import new_uuid, uuid_text
+from .uuids import new_uuid
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import random
 
 from ..net.network import SYSTEM
+from ..protocol.uuids import uuid_text
 
 
 def new_uuid(chance: random.Random = SYSTEM.chance) -> bytes:
@@ -20,8 +20,3 @@ def new_uuid(chance: random.Random = SYSTEM.chance) -> bytes:
         drawn[8] = drawn[8] & 0x3F | 0x80
         if not uuid_text(drawn).startswith("-"):
             return bytes(drawn)
-
-
-def uuid_text(id: bytes | bytearray) -> str:
-    """How Kafka writes an id: 22 characters of URL-safe base64 (Kafka: Uuid.toString)."""
-    return base64.urlsafe_b64encode(id).rstrip(b"=").decode("ascii")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -68,8 +67,3 @@ def moment(milliseconds: int) -> Tree:
     except OverflowError:
         return milliseconds
     return Meant(milliseconds, f"{when:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z", "time")
-
-
-def uuid_text(raw: bytes) -> str:
-    """A UUID as Kafka's tools write it: base64 for URLs, without padding (Kafka: Uuid.toString)."""
-    return base64.urlsafe_b64encode(raw).decode("ascii").rstrip("=")

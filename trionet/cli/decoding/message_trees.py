@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from trionet.protocol.codec import Encode
+from trionet.protocol.uuids import uuid_text
 from trionet.protocol.wire import Message
 
 from .allowance import Allowance
 from .batches import record_batches
 from .consumer_protocol import EMBEDDED, embedded
 from .fields import Fields
-from .meanings import meaning, uuid_text
+from .meanings import meaning
 from .tree import Blob, Tree
 
 
