@@ -1,0 +1,23 @@
+"""The error codes in answers as errors that tell a user what was refused, and why."""
+
+from __future__ import annotations
+
+from ..errors import ApiError
+from ..protocol import error_codes
+
+
+def api_error(error_code: int, about: str, message: str | None = None) -> ApiError:
+    """The error that an answer tells of.
+
+    Args:
+        error_code: from the answer; not 0.
+        about: what was refused, such as ``topic orders``.
+        message: what the broker says of it, if anything.
+    """
+    name = error_codes.name_of(error_code)
+    return ApiError(error_code, f"{about}: {name}" + (f": {message}" if message else ""))
+
+
+def is_retriable(error: BaseException) -> bool:
+    """Whether the same request may do better later (Kafka: RetriableException)."""
+    return isinstance(error, ApiError) and error.error_code in error_codes.RETRIABLE
