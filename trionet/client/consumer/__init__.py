@@ -1,0 +1,1 @@
+"""Reading records: the consumer, alone or as a member of a group."""
