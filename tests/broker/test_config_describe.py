@@ -16,8 +16,8 @@ from trionet.broker.config_describe import (
     describe_topic,
 )
 from trionet.broker.config_topic_keys import TOPIC_KEYS
-from trionet.broker.config_types import BOOLEAN, INT, LIST, LONG, PASSWORD, Password, Value
 from trionet.broker.dynamic_config import DynamicConfig
+from trionet.protocol.config_types import BOOLEAN, INT, LIST, LONG, PASSWORD, Password, Value
 
 TOPIC, OWN, OF_ALL, STATIC, DEFAULT = 1, 2, 3, 4, 5
 

@@ -21,8 +21,8 @@ from trionet.broker.config_dynamic_keys import (
     shown,
     stores_of,
 )
-from trionet.broker.config_types import HIDDEN, Password, Value
 from trionet.errors import ConfigError
+from trionet.protocol.config_types import HIDDEN, Password, Value
 
 BROKER = BrokerConfig.from_settings(
     {

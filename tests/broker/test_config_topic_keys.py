@@ -11,8 +11,8 @@ from trionet.broker.config_topic_keys import (
     topic_config,
     topic_keys_not_applied,
 )
-from trionet.broker.config_types import LONG_MAX, Value
 from trionet.errors import ApiError
+from trionet.protocol.config_types import LONG_MAX, Value
 from trionet.protocol.error_codes import INVALID_CONFIG
 
 DEFAULTS = BrokerConfig.from_settings({})

@@ -12,10 +12,10 @@ import scramp.core
 
 from fuzz.corpus import KEPT_MAX, SEEDS, seeds_of
 from fuzz.target import NAMES, load, watched
-from trionet.broker import jaas, properties
+from trionet.broker import properties
 from trionet.broker.sasl_exchange import SaslExchange
 from trionet.cli.decoding import lines
-from trionet.net import certificate, framing, head_decoder, principal, tls
+from trionet.net import certificate, framing, head_decoder, jaas, principal, tls
 from trionet.net.channel import Channel
 from trionet.net.sasl import jwt_validation
 from trionet.net.sasl.oauthbearer import Token

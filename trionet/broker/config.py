@@ -13,11 +13,11 @@ from types import MappingProxyType
 
 from ..errors import ConfigError
 from ..net.endpoint import Endpoint
+from ..protocol.config_types import PASSWORD, Row, Value, nearest, parse_value, value_text
 from . import listener_keys
-from .config_keys import APPLIED, DYNAMIC_ONLY, ONE_NODE, OURS, Row
+from .config_keys import APPLIED, DYNAMIC_ONLY, ONE_NODE, OURS
 from .config_keys_later import ASKS_FOR_NOTHING, INTERNAL, LATER
 from .config_listeners import advertised_listeners, bound_listeners, protocol_map
-from .config_types import PASSWORD, Value, parse_value, value_text
 
 BROKER_KEYS: dict[str, Row] = {
     row[0]: row
@@ -191,14 +191,6 @@ def find_key(name: str) -> Row:
 def is_not_applied(key: str) -> bool:
     """Whether a key is Kafka's and its feature is not in this version."""
     return key not in _APPLIED_KEYS and key not in _ONE_NODE_KEYS
-
-
-def nearest(key: str, known: Iterable[str]) -> str:
-    """The end of an error about an unknown key: the known one most like it, if any is."""
-    import difflib  # only for the error: it would slow down every start
-
-    matches = difflib.get_close_matches(key, known, n=1)
-    return f"; the nearest known one is {matches[0]}" if matches else ""
 
 
 def _find_listener_key(key: str) -> Row:

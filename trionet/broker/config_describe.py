@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ..protocol.config_types import PASSWORD, Value, value_text
 from . import listener_keys
 from .config import BROKER_KEYS, find_key
 from .config_dynamic_keys import DYNAMIC
 from .config_keys import DYNAMIC_ONLY, OURS
 from .config_keys_later import INTERNAL
 from .config_topic_keys import INTERNAL_SEGMENT_BYTES, TOPIC_KEYS, broker_value
-from .config_types import PASSWORD, Value, value_text
 from .dynamic_config import DynamicConfig
 
 # Where a value comes from (Kafka: DescribeConfigsResponse.ConfigSource).

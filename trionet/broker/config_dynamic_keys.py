@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 
 from ..errors import ConfigError
+from ..protocol.config_types import HIDDEN, PASSWORD, Value, nearest, parse_value
 from . import listener_keys
-from .config import BROKER_KEYS, BrokerConfig, find_key, nearest
+from .config import BROKER_KEYS, BrokerConfig, find_key
 from .config_keys import DYNAMIC_ONLY
 from .config_keys_later import ASKS_FOR_NOTHING
 from .config_topic_keys import TOPIC_KEYS
-from .config_types import HIDDEN, PASSWORD, Value, parse_value
 
 TOPIC_DEFAULTS = frozenset(row.synonyms[0].key for row in TOPIC_KEYS.values() if row.synonyms)
 """What topics without settings of their own follow; of several keys, that in milliseconds.

@@ -8,12 +8,12 @@ checks elsewhere, so that what cannot work is refused at the start.
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
-from ..protocol.wire import REQUEST_ELEMENTS_MAX
-from .config_types import (
+from ..protocol.config_types import (
     BOOLEAN,
     CLASS,
+    FROM_0,
+    FROM_1,
+    FROM_MINUS_1,
     INT,
     INT_MAX,
     LIST,
@@ -22,17 +22,12 @@ from .config_types import (
     PASSWORD,
     SHORT,
     STRING,
-    Rule,
-    Value,
+    Row,
     at_least,
     between,
 )
+from ..protocol.wire import REQUEST_ELEMENTS_MAX
 
-Row: TypeAlias = tuple[str, int, Value, Rule]
-
-FROM_0 = at_least(0)
-FROM_1 = at_least(1)
-FROM_MINUS_1 = at_least(-1)
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 PROTOCOL_MAP = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
 GZIP_LEVELS = (-1, 1, 2, 3, 4, 5, 6, 7, 8, 9)

@@ -6,12 +6,14 @@ change that applies it.
 
 from __future__ import annotations
 
-from .config_keys import FROM_0, FROM_1, FROM_MINUS_1, Row
-from .config_types import (
+from ..protocol.config_types import (
     BOOLEAN,
     CLASS,
     DOUBLE,
     DOUBLE_MAX,
+    FROM_0,
+    FROM_1,
+    FROM_MINUS_1,
     INT,
     INT_MAX,
     LIST,
@@ -20,6 +22,7 @@ from .config_types import (
     PASSWORD,
     SHORT,
     STRING,
+    Row,
     Value,
     at_least,
     between,

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from ..protocol.config_types import Value, value_text
 from .config import BrokerConfig
-from .config_types import Value, value_text
 from .groups.placement import PARTITIONS
 
 logger = logging.getLogger("trionet.broker")

@@ -14,12 +14,12 @@ import attrs
 import trio
 
 from ..errors import ApiError
+from ..protocol.config_types import LIST, Value
 from ..protocol.error_codes import INVALID_REQUEST
 from .alterations import Change, ListDefault, Operation, applied, check_operations
 from .broker_configs import OF_ALL
 from .config import BROKER_KEYS
 from .config_topic_keys import TOPIC_KEYS
-from .config_types import LIST, Value
 from .state import BrokerState
 from .storage_errors import storage_errors
 from .topics import check_topic_name

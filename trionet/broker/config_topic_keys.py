@@ -10,13 +10,12 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..errors import ApiError, ConfigError
-from ..protocol.error_codes import INVALID_CONFIG
-from .config import BrokerConfig, is_not_applied, nearest
-from .config_keys import COMPRESSIONS, FROM_0, FROM_1, FROM_MINUS_1, GZIP_LEVELS
-from .config_keys_later import ASKS_FOR_NOTHING, CLEANUP_POLICIES, FROM_MINUS_2
-from .config_types import (
+from ..protocol.config_types import (
     BOOLEAN,
     DOUBLE,
+    FROM_0,
+    FROM_1,
+    FROM_MINUS_1,
     INT,
     LIST,
     LONG,
@@ -26,9 +25,14 @@ from .config_types import (
     Value,
     at_least,
     between,
+    nearest,
     parse_value,
     value_text,
 )
+from ..protocol.error_codes import INVALID_CONFIG
+from .config import BrokerConfig, is_not_applied
+from .config_keys import COMPRESSIONS, GZIP_LEVELS
+from .config_keys_later import ASKS_FOR_NOTHING, CLEANUP_POLICIES, FROM_MINUS_2
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS

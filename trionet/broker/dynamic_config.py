@@ -12,9 +12,9 @@ from collections.abc import Mapping
 import attrs
 
 from ..errors import ConfigError
+from ..protocol.config_types import Value
 from .config import BrokerConfig
 from .config_dynamic_keys import checked_with, read_settings
-from .config_types import Value
 
 logger = logging.getLogger("trionet.broker")
 

@@ -7,9 +7,9 @@ wins.
 
 from __future__ import annotations
 
+from ..net.jaas import LoginModule, parse_jaas
+from ..protocol.config_types import Password, Value
 from .config import BrokerConfig
-from .config_types import Password, Value
-from .jaas import LoginModule, parse_jaas
 
 
 class ListenerSettings:

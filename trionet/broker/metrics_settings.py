@@ -9,8 +9,8 @@ import attrs
 
 from ..errors import ConfigError
 from ..net.endpoint import Endpoint, SecurityProtocol
+from ..protocol.config_types import Password
 from .config import BrokerConfig
-from .config_types import Password
 
 # The pseudo listener of the metrics: `listener.name.metrics.ssl.keystore.location` is its own.
 LISTENER_NAME = "METRICS"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..errors import ConfigError
 from ..net.endpoint import PORT_MAX
+from ..protocol.config_types import Value
 from .config import BrokerConfig
-from .config_types import Value
 
 BROKERS_MAX = 100
 """How many nodes one process may simulate; each has listeners, processors and handlers."""

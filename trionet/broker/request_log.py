@@ -14,12 +14,12 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..protocol import api_keys
+from ..protocol.config_types import HIDDEN, PASSWORD
 from ..protocol.wire import Message
 from ..server.connection import Connection
 from .call import Call
 from .config import find_key
 from .config_topic_keys import TOPIC_KEYS
-from .config_types import HIDDEN, PASSWORD
 
 logger = logging.getLogger("trionet.request")
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.broker.config_types import (
+from trionet.errors import ConfigError
+from trionet.protocol.config_types import (
     BOOLEAN,
     CLASS,
     DOUBLE,
@@ -28,7 +29,6 @@ from trionet.broker.config_types import (
     parse_value,
     value_text,
 )
-from trionet.errors import ConfigError
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from ..errors import ConfigError
@@ -51,6 +52,9 @@ class Password:
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | Password | None
 Rule: TypeAlias = range | tuple[str, ...] | tuple[int, ...] | None
 
+#: A key as tables have it: name, type, default, rule.
+Row: TypeAlias = tuple[str, int, Value, Rule]
+
 
 def at_least(lowest: int) -> range:
     """The rule "this or more"; the type bounds it above."""
@@ -60,6 +64,11 @@ def at_least(lowest: int) -> range:
 def between(lowest: int, highest: int) -> range:
     """The rule "from this to that", both included."""
     return range(lowest, highest + 1)
+
+
+FROM_0 = at_least(0)
+FROM_1 = at_least(1)
+FROM_MINUS_1 = at_least(-1)
 
 
 def parse_value(key: str, kind: int, rule: Rule, raw: object) -> Value:
@@ -111,6 +120,14 @@ def allowed(kind: int, rule: Rule) -> str:
     if kind == DOUBLE:
         return "a number" if rule is None else f"a number from {rule.start} to {rule.stop - 1}"
     return {BOOLEAN: "true or false", LIST: "texts, separated by commas"}.get(kind, "a text")
+
+
+def nearest(key: str, known: Iterable[str]) -> str:
+    """The end of an error about an unknown key: the known one most like it, if any is."""
+    import difflib  # only for the error: it would slow down every start
+
+    matches = difflib.get_close_matches(key, known, n=1)
+    return f"; the nearest known one is {matches[0]}" if matches else ""
 
 
 def _is_allowed(value: Value, kind: int, rule: Rule) -> bool:

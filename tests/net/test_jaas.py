@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.broker.jaas import LoginModule, parse_jaas
 from trionet.errors import ConfigError
+from trionet.net.jaas import LoginModule, parse_jaas
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
