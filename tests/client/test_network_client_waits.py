@@ -176,3 +176,22 @@ async def test_request_without_an_answer_waits_for_none(
         assert await client.request(NODE, ProduceRequest(acks=0)) is None
         assert trio.current_time() < 1
         nursery.cancel_scope.cancel()
+
+
+async def test_who_waits_for_a_throttled_node_goes_on_when_it_may(
+    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+) -> None:
+    """KAFKA-17455."""
+    node.replies["Heartbeat"] = lambda _: HeartbeatResponse(throttle_time_ms=5000)
+    async with (
+        open_network_client(node.address, network=network) as client,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(client.run)
+        await client.request(NODE, HEARTBEAT)
+        began = trio.current_time()
+
+        await client.until_ready(NODE)
+
+        assert 5.0 <= trio.current_time() - began < 5.1
+        nursery.cancel_scope.cancel()

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "lessons.md").read_text("utf-8")
 
-# Kafka's tickets about the server side of its network layer, by their numbers.
+# Kafka's tickets about its network layer, by their numbers.
 TICKETS = {
     "Processors, acceptors, quotas, start and stop": (
         *(724, 1512, 1577, 2096, 2351, 2353, 2614, 2813, 3341, 3489, 3703, 4129, 5587, 5595, 5607),
@@ -28,6 +28,11 @@ TICKETS = {
     "TLS and SASL": (
         *(2534, 2779, 2801, 5920, 6258, 7012, 7168, 7454, 7505, 9110, 9577, 9711, 9854, 13418),
         *(13539, 16305, 16393, 16471),
+    ),
+    "NetworkClient and its connections": (
+        *(1642, 2459, 2519, 2756, 3014, 3495, 3916, 4098, 4841, 5014, 5042, 5263, 6101, 6289, 6345),
+        *(7231, 7576, 7779, 7890, 7974, 8275, 8376, 8933, 10243, 12193, 12762, 12948, 13388, 13879),
+        *(13950, 15817, 16083, 17455),
     ),
 }
 NAMED_TEST = re.compile(r"`(?P<path>tests/[\w/]+\.py)::(?P<name>test_\w+)`")
