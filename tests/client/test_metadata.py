@@ -12,6 +12,7 @@ from support.scripted_node import ScriptedNode
 from trionet.client.metadata import Metadata, MetadataTimes
 from trionet.client.node import Node
 from trionet.client.opening import ClientSettings, open_network_client
+from trionet.client.topic_partition import TopicPartition
 from trionet.errors import DisconnectedError
 from trionet.protocol import error_codes
 from trionet.protocol.messages.metadata import (
@@ -105,6 +106,25 @@ def test_leader_of_an_older_epoch_is_not_believed() -> None:
     assert 2 == known.cluster.topics["t"].partitions[0].leader
     known.update(answer({0: (1, -1)}), 3.0)  # a broker that tells no epochs
     assert 1 == known.cluster.topics["t"].partitions[0].leader
+
+
+def test_leader_that_another_answer_told_of_is_taken_if_it_is_newer() -> None:
+    """A leader whose node nobody knows is no help, and an older one is the past (KIP-951)."""
+    known = metadata()
+    known.update(answer({0: (1, 5), 1: (1, 5), 2: (1, 5)}), 0.0)
+    third = Node(3, "10.0.0.3", 9092)
+    told = {
+        TopicPartition("t", 0): (3, 6),
+        TopicPartition("t", 1): (2, 5),
+        TopicPartition("t", 2): (4, 6),
+        TopicPartition("t", 9): (2, 6),
+        TopicPartition("u", 0): (2, 6),
+    }
+    known.update_leaders(told, [third])
+
+    assert [3, 1, 1] == [known.cluster.topics["t"].partitions[each].leader for each in range(3)]
+    assert third == known.cluster.leader("t", 0)
+    assert {"t"} == set(known.cluster.topics)
 
 
 def test_topic_that_was_made_anew_begins_with_new_epochs() -> None:

@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..errors import ApiError
 from ..protocol import error_codes
+
+# What a broker says when the client's metadata are old, or when the broker will know more soon
+# (Kafka: InvalidMetadataException).
+STALE_METADATA: Final = frozenset(
+    {
+        error_codes.UNKNOWN_TOPIC_OR_PARTITION,
+        error_codes.LEADER_NOT_AVAILABLE,
+        error_codes.NOT_LEADER_OR_FOLLOWER,
+        error_codes.REPLICA_NOT_AVAILABLE,
+        error_codes.KAFKA_STORAGE_ERROR,
+        error_codes.LISTENER_NOT_FOUND,
+        error_codes.FENCED_LEADER_EPOCH,
+        error_codes.UNKNOWN_TOPIC_ID,
+        error_codes.INCONSISTENT_TOPIC_ID,
+    }
+)
 
 
 def api_error(error_code: int, about: str, message: str | None = None) -> ApiError:

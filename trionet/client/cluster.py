@@ -14,6 +14,7 @@ from ..protocol.messages.metadata import (
 )
 from ..protocol.wire import NO_UUID
 from .node import Node
+from .topic_partition import TopicPartition
 
 NO_LEADER = -1
 
@@ -89,6 +90,30 @@ class Cluster:
         found = self.topics.get(topic)
         known = found.partitions.get(partition) if found is not None else None
         return self.nodes.get(known.leader) if known is not None else None
+
+
+def with_leaders(
+    before: Cluster, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]
+) -> Cluster:
+    """The cluster with new leaders that an answer to another question told of (KIP-951).
+
+    Args:
+        before: what was known.
+        leaders: the node id and the leader epoch of each; one that is not newer than what is known
+            changes nothing, nor does one whose node is not known.
+        nodes: the leaders' nodes, where the answer has them.
+    """
+    known = {**before.nodes, **{each.id: each for each in nodes}}
+    topics = dict(before.topics)
+    for (name, index), (leader, epoch) in leaders.items():
+        topic = topics.get(name)
+        partition = topic.partitions.get(index) if topic is not None else None
+        if topic is None or partition is None or leader not in known:
+            continue
+        if epoch > partition.leader_epoch:
+            moved = attrs.evolve(partition, leader=leader, leader_epoch=epoch, error_code=0)
+            topics[name] = attrs.evolve(topic, partitions={**topic.partitions, index: moved})
+    return attrs.evolve(before, nodes=known, topics=topics)
 
 
 def described(response: MetadataResponse, before: Cluster, *, is_partial: bool) -> Cluster:

@@ -32,6 +32,7 @@ from .connection_states import ClusterConnectionStates
 from .connections import Connections
 from .in_flight import InFlightRequest, InFlightRequests
 from .metadata_updater import MetadataUpdater
+from .record_pieces import flattened
 from .request_settings import RequestSettings
 from .response import ClientResponse
 from .throttling import throttle_seconds
@@ -98,7 +99,7 @@ class Exchange:
         header = encode_request_header(codec, request.correlation_id, self._settings.client_id)
         chunks: list[Chunk] = [header]
         codec.encode_request(request.body, chunks)
-        framed = frame(chunks)
+        framed = frame(flattened(chunks))
         outgoing = cast(bytes, framed[0]) if len(framed) == 1 else Send(cast(Any, framed))
         self.in_flight.add(request)
         self._selector.look_at_clock()

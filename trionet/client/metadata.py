@@ -9,40 +9,27 @@ from __future__ import annotations
 
 import math
 import random
-from typing import Final
+from collections.abc import Iterable, Mapping
 
 import attrs
 
 from ..errors import TrionetError
-from ..protocol import error_codes
 from ..protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
 )
+from .api_errors import STALE_METADATA
 from .backoff import ExponentialBackoff
-from .cluster import Cluster, described
-
-# What a broker says when it will know more soon (Kafka: InvalidMetadataException).
-_PASSING: Final = frozenset(
-    {
-        error_codes.UNKNOWN_TOPIC_OR_PARTITION,
-        error_codes.LEADER_NOT_AVAILABLE,
-        error_codes.NOT_LEADER_OR_FOLLOWER,
-        error_codes.REPLICA_NOT_AVAILABLE,
-        error_codes.KAFKA_STORAGE_ERROR,
-        error_codes.LISTENER_NOT_FOUND,
-        error_codes.FENCED_LEADER_EPOCH,
-        error_codes.UNKNOWN_TOPIC_ID,
-        error_codes.INCONSISTENT_TOPIC_ID,
-    }
-)
+from .cluster import Cluster, described, with_leaders
+from .node import Node
+from .topic_partition import TopicPartition
 
 
 def _has_gaps(response: MetadataResponse) -> bool:
     return any(
-        topic.error_code in _PASSING
-        or any(each.error_code in _PASSING for each in topic.partitions)
+        topic.error_code in STALE_METADATA
+        or any(each.error_code in STALE_METADATA for each in topic.partitions)
         for topic in response.topics
     )
 
@@ -191,6 +178,12 @@ class Metadata:
         self._tried_at = self._succeeded_at = now
         self._unanswered_since = None
         self._wait_seconds = self._times.retry.seconds(self._gaps or 1, self._chance)
+
+    def update_leaders(
+        self, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]
+    ) -> None:
+        """An answer to another question told of new leaders; see :func:`.cluster.with_leaders`."""
+        self.cluster = with_leaders(self.cluster, leaders, nodes)
 
     def failed(self, now: float, error: TrionetError | None = None) -> None:
         """No answer came, or none that helps."""

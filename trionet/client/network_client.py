@@ -376,6 +376,10 @@ class NetworkClient:
 
     # The turn.
 
+    def wakeup(self) -> None:
+        """Make the poll under way, or the next one, return without waiting."""
+        self._selector.wakeup()
+
     async def run(self) -> None:
         """Poll until cancelled; what becomes of requests is told to their callbacks alone.
 

@@ -1,0 +1,234 @@
+"""Exactly one copy of each batch, in order, whatever is sent again (KIP-98, KIP-360).
+
+(Kafka: TransactionManager, as a producer without transactions uses it.) Pure: it decides which
+batch may go next, which number it has, whether a refused one may be tried again, and when a new
+producer id is needed. Somebody else asks a broker for the id.
+
+When it is not known any more which batches a leader has, the epoch is raised, and what is in flight
+to that partition is numbered from 0 again: the leader takes the first batch of a new epoch as it
+is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from ...errors import TrionetError
+from ...protocol import error_codes
+from ..topic_partition import TopicPartition
+from .sequences import (
+    EPOCH_MAX,
+    NO_IDENTITY,
+    NONE,
+    PartitionSequences,
+    ProducerIdentity,
+    SequencedBatch,
+)
+
+logger = logging.getLogger("trionet.client")
+
+# After these nothing that this producer sends can be right (Kafka: maybeTransitionToErrorState).
+_FATAL: Final = frozenset(
+    {
+        error_codes.CLUSTER_AUTHORIZATION_FAILED,
+        error_codes.PRODUCER_FENCED,
+        error_codes.UNSUPPORTED_VERSION,
+    }
+)
+# They mean that the leader and this producer do not agree on what was written.
+_SEQUENCE_ERRORS: Final = frozenset(
+    {error_codes.UNKNOWN_PRODUCER_ID, error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER}
+)
+
+
+class Idempotence:
+    """The numbers of all partitions of one producer.
+
+    Attributes:
+        identity: whom new batches are from; not valid until a broker gave an id.
+        error: why nothing can be sent any more; None while it can.
+    """
+
+    def __init__(self) -> None:
+        self.identity = NO_IDENTITY
+        self.error: TrionetError | None = None
+        self._partitions: dict[TopicPartition, PartitionSequences] = {}
+        self._unresolved: dict[TopicPartition, None] = {}
+        self._start_again: dict[TopicPartition, None] = {}
+        self._is_bump_due = False
+
+    # Whom.
+
+    @property
+    def needs_id(self) -> bool:
+        """Whether a broker has to be asked for an id."""
+        return not self.identity.is_valid and self.error is None
+
+    def take_id(self, producer_id: int, epoch: int) -> None:
+        """A broker gave an id."""
+        self.identity = ProducerIdentity(producer_id, epoch)
+        self._number_again()
+        logger.debug("the producer's id is %d, its epoch %d", producer_id, epoch)
+
+    def fail(self, error: TrionetError) -> None:
+        """Nothing can be sent any more."""
+        if self.error is None:
+            self.error = error
+
+    # Before a batch is sent.
+
+    def may_drain(self, batch: SequencedBatch) -> bool:
+        """Whether the first batch of a partition's queue may be sent now.
+
+        One that is sent again waits until it is the first in flight: all before it have their
+        outcome then, so that retries cannot overtake each other. A new one waits while what came
+        before is numbered in another epoch, or may or may not have been written
+        (Kafka: RecordAccumulator.shouldStopDrainBatchesForPartition).
+        """
+        if not self.identity.is_valid:
+            return False
+        sequences = self._partitions.get(batch.topic_partition)
+        if sequences is None:
+            return True
+        if batch.base_sequence == NONE:
+            if sequences.unresolved is not None:
+                return False
+            return not sequences.has_in_flight or sequences.identity == self.identity
+        first = sequences.first_in_flight
+        return first is None or first is batch
+
+    def assign(self, batch: SequencedBatch) -> None:
+        """Number a batch that is about to be sent; one that was sent before keeps its number.
+
+        With another number a leader that has it already would take it once more.
+        """
+        sequences = self._of(batch.topic_partition)
+        if batch.base_sequence != NONE:
+            sequences.sent_again(batch)
+            return
+        if sequences.identity != self.identity:
+            sequences.start_again(self.identity)
+        sequences.assign(batch)
+
+    def _of(self, partition: TopicPartition) -> PartitionSequences:
+        sequences = self._partitions.get(partition)
+        if sequences is None:
+            sequences = self._partitions[partition] = PartitionSequences(self.identity)
+        return sequences
+
+    # What became of it.
+
+    def completed(self, batch: SequencedBatch) -> None:
+        """A batch was written, just now or at an earlier attempt."""
+        sequences = self._partitions.get(batch.topic_partition)
+        if sequences is None or batch.base_sequence == NONE:
+            return
+        if sequences.is_of_now(batch):
+            sequences.acked(batch)
+        sequences.remove(batch)
+
+    def can_retry(self, batch: SequencedBatch, error_code: int, log_start_offset: int) -> bool:
+        """Whether a refused batch may do better; a new epoch may be due for it.
+
+        Args:
+            batch: the batch.
+            error_code: why it was refused.
+            log_start_offset: the first offset of the partition; -1 where it is not known.
+        """
+        sequences = self._partitions.get(batch.topic_partition)
+        if sequences is None or sequences.is_renumbered(batch):
+            return error_code in error_codes.RETRIABLE | _SEQUENCE_ERRORS
+        if error_code == error_codes.UNKNOWN_PRODUCER_ID:
+            # The leader has nothing of this producer any more: its records were deleted, say. If
+            # it does not know where its log starts, the partition has just moved.
+            if log_start_offset != NONE:
+                self._bump(batch.topic_partition)
+            return True
+        if error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            self._out_of_order(batch, sequences)
+            return True
+        return error_code in error_codes.RETRIABLE
+
+    def _out_of_order(self, batch: SequencedBatch, sequences: PartitionSequences) -> None:
+        if sequences.unresolved is None:
+            # One that is not next fails for the one before it, which is tried again.
+            is_gap = sequences.is_next(batch.base_sequence)
+        else:
+            is_gap = batch.base_sequence == sequences.unresolved
+        if is_gap:
+            self._bump(batch.topic_partition)
+
+    def failed(self, batch: SequencedBatch, error_code: int, *, is_known_unwritten: bool) -> None:
+        """A batch will not be tried again.
+
+        Args:
+            batch: the batch.
+            error_code: why.
+            is_known_unwritten: a leader refused it; not so if its time, or its number of attempts,
+                ran out.
+        """
+        sequences = self._partitions.get(batch.topic_partition)
+        if sequences is None or batch.base_sequence == NONE or not sequences.remove(batch):
+            return
+        if error_code in _FATAL:
+            return
+        if is_known_unwritten or error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            self._bump(batch.topic_partition)  # its numbers are a gap
+        else:
+            sequences.given_up(batch)
+            self._unresolved[batch.topic_partition] = None
+
+    def is_fatal(self, error_code: int) -> bool:
+        """Whether an error ends the producer."""
+        return error_code in _FATAL
+
+    def split(self, batch: SequencedBatch, pieces: Sequence[SequencedBatch]) -> None:
+        """A batch was too large; its pieces have its numbers between them."""
+        sequences = self._partitions.get(batch.topic_partition)
+        if sequences is not None and batch.base_sequence != NONE:
+            sequences.replace(batch, pieces)
+
+    # A new life.
+
+    def _bump(self, partition: TopicPartition) -> None:
+        self._is_bump_due = True
+        self._start_again[partition] = None
+
+    def settle(self) -> None:
+        """Before batches are drained: find out what is unresolved, and raise the epoch if due.
+
+        (Kafka: maybeResolveSequences, bumpIdempotentEpochAndResetIdIfNeeded.)
+        """
+        if self._unresolved:
+            self._resolve()
+        if self._is_bump_due:
+            self._raise_epoch()
+
+    def _resolve(self) -> None:
+        for partition in list(self._unresolved):
+            sequences = self._partitions[partition]
+            if sequences.has_in_flight:
+                continue  # their outcome will tell
+            del self._unresolved[partition]
+            sequences.unresolved = None
+            if not sequences.is_next(sequences.next):
+                # What was given up may have been written, or not: only a new epoch is safe.
+                self._bump(partition)
+
+    def _raise_epoch(self) -> None:
+        self._is_bump_due = False
+        identity = self.identity
+        if identity.epoch == EPOCH_MAX:
+            self.identity = NO_IDENTITY  # a new id, then
+        else:
+            self.identity = ProducerIdentity(identity.id, identity.epoch + 1)
+        if self.identity.is_valid:
+            self._number_again()
+
+    def _number_again(self) -> None:
+        for partition in self._start_again:
+            self._unresolved.pop(partition, None)
+            self._of(partition).start_again(self.identity)
+        self._start_again.clear()
