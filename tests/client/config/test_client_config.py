@@ -1,0 +1,157 @@
+"""What a client is given becomes a configuration, or an error that says what is wrong."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+
+import pytest
+
+from trionet.client.config.client_config import ClientConfig, read_config
+from trionet.client.config.keys import CONSUMER_KEYS, PRODUCER_KEYS
+from trionet.errors import ConfigError
+from trionet.protocol.config_types import Password
+
+
+def read(config: Mapping[str, object] | None = None, **keywords: object) -> ClientConfig:
+    return read_config(PRODUCER_KEYS, config, keywords)
+
+
+def test_dotted_keys_and_keywords_are_the_same() -> None:
+    assert {"linger.ms": 7} == read({"linger.ms": 7}).given == read(linger_ms=7).given
+
+
+def test_keywords_win() -> None:
+    actual = read({"linger.ms": 7, "acks": "0"}, linger_ms=9)
+
+    assert {"linger.ms": 9, "acks": "0"} == actual.given
+
+
+def test_of_a_key_in_both_spellings_the_later_counts() -> None:
+    assert 9 == read({"linger.ms": 7, "linger_ms": 9}).integer("linger.ms")
+
+
+def test_none_leaves_a_key_unset() -> None:
+    actual = read({"linger.ms": 7}, linger_ms=None)
+
+    assert {} == actual.given
+    assert 5 == actual.integer("linger.ms")
+
+
+def test_texts_as_in_a_properties_file_are_read() -> None:
+    actual = read({"linger.ms": " 7 ", "enable.idempotence": "False"})
+
+    assert {"linger.ms": 7, "enable.idempotence": False} == actual.given
+
+
+@pytest.mark.parametrize(
+    ("key", "raw", "value"),
+    [
+        ("acks", 1, "1"),
+        ("acks", -1, "-1"),
+        ("security.protocol", "plaintext", "PLAINTEXT"),
+        ("metadata.recovery.strategy", "NONE", "none"),
+    ],
+)
+def test_what_kafka_compares_without_regard_to_case_and_numbers_of_acks(
+    key: str, raw: object, value: str
+) -> None:
+    assert value == read({key: raw})[key]
+
+
+@pytest.mark.parametrize(
+    ("config", "error"),
+    [
+        ({"acks": 2}, "acks = '2' is not allowed; allowed: one of all, -1, 0, 1"),
+        ({"acks": True}, "acks = True is not allowed; allowed: one of all, -1, 0, 1"),
+        (
+            {"linger.ms": -1},
+            "linger.ms = -1 is not allowed; allowed: an integer from 0 to 9223372036854775807",
+        ),
+        (
+            {"compression.type": "brotli"},
+            (
+                "compression.type = 'brotli' is not allowed; allowed: one of none, gzip, snappy,"
+                " lz4, zstd"
+            ),
+        ),
+        (
+            {"sasl.mechanism": "GSSAPI"},
+            (
+                "sasl.mechanism = 'GSSAPI' is not allowed; allowed: one of PLAIN, SCRAM-SHA-256,"
+                " SCRAM-SHA-512, OAUTHBEARER"
+            ),
+        ),
+        (
+            {"transactional.id": "orders"},
+            (
+                "transactional.id = 'orders' is not supported; allowed: leaving it out, since this"
+                " version has no transactions"
+            ),
+        ),
+        (
+            {"partitioner.class": "org.example.Mine"},
+            (
+                "partitioner.class = 'org.example.Mine' is not supported; allowed: leaving it out,"
+                " and giving each record its partition"
+            ),
+        ),
+    ],
+)
+def test_what_is_not_allowed_is_an_error_that_says_what_is(
+    config: dict[str, object], error: str
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        read(config)
+
+    assert error == str(raised.value)
+
+
+def test_an_error_never_quotes_a_secret() -> None:
+    with pytest.raises(ConfigError) as raised:
+        read({"sasl.password": 12345})
+
+    assert "sasl.password = [hidden] is not allowed; allowed: a text" == str(raised.value)
+
+
+def test_what_is_refused_may_be_said_when_it_asks_for_nothing() -> None:
+    given = {"group.protocol": "CLASSIC", "interceptor.classes": "", "group.remote.assignor": None}
+
+    actual = read_config(CONSUMER_KEYS, given, {})
+
+    assert {"group.protocol": "classic", "interceptor.classes": ()} == actual.given
+
+
+def test_what_has_no_meaning_here_is_listed_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "trionet.client")
+    config = read({"key.serializer": "org.example.Json", "linger.ms": 1, "ssl.provider": "Sun"})
+
+    config.report()
+
+    assert ["without meaning for this producer: key.serializer, ssl.provider"] == caplog.messages
+
+
+def test_nothing_is_said_of_what_has_an_effect(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "trionet.client")
+
+    read({"linger.ms": 1}).report()
+
+    assert [] == caplog.messages
+
+
+def test_secrets_are_not_shown() -> None:
+    config = read({"sasl.password": "open sesame", "sasl.username": "ali"})
+
+    assert Password("open sesame") == config["sasl.password"]
+    assert "open sesame" == config.optional("sasl.password")
+    assert "ClientConfig(sasl.password=[hidden], sasl.username=ali)" == repr(config)
+
+
+def test_milliseconds_become_seconds_and_negative_ones_never_end() -> None:
+    assert 1.5 == read(connections_max_idle_ms=1500).seconds("connections.max.idle.ms")
+    assert math.inf == read(connections_max_idle_ms=-1).seconds("connections.max.idle.ms")
+
+
+def test_an_empty_text_is_as_none_where_a_text_is_optional() -> None:
+    assert read(sasl_username="").optional("sasl.username") is None

@@ -1,0 +1,83 @@
+"""From Kafka's keys to the settings of the NetworkClient below every client."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable
+
+from ..backoff import ExponentialBackoff
+from ..connection_states import ConnectionTimes
+from ..connections import ConnectionSettings
+from ..metadata import MetadataTimes
+from ..opening import ClientSettings
+from ..request_settings import RequestSettings
+from .client_config import ClientConfig
+
+logger = logging.getLogger("trionet.client")
+
+
+def client_settings(config: ClientConfig, *, in_flight_max: int) -> ClientSettings:
+    """The settings of the NetworkClient.
+
+    Args:
+        config: of any client.
+        in_flight_max: requests under way to one node.
+    """
+    return ClientSettings(
+        connections=ConnectionSettings(
+            send_buffer_bytes=config.integer("send.buffer.bytes"),
+            receive_buffer_bytes=config.integer("receive.buffer.bytes"),
+            frame_bytes_max=config.integer("receive.message.max.bytes"),
+        ),
+        times=ConnectionTimes(
+            reconnect=_reconnect_backoff(config),
+            setup=_backoff(config, "socket.connection.setup.timeout"),
+        ),
+        metadata=MetadataTimes(
+            max_age_seconds=config.seconds("metadata.max.age.ms"),
+            retry=retry_backoff(config),
+            rebootstrap_seconds=_rebootstrap_seconds(config),
+        ),
+        requests=RequestSettings(
+            client_id=config.text("client.id") or RequestSettings().client_id,
+            timeout_seconds=config.seconds("request.timeout.ms"),
+            in_flight_max=in_flight_max,
+        ),
+        idle_seconds_max=config.seconds("connections.max.idle.ms"),
+    )
+
+
+def bootstrap_servers(config: ClientConfig, argument: str | Iterable[str]) -> str | Iterable[str]:
+    """Where to begin; what the user gave by itself wins over ``bootstrap.servers``."""
+    return argument or config.names("bootstrap.servers")
+
+
+def retry_backoff(config: ClientConfig) -> ExponentialBackoff:
+    """The wait before what failed is tried again (KIP-580)."""
+    return _backoff(config, "retry.backoff")
+
+
+def _reconnect_backoff(config: ClientConfig) -> ExponentialBackoff:
+    """Whoever sets only the first wait gets one that does not grow, as before KIP-144.
+
+    (Kafka: CommonClientConfigs.postProcessReconnectBackoffConfigs.)
+    """
+    if "reconnect.backoff.ms" in config.given and "reconnect.backoff.max.ms" not in config.given:
+        seconds = config.seconds("reconnect.backoff.ms")
+        return ExponentialBackoff(seconds, seconds)
+    return _backoff(config, "reconnect.backoff")
+
+
+def _backoff(config: ClientConfig, name: str) -> ExponentialBackoff:
+    """Of ``NAME.ms`` and ``NAME.max.ms``; the second bounds the first, too."""
+    first, most = config.seconds(f"{name}.ms"), config.seconds(f"{name}.max.ms")
+    if first > most:
+        logger.warning("%s.ms is more than %s.max.ms, which is taken for both", name, name)
+    return ExponentialBackoff(min(first, most), most)
+
+
+def _rebootstrap_seconds(config: ClientConfig) -> float:
+    if config.text("metadata.recovery.strategy") == "none":
+        return math.inf
+    return config.seconds("metadata.recovery.rebootstrap.trigger.ms")
