@@ -73,3 +73,14 @@ class DisconnectedError(TrionetError):
 
 class RequestTimedOutError(DisconnectedError):
     """A node did not answer within ``request.timeout.ms``, and its connection was closed for it."""
+
+
+class RecordTooLargeError(TrionetError):
+    """A record will not be sent, because it exceeds a limit of the producer's or of the topic's.
+
+    Not a full buffer, which has room later (Kafka: RecordTooLargeException).
+    """
+
+
+class RecordWithdrawnError(TrionetError):
+    """A record was taken back before it was sent, because its ``send`` was cancelled."""

@@ -13,6 +13,9 @@ from trionet.protocol.records.types import Headers, NewRecord
 #: The length of a batch is an int32.
 BATCH_BYTES_MAX: Final = 2**31 - 1
 
+#: Beyond any size.
+NO_LIMIT: Final = 2**62
+
 #: The largest timestamp of no records.
 NO_TIMESTAMP: Final = -(2**63)
 
@@ -88,9 +91,14 @@ class BatchBuilder:
         self._join_at = CHUNK_BYTES
 
     def append(
-        self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers = ()
-    ) -> None:
-        """Add a record with the next offset, whether there is room for it or not.
+        self,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers = (),
+        size_max: int = NO_LIMIT,
+    ) -> bool:
+        """Add a record with the next offset.
 
         After an error the builder holds what it held before.
 
@@ -99,6 +107,11 @@ class BatchBuilder:
             key: None for null.
             value: None for null.
             headers: names and values.
+            size_max: the record is left out if the batch would be larger with it, in bytes and
+                before compression; an empty batch takes any.
+
+        Returns:
+            Whether it was added.
 
         Raises:
             LocalProtocolError: the timestamp is beyond 64 bits, or too far from the first one.
@@ -127,6 +140,9 @@ class BatchBuilder:
             (_NO_ATTRIBUTES, when, zigzag[offset_delta], key_length, key, value_length, value, tail)
         )
         length = zigzag[len(record)]
+        size = self.size + len(length) + len(record)
+        if size > size_max and self.count:
+            return False
         if timestamp > self.max_timestamp:
             self.max_timestamp = timestamp if timestamp < 2**63 else _checked(timestamp)
         if base is None:
@@ -134,11 +150,12 @@ class BatchBuilder:
         self.count += 1
         self.last_offset_delta = offset_delta
         self._parts += length, record
-        self.size = size = self.size + len(length) + len(record)
+        self.size = size
         if size >= self._join_at:
             self._chunks.append(_join(self._parts))
             self._parts.clear()
             self._join_at = size + CHUNK_BYTES
+        return True
 
     def append_at(
         self,

@@ -127,12 +127,37 @@ def batch_chunks(builder: BatchBuilder, **fields: Unpack[BatchFields]) -> list[b
         ValueError: there are no records, or the codec is unknown.
         LocalProtocolError: a number does not fit into its field.
     """
+    return framed(builder, compressed_chunks(builder, fields.get("codec", NONE)), **fields)
+
+
+def compressed_chunks(builder: BatchBuilder, codec: int, level: int | None = None) -> list[bytes]:
+    """What follows the header of a builder's batch, in pieces, of which compression leaves one.
+
+    Args:
+        builder: stays as it is.
+        codec: the compression codec's number.
+        level: see :func:`.compression.compress`.
+
+    Raises:
+        ValueError: the codec is unknown.
+    """
+    chunks = builder.chunks()
+    return [compress(codec, b"".join(chunks), level)] if codec else chunks
+
+
+def framed(
+    builder: BatchBuilder, chunks: list[bytes], **fields: Unpack[BatchFields]
+) -> list[bytes]:
+    """The header of a builder's batch, and what :func:`compressed_chunks` has made of its records.
+
+    A producer that writes a batch once more, as another producer id, needs no more than this.
+
+    Raises:
+        ValueError: there are no records.
+        LocalProtocolError: a number does not fit into its field.
+    """
     if not builder.count:
         raise ValueError("a batch has at least one record")
-    chunks = builder.chunks()
-    codec = fields.get("codec", NONE)
-    if codec:
-        chunks = [compress(codec, b"".join(chunks))]
     header = BatchHeader(
         fields.get("base_offset", 0),
         HEADER_SIZE - PREFIX_SIZE + sum(map(len, chunks)),

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 #: The length of a batch is an int32.
 BATCH_BYTES_MAX: Final = 2**31 - 1
 
+#: Beyond any size.
+NO_LIMIT: Final = 2**62
+
+#: What a record has before its key, at most: attributes, and varints of 64, 32 and 32 bits.
+_HEAD_BYTES_MAX: Final = 1 + 10 + 5 + 5
+
 #: How much is written into one piece of memory. A larger one is new to the process each time, and
 #: touching its pages costs more than filling them.
 CHUNK_BYTES: Final = 64 * 1024
@@ -58,8 +64,15 @@ class BatchBuilder:
         self._chunks: list[bytes] = []
         self._out = BytesWriter()
 
-    def append(self, timestamp: int, key: object, value: object, headers: object = ()) -> None:
-        """Add a record with the next offset, whether there is room for it or not."""
+    def append(
+        self,
+        timestamp: int,
+        key: object,
+        value: object,
+        headers: object = (),
+        size_max: i64 = NO_LIMIT,
+    ) -> bool:
+        """Add a record with the next offset, if there is room for it."""
         if not -_NEAR < timestamp < _NEAR:
             _check_timestamp(timestamp)
         now: i64 = timestamp
@@ -93,6 +106,10 @@ class BatchBuilder:
         if not is_usual and headers:
             tail = _encoded(cast(Headers, headers))
             size += len(tail) - 1
+        if size_max - self.size < size + _HEAD_BYTES_MAX and self.count:
+            whole = 1 + _size(delta) + _size(self.last_offset_delta + 1) + size
+            if self.size + whole + _size(whole) > size_max:
+                return False
         # Nothing fails from here on.
         if not self._has_base:
             self.base_timestamp = now
@@ -126,6 +143,7 @@ class BatchBuilder:
         if len(out) >= CHUNK_BYTES:
             self._chunks.append(out.getvalue())
             out.truncate(0)
+        return True
 
     def append_at(
         self, offset_delta: i64, timestamp: int, key: object, value: object, headers: Headers = ()

@@ -1,0 +1,95 @@
+"""What a buffered record becomes: a Delivery, which is awaited, or asked, for the record's place.
+
+(Kafka: FutureRecordMetadata.) It costs little, since there is one for each record; what is common
+to a batch is in its :class:`.BatchOutcome`, and the metadata are made when they are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, NamedTuple
+
+import trio
+
+from ...errors import RecordWithdrawnError
+from .outcome import BatchOutcome
+from .waiting import delivered
+
+
+class RecordMetadata(NamedTuple):
+    """Where a record was written.
+
+    Attributes:
+        topic: its topic.
+        partition: its partition.
+        offset: its offset there; -1 with ``acks=0``, when no broker tells.
+        timestamp: in milliseconds: the producer's, or the broker's where the topic has
+            ``message.timestamp.type=LogAppendTime``.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+
+
+class Delivery:
+    """A record on its way; awaiting it gives its :class:`RecordMetadata`, as often as one likes.
+
+    Args:
+        outcome: of its batch.
+        index: the record's number in it.
+        timestamp: the record's, in milliseconds.
+    """
+
+    __slots__ = ("index", "outcome", "timestamp")
+
+    def __init__(self, outcome: BatchOutcome, index: int, timestamp: int) -> None:
+        self.outcome = outcome
+        self.index = index
+        self.timestamp = timestamp
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it is decided what became of the record."""
+        outcome = self.outcome
+        if outcome.is_done or outcome.is_withdrawn(self.index):
+            return True
+        return outcome.parts is not None and self.pending.is_done
+
+    @property
+    def pending(self) -> BatchOutcome:
+        """What is waited for: of the batch that has the record now."""
+        outcome = self.outcome
+        return outcome.of(outcome.position(self.index))[0]
+
+    def result(self) -> RecordMetadata:
+        """Where the record was written.
+
+        Raises:
+            trio.WouldBlock: that is not decided yet.
+            RecordWithdrawnError: the record was taken back before it was sent.
+            TrionetError: it was not written, or nobody knows whether it was.
+        """
+        if self.outcome.is_withdrawn(self.index):
+            raise RecordWithdrawnError("the record was taken back before it was sent")
+        outcome, position = self.outcome.of(self.outcome.position(self.index))
+        if not outcome.is_done:
+            raise trio.WouldBlock
+        error = outcome.error(position)
+        if error is not None:
+            # One error is raised to many: each has its own way to it.
+            raise error.with_traceback(None)
+        topic, partition = outcome.topic_partition
+        offset = outcome.base_offset
+        if offset >= 0:
+            offset += position
+        time = outcome.log_append_time
+        return RecordMetadata(topic, partition, offset, self.timestamp if time < 0 else time)
+
+    def __await__(self) -> Generator[Any, Any, RecordMetadata]:
+        return delivered(self).__await__()
+
+    def __repr__(self) -> str:
+        state = "done" if self.is_done else "under way"
+        return f"<Delivery to {self.outcome.topic_partition}, {state}>"

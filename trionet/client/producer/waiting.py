@@ -1,0 +1,42 @@
+"""Waiting for what is decided elsewhere; apart, because the modules that use it are compiled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from .outcome import BatchOutcome
+
+if TYPE_CHECKING:
+    from .delivery import Delivery, RecordMetadata
+
+
+async def delivered(delivery: Delivery) -> RecordMetadata:
+    """Wait for the outcome of one record; see :meth:`.Delivery.result`."""
+    await trio.lowlevel.checkpoint()
+    while not delivery.is_done:
+        await _news(delivery.pending)
+    return delivery.result()
+
+
+async def until_done(outcome: BatchOutcome) -> None:
+    """Wait until the fate of all records of a batch is decided, that of its parts after a split.
+
+    Cancellation: changes nothing.
+    """
+    await trio.lowlevel.checkpoint()
+    while not outcome.is_done:
+        if outcome.parts is None:
+            await _news(outcome)
+            continue
+        for _, part in outcome.parts:
+            await until_done(part)
+        return
+
+
+async def _news(outcome: BatchOutcome) -> None:
+    """Wait until a batch's fate is decided, or it is split."""
+    if outcome.news is None:
+        outcome.news = trio.Event()
+    await outcome.news.wait()
