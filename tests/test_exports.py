@@ -20,6 +20,8 @@ PUBLIC = [
     "InvalidReceiveError",
     "LocalProtocolError",
     "NetworkClient",
+    "RecordTooLargeError",
+    "RecordWithdrawnError",
     "RequestTimedOutError",
     "SocketServer",
     "TrionetError",

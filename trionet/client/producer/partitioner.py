@@ -1,4 +1,4 @@
-"""Which partition a key belongs to: murmur2, the same on all clients (Kafka: BuiltInPartitioner)."""
+"""Which partition a key has: murmur2, the same in all clients (Kafka: BuiltInPartitioner)."""
 
 from __future__ import annotations
 

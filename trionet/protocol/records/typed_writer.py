@@ -106,10 +106,10 @@ class BatchBuilder:
         if not is_usual and headers:
             tail = _encoded(cast(Headers, headers))
             size += len(tail) - 1
-        if size_max - self.size < size + _HEAD_BYTES_MAX and self.count:
-            whole = 1 + _size(delta) + _size(self.last_offset_delta + 1) + size
-            if self.size + whole + _size(whole) > size_max:
-                return False
+        if size_max - self.size < size + _HEAD_BYTES_MAX and self._lacks_room(
+            delta, size, size_max
+        ):
+            return False
         # Nothing fails from here on.
         if not self._has_base:
             self.base_timestamp = now
@@ -125,17 +125,7 @@ class BatchBuilder:
         else:
             _put(out, key_length)
             self._write(out, key_bytes)
-        if 64 <= value_length < 8192:
-            byte: int = value_length << 1 & 127 | 128
-            out.append(byte)
-            byte = value_length >> 6
-            out.append(byte)
-        else:
-            _put(out, value_length)
-        if value_length >= _WHOLE_BYTES:
-            self._write(out, value_bytes)
-        elif value_length > 0:
-            out.write(value_bytes)
+        self._write_value(out, value_length, value_bytes)
         if tail is None:
             out.append(0)
         else:
@@ -144,6 +134,24 @@ class BatchBuilder:
             self._chunks.append(out.getvalue())
             out.truncate(0)
         return True
+
+    def _write_value(self, out: BytesWriter, length: i64, value: bytes) -> None:
+        if 64 <= length < 8192:
+            byte: int = length << 1 & 127 | 128
+            out.append(byte)
+            byte = length >> 6
+            out.append(byte)
+        else:
+            _put(out, length)
+        if length >= _WHOLE_BYTES:
+            self._write(out, value)
+        elif length > 0:
+            out.write(value)
+
+    def _lacks_room(self, delta: i64, rest: i64, size_max: i64) -> bool:
+        """Whether a record makes the batch too large; ``rest`` is its size from the key on."""
+        size = 1 + _size(delta) + _size(self.last_offset_delta + 1) + rest
+        return self.count > 0 and self.size + size + _size(size) > size_max
 
     def append_at(
         self, offset_delta: i64, timestamp: int, key: object, value: object, headers: Headers = ()
