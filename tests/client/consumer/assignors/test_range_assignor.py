@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -120,6 +121,7 @@ def groups(
     return partitions, members
 
 
+@pytest.mark.slow
 @given(groups())
 def test_every_topic_is_shared_out_evenly_whatever_the_racks(
     group: tuple[dict[str, dict[int, frozenset[str]]], dict[str, MemberSubscription]],
