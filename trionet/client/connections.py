@@ -19,6 +19,7 @@ from ..net.network import Network
 from ..net.selector import Selector
 from .addresses import HostAddresses
 from .node import Node
+from .security.connecting import ClientSecurity
 
 
 @attrs.frozen(kw_only=True)
@@ -43,6 +44,7 @@ class Connections:
         selector: where the channels are registered.
         network: where connections come from.
         settings: how they are made.
+        security: what they go through first.
         nursery: runs the look-ups.
     """
 
@@ -51,11 +53,13 @@ class Connections:
         selector: Selector,
         network: Network,
         settings: ConnectionSettings,
+        security: ClientSecurity,
         nursery: trio.Nursery,
     ) -> None:
         self._selector = selector
         self._network = network
         self._settings = settings
+        self._security = security
         self._nursery = nursery
         self._channels: dict[int, Channel] = {}
         self._attempts: dict[int, int] = {}
@@ -101,7 +105,7 @@ class Connections:
                 send_buffer_bytes=settings.send_buffer_bytes,
                 receive_buffer_bytes=settings.receive_buffer_bytes,
             )
-            transport = self._network.transport(sock)
+            transport = self._security.transport(sock, node.host)
             # Numbered: nothing of an old connection is taken for the new one's (KAFKA-5595).
             channel = Channel(f"{node.id}-{number}", transport, settings.frame_bytes_max)
             channel.attachment = node.id

@@ -290,7 +290,7 @@ class Exchange:
         assert reason is not None
         why = f"{reason.value}: {channel.close_detail}" if channel.close_detail else reason.value
         if reason is CloseReason.AUTHENTICATION_FAILED:
-            denied = AuthenticationError(f"node {node_id}: {why}")
+            denied = AuthenticationError(f"node {node_id}: {channel.close_detail}")
             logger.error("%s", denied)
             self._lost(node_id, denied, now)
         else:

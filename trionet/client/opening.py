@@ -18,6 +18,8 @@ from .metadata import Metadata, MetadataTimes
 from .metadata_updater import MetadataUpdater
 from .network_client import NetworkClient
 from .request_settings import RequestSettings
+from .security.connecting import prepare_security
+from .security.settings import SecuritySettings
 
 
 @attrs.frozen(kw_only=True)
@@ -29,6 +31,7 @@ class ClientSettings:
         times: the waits of connections.
         metadata: when metadata are asked for.
         requests: how requests are made.
+        security: how connections are protected, and who we are.
         idle_seconds_max: how long a connection may be unused (``connections.max.idle.ms``), below
             the brokers' ten minutes, so that the client is the one who ends it.
     """
@@ -37,6 +40,7 @@ class ClientSettings:
     times: ConnectionTimes = attrs.field(factory=ConnectionTimes)
     metadata: MetadataTimes = attrs.field(factory=MetadataTimes)
     requests: RequestSettings = attrs.field(factory=RequestSettings)
+    security: SecuritySettings = attrs.field(factory=SecuritySettings)
     idle_seconds_max: float = 540.0
 
 
@@ -55,7 +59,8 @@ async def open_network_client(
         network: where connections come from.
 
     Raises:
-        ConfigError: ``bootstrap_servers`` is not of that form.
+        ConfigError: ``bootstrap_servers`` is not of that form, or the settings of security cannot
+            be used.
 
     Cancellation: at the end of the block every connection is closed at once; whoever waits for an
     answer gets a :class:`.DisconnectedError`.
@@ -66,11 +71,12 @@ async def open_network_client(
     states = ClusterConnectionStates(settings.times, chance)
     metadata = Metadata(servers, settings.metadata, chance)
     updater = MetadataUpdater(metadata)
+    security = await prepare_security(settings.security, network)
     with raise_single_error() as caller:
         async with network.open_readiness(None) as readiness, trio.open_nursery() as nursery:
             selector = Selector(readiness, idle_seconds_max=settings.idle_seconds_max)
             nursery.start_soon(selector.alarm.keep_time)
-            connections = Connections(selector, network, settings.connections, nursery)
+            connections = Connections(selector, network, settings.connections, security, nursery)
             client = NetworkClient(
                 selector, connections, states, updater, settings.requests, chance
             )

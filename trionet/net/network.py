@@ -23,6 +23,7 @@ from .listening import bind
 from .readiness import Readiness, ReadinessKind, open_readiness
 from .sockets import ListeningSocket, Socket
 from .tls import TlsTransport
+from .tls_client import ClientTlsTransport
 from .transport import PlaintextTransport, TransportLayer
 
 
@@ -54,8 +55,16 @@ class Network(Protocol):
     def open_readiness(self, kind: ReadinessKind | None) -> AbstractAsyncContextManager[Readiness]:
         """See :func:`trionet.net.readiness.open_readiness`."""
 
-    def transport(self, sock: Any, tls_context: ssl.SSLContext | None = None) -> TransportLayer:
-        """The byte layer over a connection's socket of this network, under TLS if so wished."""
+    def transport(
+        self,
+        sock: Any,
+        tls_context: ssl.SSLContext | None = None,
+        server_name: str | None = None,
+    ) -> TransportLayer:
+        """The byte layer over a connection's socket of this network.
+
+        Under TLS if there is a context, then as the client of ``server_name`` if there is one.
+        """
 
     async def resolve(self, host: str, port: int) -> list[Address]:
         """See :func:`trionet.net.connecting.resolve`."""
@@ -88,9 +97,16 @@ class SystemNetwork:
         return open_readiness(kind)
 
     def transport(
-        self, sock: socket.socket, tls_context: ssl.SSLContext | None = None
+        self,
+        sock: socket.socket,
+        tls_context: ssl.SSLContext | None = None,
+        server_name: str | None = None,
     ) -> TransportLayer:
-        return PlaintextTransport(sock) if tls_context is None else TlsTransport(sock, tls_context)
+        if tls_context is None:
+            return PlaintextTransport(sock)
+        if server_name is None:
+            return TlsTransport(sock, tls_context)
+        return ClientTlsTransport(sock, tls_context, server_name)
 
     async def resolve(self, host: str, port: int) -> list[Address]:
         return await resolve(host, port)

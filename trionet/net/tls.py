@@ -68,11 +68,12 @@ class TlsError(OSError):
 
 
 class TlsTransport:
-    """A connected, non-blocking TCP socket under TLS, as the server's side of it.
+    """A non-blocking TCP socket under TLS, as the server's side of it.
 
     Args:
-        sock: owned from here on.
+        sock: owned from here on; connected before the first step of the handshake.
         context: from :mod:`.tls_context`.
+        server_name: of the other side, if that is the server: see :mod:`.tls_client`.
     """
 
     __slots__ = (
@@ -92,13 +93,16 @@ class TlsTransport:
         "fileno",
     )
 
-    def __init__(self, sock: socket.socket, context: ssl.SSLContext) -> None:
+    def __init__(
+        self, sock: socket.socket, context: ssl.SSLContext, server_name: str | None = None
+    ) -> None:
+        is_server = server_name is None
         sock.setblocking(False)
         self._socket = sock
         self.fileno = sock.fileno
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, is_server, server_name)
         self._has_shaken_hands = False
         self._read_bytes = READ_BYTES_FIRST
         self._unfed: bytes | memoryview = b""  # ciphertext that the engine has not asked for yet
@@ -469,7 +473,7 @@ class TlsTransport:
         except OSError:
             pass  # who broke the rules has gone, and needs no alert
 
-    def _broken(self, error: ssl.SSLError) -> TlsError:
+    def _broken(self, error: ssl.SSLError) -> OSError | AuthenticationError:
         self._flush_alert()
         return TlsError(f"TLS: {describe(error)}")
 

@@ -234,7 +234,10 @@ class MemoryNetwork:
         yield MemoryReadiness(self._sockets)
 
     def transport(
-        self, sock: MemorySocket, tls_context: ssl.SSLContext | None = None
+        self,
+        sock: MemorySocket,
+        tls_context: ssl.SSLContext | None = None,
+        server_name: str | None = None,  # noqa: ARG002 - it is for TLS alone
     ) -> MemoryTransport:
         if tls_context is not None:
             raise ValueError("there is no TLS on a network in memory")

@@ -1,0 +1,72 @@
+"""Our own client over the secured listeners of a broker in this process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import attrs
+import trio
+import trustme
+
+import trionet
+from support.tls import authority, certificate
+from trionet.client.network_client import NetworkClient
+from trionet.client.opening import ClientSettings, open_network_client
+from trionet.client.security.settings import SecuritySettings
+from trionet.net.endpoint import SecurityProtocol
+from trionet.net.tls_client_context import ClientTlsSettings
+from trionet.protocol.messages.describe_cluster import DescribeClusterRequest
+
+
+def tls_listener(leaf: trustme.LeafCert | None = None, **more: str) -> dict[str, object]:
+    """The settings of a broker whose only listener speaks TLS; dots of keys are underscores."""
+    chain = (leaf or certificate()).private_key_and_cert_chain_pem.bytes().decode()
+    given: dict[str, object] = {
+        "listeners": "SSL://127.0.0.1:0",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.key": chain,
+        "ssl.keystore.certificate.chain": chain,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": authority().cert_pem.bytes().decode(),
+    }
+    return given | {key.replace("_", "."): value for key, value in more.items()}
+
+
+def over_tls(ca: str = "ca", **changes: Any) -> SecuritySettings:
+    """A client that trusts one authority; changes are of its TLS settings."""
+    tls = ClientTlsSettings(
+        truststore_type="PEM", truststore_certificates=authority(ca).cert_pem.bytes().decode()
+    )
+    return SecuritySettings(protocol=SecurityProtocol.SSL, tls=attrs.evolve(tls, **changes))
+
+
+@asynccontextmanager
+async def polled_client(
+    bootstrap: str, security: SecuritySettings, **more: Any
+) -> AsyncIterator[NetworkClient]:
+    """A client that a task polls."""
+    settings = ClientSettings(security=security, **more)
+    async with open_network_client(bootstrap, settings) as client, trio.open_nursery() as nursery:
+        nursery.start_soon(client.run)
+        yield client
+        nursery.cancel_scope.cancel()
+
+
+async def is_served(client: NetworkClient) -> bool:
+    """Whether the first node of the cluster answers a request."""
+    await client.until_updated()
+    node = next(iter(client.metadata.cluster.nodes.values()))
+    answer = await client.request(node, DescribeClusterRequest())
+    return bool(answer.cluster_id)
+
+
+async def refusal(bootstrap: str, security: SecuritySettings) -> str:
+    """Why a client is not let in."""
+    async with polled_client(bootstrap, security) as client:
+        try:
+            await client.until_updated()
+        except trionet.AuthenticationError as error:
+            return str(error)
+    raise AssertionError("it was let in")
