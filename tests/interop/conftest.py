@@ -49,6 +49,7 @@ LONG = (
     "test_cluster.py",
     "test_java_configs.py",
     "test_java_topic_tools.py",
+    "test_kafka_cluster.py",
     "test_kafkajs.py",
     "test_records_matrix.py",
     "test_old_java.py",

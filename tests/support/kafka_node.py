@@ -7,7 +7,7 @@ import contextlib
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from support.kafka_jars import class_path, java
@@ -22,12 +22,34 @@ def memory_folder() -> Path | None:
     return shm if shm.is_dir() else None
 
 
-class KafkaFolder:
-    """A formatted data folder with fixed ports: a broker in it can be stopped and started again."""
+def new_cluster_id() -> str:
+    """As Kafka's own tool makes them: 22 characters of Base64."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
-    def __init__(self, path: Path, settings: Mapping[str, str] | None = None) -> None:
+
+class KafkaFolder:
+    """A formatted data folder with fixed ports: a broker in it can be stopped and started again.
+
+    Args:
+        path: an existing folder.
+        settings: of the broker.
+        ports: for clients and for controllers; None takes free ones.
+        cluster_id: of the cluster; None makes a new one.
+        heap: of the Java machine.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        settings: Mapping[str, str] | None = None,
+        *,
+        ports: Sequence[int] | None = None,
+        cluster_id: str | None = None,
+        heap: str = "1g",
+    ) -> None:
         self.path = path
-        self.port, controller_port = free_ports(2)
+        self._heap = heap
+        self.port, controller_port = ports or free_ports(2)
         self.bootstrap_servers = f"127.0.0.1:{self.port}"
         self.data = path / "data"
         self._properties = path / "server.properties"
@@ -50,15 +72,23 @@ class KafkaFolder:
             **(settings or {}),
         }
         self._properties.write_text("".join(f"{key}={lines[key]}\n" for key in lines))
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        kafka_tool(STORAGE, "format", f"--cluster-id={cluster_id}", f"--config={self._properties}")
+        kafka_tool(
+            STORAGE,
+            "format",
+            f"--cluster-id={cluster_id or new_cluster_id()}",
+            f"--config={self._properties}",
+        )
+
+    def process(self) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
+        """A process of the broker, from the moment it is started."""
+        heap = (f"-Xms{self._heap}", f"-Xmx{self._heap}", "-XX:+UseG1GC")
+        command = [java(), *heap, "-cp", class_path(), "kafka.Kafka", str(self._properties)]
+        return running(command, stop_seconds=30)
 
     @contextlib.contextmanager
     def broker(self) -> Iterator[subprocess.Popen[bytes]]:
         """The running broker, from the moment it answers an ApiVersions request."""
-        heap = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC")
-        command = [java(), *heap, "-cp", class_path(), "kafka.Kafka", str(self._properties)]
-        with running(command, stop_seconds=30) as process:
+        with self.process() as process:
             wait_for_api_versions(self.port, process)
             yield process
 
