@@ -84,3 +84,39 @@ class RecordTooLargeError(TrionetError):
 
 class RecordWithdrawnError(TrionetError):
     """A record was taken back before it was sent, because its ``send`` was cancelled."""
+
+
+class CommitFailedError(TrionetError):
+    """Offsets were not committed, since this consumer is not in the group's present generation.
+
+    Its partitions may be another's by now, who begins at the last commit. Not a
+    :class:`RebalanceInProgressError`: committing the same once more is no use (Kafka:
+    CommitFailedException).
+    """
+
+
+class RebalanceInProgressError(TrionetError):
+    """Offsets were not committed, since the group is dividing its partitions anew.
+
+    Ask for the next record, which takes part in that, and commit again what you still have (Kafka:
+    RebalanceInProgressException). Not a :class:`CommitFailedError`.
+    """
+
+
+class FencedInstanceIdError(TrionetError):
+    """Another consumer has joined the group with the same ``group.instance.id``.
+
+    This one can do no more in the group; whether the other one should be there is for people to
+    find out. Not a :class:`CommitFailedError`, which may be over with the next rebalance (Kafka:
+    FencedInstanceIdException).
+
+    Args:
+        group_id: the group.
+        instance_id: what both call themselves.
+    """
+
+    def __init__(self, group_id: str, instance_id: str) -> None:
+        super().__init__(
+            f"group {group_id}: another consumer has joined as {instance_id!r}; give each consumer"
+            " a group.instance.id of its own, or see that only one of them runs"
+        )

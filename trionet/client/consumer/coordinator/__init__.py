@@ -1,0 +1,1 @@
+"""A consumer's part in its group: membership, its rebalances, and the offsets it commits."""

@@ -1,0 +1,384 @@
+"""A consumer's side of its group (Kafka: ConsumerCoordinator).
+
+Two sides work together. In the background :meth:`ConsumerCoordinator.run` sends heartbeats, joins,
+looks for committed offsets and commits what the user's loop has finished with, whatever that loop
+does meanwhile. In the user's task, when it asks for a record, :meth:`ConsumerCoordinator.poll` does
+what must not happen behind the user's back: gives up and takes over partitions, and calls the
+user's callbacks.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Final, TypeAlias
+
+import trio
+
+from ....errors import TrionetError
+from ...network_client import NetworkClient
+from ...offset_and_metadata import OffsetAndMetadata
+from ...topic_partition import TopicPartition
+from ..assignors import RebalanceProtocol
+from ..assignors.protocol import decode_assignment
+from ..partition_state import NO_EPOCH, FetchPosition, FetchState
+from ..subscription_state import SubscriptionState
+from .callbacks import RebalanceCallbacks
+from .committed_offsets import CommittedOffsets
+from .finder import CoordinatorFinder
+from .group_assignment import GroupAssignment
+from .heartbeat import PollInterval
+from .leader import GroupLeader
+from .member import ClassicMember
+from .membership import Membership
+from .settings import GroupSettings
+
+LOGGER: Final = logging.getLogger(__name__)
+
+Step: TypeAlias = Callable[[], Awaitable[None]]
+
+
+class ConsumerCoordinator:
+    """See the module.
+
+    Args:
+        client: somebody polls it.
+        settings: of the group.
+        subscription: of the consumer; what the group assigns is put into it.
+        chance: what blurs waits.
+        on_news: called when :attr:`needs_poll` has become true.
+
+    Attributes:
+        callbacks: what the user wants to be told.
+    """
+
+    def __init__(
+        self,
+        client: NetworkClient,
+        settings: GroupSettings,
+        subscription: SubscriptionState,
+        chance: random.Random,
+        *,
+        on_news: Callable[[], None],
+    ) -> None:
+        self._settings = settings
+        self._subscription = subscription
+        self._member = ClassicMember(settings)
+        self._assignment = GroupAssignment(settings.assignors, settings.rack_id)
+        self._finder = CoordinatorFinder(client, settings, chance)
+        self._offsets = CommittedOffsets(self._finder, self._member, settings, chance)
+        self._leader = GroupLeader(client, subscription, self._member, self._assignment, settings)
+        self._membership = Membership(
+            self._finder,
+            self._member,
+            self._leader,
+            settings,
+            chance,
+            protocols=self._protocols,
+            on_news=on_news,
+        )
+        self._on_news = on_news
+        self._joined_topics: frozenset[str] | None = None
+        self._steps: deque[Step] = deque()
+        self._failure: Exception | None = None
+        self._wanted_offsets = trio.Event()
+        self.callbacks = RebalanceCallbacks()
+
+    # What the consumer tells of its user.
+
+    @property
+    def poll_interval(self) -> PollInterval:
+        """The consumer notes in it when its user asks for records."""
+        return self._membership.poll_interval
+
+    @property
+    def needs_poll(self) -> bool:
+        """Whether :meth:`poll` is to be called before the user gets another record."""
+        membership = self._membership
+        if self._failure or membership.failure or self._steps:
+            return True
+        if not self._subscription.is_group_managed:
+            return False
+        return membership.joined is not None or (not membership.is_joining and self._must_join)
+
+    @property
+    def _must_join(self) -> bool:
+        if self._joined_topics not in {None, self._subscription.topics}:
+            return True
+        return self._member.rejoin_reason is not None
+
+    @property
+    def member_id(self) -> str:
+        """The id that the coordinator gave this consumer; empty outside the group."""
+        return self._member.generation.member_id
+
+    @property
+    def generation(self) -> int:
+        """The group's generation that this consumer is in; -1 for none."""
+        return self._member.generation.id
+
+    def rejoin(self, reason: str) -> None:
+        """Have the group divide its partitions anew (Kafka: enforceRebalance, KIP-568)."""
+        self._member.request_rejoin(reason)
+        self._on_news()
+
+    # The user's side.
+
+    async def poll(self) -> None:
+        """Do what the group wants of the user's side, callbacks included.
+
+        To be called by the task that asks for records while :attr:`needs_poll` is true; never
+        waits for other members.
+
+        Raises:
+            FencedInstanceIdError, ApiError, AuthenticationError: what ended the membership.
+            Exception: what a callback raised; the rebalance goes on with the next call.
+
+        Cancellation: the next call goes on, with the callback that was cancelled.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        while self.needs_poll:
+            self._raise_failure()
+            if not self._steps:
+                self._steps.extend(self._next_steps())
+            await self._take_step()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        failure, self._membership.failure = self._membership.failure, None
+        if failure is not None:
+            raise failure
+
+    async def _take_step(self) -> None:
+        try:
+            await self._steps[0]()
+        except Exception:
+            self._steps.popleft()
+            raise
+        self._steps.popleft()
+
+    def _next_steps(self) -> list[Step]:
+        if self._membership.joined is not None:
+            return self._steps_to_complete()
+        return self._steps_to_prepare()
+
+    def _steps_to_prepare(self) -> list[Step]:
+        """Before joining (Kafka: onJoinPrepare)."""
+        assigned = self._subscription.assigned
+        steps: list[Step] = []
+        if self._member.has_lost_generation:
+            if assigned:
+                steps += [
+                    lambda: self.callbacks.tell_lost(assigned),
+                    self._assign_step(()),
+                ]
+        else:
+            given_up = assigned
+            if self._assignment.protocol is RebalanceProtocol.COOPERATIVE:
+                topics = self._subscription.topics
+                given_up = frozenset(each for each in assigned if each.topic not in topics)
+            steps += [self._commit_finished, *self._steps_to_give_up(given_up)]
+        return [*steps, self._join]
+
+    def _steps_to_give_up(self, given_up: frozenset[TopicPartition]) -> list[Step]:
+        if not given_up:
+            return []
+        self._subscription.mark_revocation_pending(given_up)
+        return [
+            lambda: self.callbacks.tell_revoked(given_up),
+            self._assign_step(self._subscription.assigned - given_up),
+        ]
+
+    async def _join(self) -> None:
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self._membership.join()
+
+    def _protocols(self) -> list[tuple[str, bytes]]:
+        self._joined_topics = self._subscription.topics
+        return self._assignment.protocols(self._joined_topics, self._subscription.assigned)
+
+    def _steps_to_complete(self) -> list[Step]:
+        """After joining (Kafka: onJoinComplete)."""
+        joined, self._membership.joined = self._membership.joined, None
+        if joined is None or joined != self._member.generation:
+            self._member.request_rejoin("the member was thrown out before it began")
+            return []
+        given = decode_assignment(self._member.assignment)
+        if not self._subscription.fits_subscription(given):
+            self._member.request_rejoin("the subscription has changed during the rebalance")
+            return []
+        before = self._subscription.assigned
+        given_up = before - frozenset(given)
+        added = frozenset(given) - before
+        steps: list[Step] = []
+        if given_up:
+            steps += [self._commit_finished, *self._steps_to_give_up(given_up)]
+        steps += [
+            self._assign_step(given),
+            lambda: self.callbacks.tell_assigned(added),
+        ]
+        self._assignment.assigned(given, joined.id)
+        if given_up and self._assignment.protocol is RebalanceProtocol.COOPERATIVE:
+            # Others get them in the next generation, when nobody has them (KIP-429).
+            self._member.request_rejoin("partitions were given up for other members")
+        return steps
+
+    def _assign_step(self, partitions: Iterable[TopicPartition]) -> Step:
+        async def assign() -> None:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            self._subscription.assign_from_group(partitions)
+            self.look_for_offsets()
+
+        return assign
+
+    # The background.
+
+    async def run(self) -> None:
+        """Do what goes on behind the user's back, until cancelled.
+
+        Errors are raised by :meth:`poll`.
+        """
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._membership.run)
+                nursery.start_soon(self._find_offsets)
+                if self._settings.auto_commit_seconds is not None:
+                    nursery.start_soon(self._commit_regularly, self._settings.auto_commit_seconds)
+        except* Exception as group:  # boundary: the user is told at the next request
+            self._failure = group.exceptions[0]
+            self._on_news()
+
+    def look_for_offsets(self) -> None:
+        """Partitions may have been assigned whose committed offsets nobody has asked for."""
+        self._wanted_offsets.set()
+
+    async def _find_offsets(self) -> None:
+        """Look for the committed offsets of partitions that were assigned."""
+        while True:
+            await self._wanted_offsets.wait()
+            self._wanted_offsets = trio.Event()
+            if wanted := self._subscription.initializing():
+                try:
+                    self._begin_at(await self._offsets.fetch(wanted))
+                except TrionetError as error:
+                    self._membership.failure = error
+                    self._wanted_offsets.set()
+                    self._on_news()
+                    await trio.sleep(self._settings.retry.seconds_max)
+
+    def _begin_at(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | None]) -> None:
+        for partition, committed in offsets.items():
+            state = self._subscription.state(partition)
+            if state is None or state.state is not FetchState.INITIALIZING:
+                continue  # it was given up meanwhile, or the user has sought another position
+            if committed is None:
+                self._subscription.request_reset(partition)
+                continue
+            epoch = NO_EPOCH if committed.leader_epoch is None else committed.leader_epoch
+            position = FetchPosition(committed.offset, epoch)
+            self._subscription.seek(partition, position, is_valid=epoch == NO_EPOCH)
+
+    async def _commit_regularly(self, seconds: float) -> None:
+        while True:
+            await trio.sleep(seconds)
+            await self._commit_finished()
+
+    # Offsets.
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None
+    ) -> None:
+        """Commit offsets, or those behind all that was handed out.
+
+        See :meth:`.CommittedOffsets.commit`.
+        """
+        if offsets is None:
+            offsets = _committable(self._subscription.positions())
+        if not offsets:
+            await trio.lowlevel.checkpoint()
+            return
+        await self._offsets.commit(offsets, as_member=self._subscription.is_group_managed)
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed last; see :meth:`.CommittedOffsets.fetch`."""
+        return await self._offsets.fetch(partitions)
+
+    async def _commit_finished(self) -> None:
+        """Commit what the user's loop has finished with, if that is wished and is anything new."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if self._settings.auto_commit_seconds is None:
+            return
+        finished = _committable(self._subscription.finished_positions())
+        await self._commit_quietly(finished)
+
+    async def _commit_quietly(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        last = self._offsets.last
+        new = {each: offset for each, offset in offsets.items() if last.get(each) != offset}
+        if not new:
+            return
+        try:
+            await self._offsets.commit(new, as_member=self._subscription.is_group_managed)
+        except TrionetError as error:
+            LOGGER.warning("group %s: auto-commit failed: %s", self._settings.group_id, error)
+
+    # The end.
+
+    async def close(self, *, is_normal: bool) -> None:
+        """Commit what is finished, tell the user that partitions are given up, and leave the group.
+
+        Args:
+            is_normal: the user's block has come to its end, and with it the record in hand; not
+                so after an error or a cancellation, when that record is not finished.
+
+        Bounded by ``close_seconds_max``, or ``cancelled_close_seconds_max`` if the end is not
+        normal or the caller is cancelled meanwhile.
+        """
+        if is_normal:
+            try:
+                with trio.move_on_after(self._settings.close_seconds_max):
+                    await self._say_goodbye(is_normal=True)
+                return
+            except trio.Cancelled:
+                await self._say_goodbye_in_haste(is_normal=True)
+                raise
+        await self._say_goodbye_in_haste(is_normal=False)
+
+    async def _say_goodbye_in_haste(self, *, is_normal: bool) -> None:
+        with trio.CancelScope(shield=True) as scope:  # bounded by the deadline
+            scope.deadline = trio.current_time() + self._settings.cancelled_close_seconds_max
+            await self._say_goodbye(is_normal=is_normal)
+
+    async def _say_goodbye(self, *, is_normal: bool) -> None:
+        subscription = self._subscription
+        if self._settings.auto_commit_seconds is not None:
+            done = subscription.positions() if is_normal else subscription.finished_positions()
+            await self._commit_quietly(_committable(done))
+        if not subscription.is_group_managed:
+            return
+        try:
+            await self._give_up_all(subscription.assigned)
+        finally:
+            await self._membership.leave("the consumer is closed")
+
+    async def _give_up_all(self, assigned: frozenset[TopicPartition]) -> None:
+        if not assigned:
+            return
+        if self._member.has_lost_generation or self._membership.is_joining:
+            await self.callbacks.tell_lost(assigned)
+        else:
+            await self.callbacks.tell_revoked(assigned)
+        self._subscription.assign_from_group(())
+
+
+def _committable(
+    positions: Mapping[TopicPartition, FetchPosition],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    return {
+        each: OffsetAndMetadata(offset, "", None if epoch == NO_EPOCH else epoch)
+        for each, (offset, epoch) in positions.items()
+    }
