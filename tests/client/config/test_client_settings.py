@@ -8,7 +8,7 @@ import pytest
 
 from trionet.client.backoff import ExponentialBackoff
 from trionet.client.config.client_config import ClientConfig, read_config
-from trionet.client.config.client_settings import bootstrap_servers, client_settings
+from trionet.client.config.client_settings import client_settings
 from trionet.client.config.keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS
 from trionet.client.opening import ClientSettings
 
@@ -97,10 +97,3 @@ def test_the_most_bounds_the_first_wait_and_the_log_says_so(
     assert ["retry.backoff.ms is more than retry.backoff.max.ms, which is taken for both"] == (
         caplog.messages
     )
-
-
-def test_the_servers_of_the_call_win_over_those_of_the_settings() -> None:
-    given = config(bootstrap_servers="a:1,b:2")
-
-    assert "c:3" == bootstrap_servers(given, "c:3")
-    assert ("a:1", "b:2") == bootstrap_servers(given, "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable
 
 from ..backoff import ExponentialBackoff
 from ..connection_states import ConnectionTimes
@@ -46,11 +45,6 @@ def client_settings(config: ClientConfig, *, in_flight_max: int) -> ClientSettin
         ),
         idle_seconds_max=config.seconds("connections.max.idle.ms"),
     )
-
-
-def bootstrap_servers(config: ClientConfig, argument: str | Iterable[str]) -> str | Iterable[str]:
-    """Where to begin; what the user gave by itself wins over ``bootstrap.servers``."""
-    return argument or config.names("bootstrap.servers")
 
 
 def retry_backoff(config: ClientConfig) -> ExponentialBackoff:

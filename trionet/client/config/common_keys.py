@@ -14,7 +14,6 @@ from ...protocol.config_types import (
     FROM_MINUS_1,
     INT,
     INT_MAX,
-    LIST,
     LONG,
     STRING,
     Row,
@@ -22,7 +21,6 @@ from ...protocol.config_types import (
 )
 
 COMMON: tuple[Row, ...] = (
-    ("bootstrap.servers", LIST, None, None),
     ("client.dns.lookup", STRING, "use_all_dns_ips", ("use_all_dns_ips",)),
     ("client.id", STRING, "trionet", None),
     ("connections.max.idle.ms", LONG, 540_000, None),

@@ -29,6 +29,8 @@ from ...protocol.config_types import (
 # Java classes that trionet needs none of, or has its own of; files and commands of Kerberos, which
 # is refused as a mechanism; how a broker, whose keys these are too, checks tokens.
 _ALL_WITHOUT_MEANING: tuple[Row, ...] = (
+    # An argument of its own, which counts.
+    ("bootstrap.servers", LIST, None, None),
     ("metric.reporters", LIST, ("org.apache.kafka.common.metrics.JmxReporter",), None),
     ("metrics.num.samples", INT, 2, FROM_1),
     ("metrics.recording.level", STRING, "INFO", ("INFO", "DEBUG", "TRACE")),
