@@ -1,4 +1,4 @@
-"""The rig of three real Kafka nodes: it serves, a leader moves, and the death of a node is survived."""
+"""Three real Kafka nodes: they serve, a leader moves, and the death of one is survived."""
 
 from __future__ import annotations
 
