@@ -19,12 +19,16 @@ else:
 from trionet.errors import (
     ApiError,
     AuthenticationError,
+    BufferExhaustedError,
     CommitFailedError,
     ConfigError,
+    DeliveryAbortedError,
+    DeliveryTimeoutError,
     DisconnectedError,
     FencedInstanceIdError,
     InvalidReceiveError,
     LocalProtocolError,
+    MetadataTimeoutError,
     RebalanceInProgressError,
     RecordTooLargeError,
     RecordWithdrawnError,
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from trionet import testing as testing
     from trionet.broker import Broker, open_broker
     from trionet.client import NetworkClient, open_network_client
+    from trionet.client.producer import Delivery, Producer, RecordMetadata, open_producer
     from trionet.server import SocketServer, serve
 
 __version__ = "0.1.0"
@@ -48,14 +53,21 @@ __all__ = [
     "ApiError",
     "AuthenticationError",
     "Broker",
+    "BufferExhaustedError",
     "CommitFailedError",
     "ConfigError",
+    "Delivery",
+    "DeliveryAbortedError",
+    "DeliveryTimeoutError",
     "DisconnectedError",
     "FencedInstanceIdError",
     "InvalidReceiveError",
     "LocalProtocolError",
+    "MetadataTimeoutError",
     "NetworkClient",
+    "Producer",
     "RebalanceInProgressError",
+    "RecordMetadata",
     "RecordTooLargeError",
     "RecordWithdrawnError",
     "RequestTimedOutError",
@@ -66,16 +78,21 @@ __all__ = [
     "is_compiled",
     "open_broker",
     "open_network_client",
+    "open_producer",
     "serve",
 ]
 
 #: Loaded on first use: the module that each name comes from.
 _HOMES = {
     "Broker": "trionet.broker",
+    "Delivery": "trionet.client.producer",
     "NetworkClient": "trionet.client",
+    "Producer": "trionet.client.producer",
+    "RecordMetadata": "trionet.client.producer",
     "SocketServer": "trionet.server",
     "open_broker": "trionet.broker",
     "open_network_client": "trionet.client",
+    "open_producer": "trionet.client.producer",
     "serve": "trionet.server",
 }
 #: Subpackages that need no import of their own: ``with trionet.testing.broker() as broker``.

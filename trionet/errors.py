@@ -120,3 +120,32 @@ class FencedInstanceIdError(TrionetError):
             f"group {group_id}: another consumer has joined as {instance_id!r}; give each consumer"
             " a group.instance.id of its own, or see that only one of them runs"
         )
+
+
+class BufferExhaustedError(TrionetError):
+    """``buffer.memory`` had no room for a record within ``max.block.ms``; nothing was taken.
+
+    The brokers take less than is produced. Not a record that is larger than all of it, which is a
+    :class:`RecordTooLargeError` (Kafka: BufferExhaustedException).
+    """
+
+
+class MetadataTimeoutError(TrionetError):
+    """A topic, or a partition of it, was not known within ``max.block.ms``; nothing was taken.
+
+    There is none of that name, or no broker could be asked (Kafka: TimeoutException, of which
+    :class:`DeliveryTimeoutError` is the other kind).
+    """
+
+
+class DeliveryTimeoutError(TrionetError):
+    """A record was not acknowledged within ``delivery.timeout.ms``.
+
+    It is not tried again. If it was sent before, it may have been written.
+    """
+
+
+class DeliveryAbortedError(TrionetError):
+    """The producer's block ended, by an error or by cancellation, before a record's outcome was
+    known; says whether it may have been written.
+    """

@@ -33,9 +33,9 @@ class Batch:
     producer_epoch: int = NONE
     base_sequence: int = NONE
 
-    def set_producer_state(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
+    def set_producer_state(self, producer_id: int, epoch: int, base_sequence: int) -> None:
         self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
+        self.producer_epoch = epoch
         self.base_sequence = base_sequence
 
     @property

@@ -5,6 +5,8 @@ Pure: it counts bytes, it holds none. Whoever waits for room does so in :mod:`.r
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...errors import ConfigError
 
 
@@ -17,13 +19,14 @@ class BufferPool:
     Attributes:
         bytes_max: all there is.
         available: bytes that are left.
+        on_freed: told when bytes were given back; None if nobody waits for them.
         is_exhausted: the last who wanted some did not get them; nothing was given back since.
 
     Raises:
         ConfigError: the number is below 1.
     """
 
-    __slots__ = ("available", "bytes_max", "is_exhausted")
+    __slots__ = ("available", "bytes_max", "is_exhausted", "on_freed")
 
     def __init__(self, bytes_max: int) -> None:
         if bytes_max < 1:
@@ -31,6 +34,7 @@ class BufferPool:
         self.bytes_max = bytes_max
         self.available = bytes_max
         self.is_exhausted = False
+        self.on_freed: Callable[[], None] | None = None
 
     def take(self, size: int) -> bool:
         """Take so many bytes; whether they were there.
@@ -51,3 +55,5 @@ class BufferPool:
         assert self.available + size <= self.bytes_max
         self.available += size
         self.is_exhausted = False
+        if self.on_freed is not None:
+            self.on_freed()

@@ -172,8 +172,6 @@ class Idempotence:
         sequences = self._partitions.get(batch.topic_partition)
         if sequences is None or batch.base_sequence == NONE or not sequences.remove(batch):
             return
-        if error_code in _FATAL:
-            return
         if is_known_unwritten or error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER:
             self._bump(batch.topic_partition)  # its numbers are a gap
         else:

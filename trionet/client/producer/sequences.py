@@ -54,9 +54,7 @@ class SequencedBatch(Protocol):
     @property
     def producer_epoch(self) -> int: ...
 
-    def set_producer_state(
-        self, producer_id: int, producer_epoch: int, base_sequence: int
-    ) -> None: ...
+    def set_producer_state(self, producer_id: int, epoch: int, base_sequence: int) -> None: ...
 
 
 def after(sequence: int, records: int) -> int:

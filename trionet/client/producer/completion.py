@@ -1,0 +1,259 @@
+"""What becomes of a batch after its request: done, sent again, split, or failed.
+
+(Kafka: Sender.handleProduceResponse, completeBatch, failBatch.) Nothing here waits; whoever waits
+for a delivery is woken.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+import trio
+
+from ...errors import ApiError, DeliveryTimeoutError, RecordTooLargeError, TrionetError
+from ...protocol import error_codes
+from ..api_errors import STALE_METADATA, api_error
+from ..cluster import NO_LEADER
+from ..metadata import Metadata
+from ..node import Node
+from ..response import ClientResponse
+from ..topic_partition import TopicPartition
+from .accumulator import RecordAccumulator
+from .batch import ProducerBatch
+from .counters import SenderCounters
+from .idempotence import Idempotence
+from .produce_requests import UNKNOWN, Outcome, outcomes
+
+logger = logging.getLogger("trionet.client")
+
+# The leader has the batch already, and does not remember where (Kafka: completeBatch).
+_WRITTEN: Final = frozenset({error_codes.NONE, error_codes.DUPLICATE_SEQUENCE_NUMBER})
+
+
+@attrs.frozen(kw_only=True)
+class DeliveryLimits:
+    """How long, and how often, a batch is tried.
+
+    Attributes:
+        seconds: ``delivery.timeout.ms``, from the beginning of the batch.
+        retries: ``retries``.
+    """
+
+    seconds: float
+    retries: int
+
+
+class Completion:
+    """What was sent and has no outcome yet, and the rules for what becomes of it.
+
+    Args:
+        accumulator: where a batch comes from, and where it goes to be sent again.
+        metadata: are asked for when a leader has moved.
+        idempotence: numbers the batches; None without.
+        limits: how long and how often it is tried.
+        keeps_order: of a partition only one batch is under way (``max.in.flight`` of 1).
+
+    Attributes:
+        counters: what became of records.
+    """
+
+    def __init__(
+        self,
+        accumulator: RecordAccumulator,
+        metadata: Metadata,
+        idempotence: Idempotence | None,
+        limits: DeliveryLimits,
+        *,
+        keeps_order: bool,
+    ) -> None:
+        self.counters = SenderCounters()
+        self._accumulator = accumulator
+        self._metadata = metadata
+        self._idempotence = idempotence
+        self._limits = limits
+        self._keeps_order = keeps_order
+        self._in_flight: dict[ProducerBatch, None] = {}
+        self._expires_at = math.inf
+        self._last_errors: dict[TopicPartition, str] = {}
+
+    # What is under way.
+
+    def sent(self, batches: Sequence[ProducerBatch]) -> None:
+        """Batches are about to be sent."""
+        for batch in batches:
+            self._in_flight[batch] = None
+            self._expires_at = min(self._expires_at, self._expiry_of(batch))
+            if self._keeps_order:
+                self._accumulator.mute(batch.topic_partition)
+
+    def _expiry_of(self, batch: ProducerBatch) -> float:
+        return batch.created_at + self._limits.seconds
+
+    @property
+    def next_expiry(self) -> float:
+        """When a batch may expire; never too late, and at most once too early for each."""
+        return min(self._expires_at, self._accumulator.next_expiry)
+
+    def expire(self, now: float) -> None:
+        """Fail what has no outcome after ``delivery.timeout.ms``, under way or not (KIP-91)."""
+        if now >= self._accumulator.next_expiry:
+            for batch in self._accumulator.expired(now):
+                self._fail_late(batch)
+                self._accumulator.deallocate(batch)
+        if now >= self._expires_at:
+            late = [each for each in self._in_flight if now >= self._expiry_of(each)]
+            for batch in late:
+                # Its memory stays taken until its request is over (KAFKA-17862).
+                self._fail_late(batch)
+            waiting = (
+                self._expiry_of(each) for each in self._in_flight if now < self._expiry_of(each)
+            )
+            self._expires_at = min(waiting, default=math.inf)
+
+    def _fail_late(self, batch: ProducerBatch) -> None:
+        why = self._last_errors.get(batch.topic_partition)
+        error = DeliveryTimeoutError(
+            f"{batch.record_count} records for {batch.topic_partition} were not acknowledged in "
+            f"{self._limits.seconds:g} s (delivery.timeout.ms)"
+            + (f"; the last error was {why}" if why else "")
+        )
+        self._fail(batch, error, error_codes.REQUEST_TIMED_OUT, is_known_unwritten=False)
+
+    # Answers.
+
+    def answered(self, response: ClientResponse, batches: Sequence[ProducerBatch]) -> None:
+        """A request is over, with an answer or without."""
+        now = trio.current_time()
+        leaders: dict[TopicPartition, tuple[int, int]] = {}
+        for batch, outcome in outcomes(response, batches):
+            self._in_flight.pop(batch, None)
+            self._complete(batch, outcome, now)
+            if outcome.error_code in STALE_METADATA:
+                self._metadata.request_update()
+                if outcome.leader != NO_LEADER and outcome.leader_epoch != UNKNOWN:
+                    leaders[batch.topic_partition] = outcome.leader, outcome.leader_epoch
+            if self._keeps_order:
+                self._accumulator.unmute(batch.topic_partition)
+        if response.body is not None:
+            self.counters.answered(response.latency_seconds, response.body.throttle_time_ms)
+        if leaders:
+            nodes = [
+                Node(each.node_id, each.host, each.port, each.rack)
+                for each in response.body.node_endpoints
+            ]
+            self._metadata.update_leaders(leaders, nodes)
+
+    def _complete(self, batch: ProducerBatch, outcome: Outcome, now: float) -> None:
+        code = outcome.error_code
+        if code in _WRITTEN:
+            self._written(batch, outcome)
+        elif batch.outcome.is_done:
+            self._accumulator.deallocate(batch)  # it expired, or was aborted, meanwhile
+        elif code == error_codes.MESSAGE_TOO_LARGE and batch.record_count > 1:
+            self._split(batch, now)
+        elif self._can_retry(batch, outcome, now):
+            self._retry(batch, outcome, now)
+        else:
+            self._refuse(batch, outcome)
+
+    def _written(self, batch: ProducerBatch, outcome: Outcome) -> None:
+        if self._idempotence is not None:
+            self._idempotence.completed(batch)
+        self._last_errors.pop(batch.topic_partition, None)
+        base = UNKNOWN if outcome.error_code else outcome.base_offset
+        batch.complete(base, outcome.log_append_time_ms)
+        self._accumulator.deallocate(batch)
+
+    def _split(self, batch: ProducerBatch, now: float) -> None:
+        logger.warning(
+            "a batch of %d records is too large for %s; it is split",
+            batch.record_count,
+            batch.topic_partition,
+        )
+        pieces = self._accumulator.split_and_reenqueue(batch, now)
+        if self._idempotence is not None:
+            self._idempotence.split(batch, pieces)
+        self._accumulator.deallocate(batch)
+        self.counters.batches_split += 1
+
+    def _can_retry(self, batch: ProducerBatch, outcome: Outcome, now: float) -> bool:
+        if batch.attempts >= self._limits.retries or now >= self._expiry_of(batch):
+            return False
+        code = outcome.error_code
+        if self._idempotence is None:
+            return code in error_codes.RETRIABLE
+        return self._idempotence.can_retry(batch, code, outcome.log_start_offset)
+
+    def _retry(self, batch: ProducerBatch, outcome: Outcome, now: float) -> None:
+        why = _text(outcome)
+        self._last_errors[batch.topic_partition] = why
+        logger.warning(
+            "%s: %s; %d records are sent again", batch.topic_partition, why, batch.record_count
+        )
+        self._accumulator.reenqueue(batch, now)
+        self.counters.records_retried += batch.record_count
+
+    # Failures.
+
+    def _refuse(self, batch: ProducerBatch, outcome: Outcome) -> None:
+        code = outcome.error_code
+        error = _error(batch, outcome)
+        of_records = _record_errors(batch, outcome)
+        if of_records:
+            batch.fail_records(_beside(batch), of_records)
+        # With no attempts left nobody knows which of them was the one that arrived.
+        is_known_unwritten = batch.attempts < self._limits.retries
+        self._fail(batch, error, code, is_known_unwritten=is_known_unwritten)
+        self._accumulator.deallocate(batch)
+        if self._idempotence is not None and self._idempotence.is_fatal(code):
+            self._idempotence.fail(error)
+
+    def _fail(
+        self, batch: ProducerBatch, error: TrionetError, code: int, *, is_known_unwritten: bool
+    ) -> None:
+        batch.fail(error)
+        self.counters.records_failed += batch.record_count
+        if self._idempotence is not None:
+            self._idempotence.failed(batch, code, is_known_unwritten=is_known_unwritten)
+
+
+def _text(outcome: Outcome) -> str:
+    name = error_codes.name_of(outcome.error_code)
+    return f"{name} ({outcome.message})" if outcome.message else name
+
+
+def _error(batch: ProducerBatch, outcome: Outcome) -> TrionetError:
+    if outcome.error is not None:
+        return outcome.error
+    if outcome.error_code == error_codes.MESSAGE_TOO_LARGE:
+        return RecordTooLargeError(
+            f"the record is larger than {batch.topic_partition} takes; raise the topic's "
+            f"max.message.bytes, or send less: {_text(outcome)}"
+        )
+    return api_error(outcome.error_code, str(batch.topic_partition), outcome.message)
+
+
+def _record_errors(batch: ProducerBatch, outcome: Outcome) -> dict[int, Exception]:
+    """What was wrong with single records (KIP-467).
+
+    With several the code may be right for only one of them, and the text has to tell.
+    """
+    refused = outcome.record_errors
+    code = outcome.error_code if len(refused) == 1 else error_codes.INVALID_RECORD
+    about = f"{batch.topic_partition}, a record"
+    return {
+        each.batch_index: api_error(code, about, each.batch_index_error_message or outcome.message)
+        for each in refused
+    }
+
+
+def _beside(batch: ProducerBatch) -> ApiError:
+    return api_error(
+        error_codes.INVALID_RECORD,
+        str(batch.topic_partition),
+        "the record was in a batch with others that were refused; nothing of it was written",
+    )

@@ -1,0 +1,122 @@
+"""Opens a producer, and closes it with its block."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import trio
+
+from ..._util.single_error import raise_single_error
+from ...net.network import SYSTEM, Network
+from ...protocol.records.compression import NAMES
+from ..network_client import NetworkClient
+from ..opening import open_network_client
+from .accumulator import RecordAccumulator
+from .accumulator_settings import AccumulatorSettings
+from .completion import Completion, DeliveryLimits
+from .idempotence import Idempotence
+from .producer import Producer
+from .producer_id import ProducerIdAsker
+from .room import Room
+from .sender import Sender
+from .settings import ProducerSettings
+from .topic_wait import TopicWait
+from .used_topics import UsedTopics
+
+_CODECS: Final = {name: number for number, name in NAMES.items()}
+
+
+@asynccontextmanager
+async def open_producer(
+    bootstrap_servers: str | Iterable[str],
+    settings: ProducerSettings | None = None,
+    *,
+    network: Network = SYSTEM,
+) -> AsyncIterator[Producer]:
+    """A producer for the length of a block.
+
+    A normal end of the block sends what is there and waits for what becomes of it, which takes
+    ``delivery.timeout.ms`` at most. An end by an error or by cancellation does not wait: what was
+    not sent is not, and what was sent may be written. Every delivery is decided afterwards.
+
+    Args:
+        bootstrap_servers: ``host:port`` texts, or one text of them with commas.
+        settings: Kafka's defaults without.
+        network: where connections come from.
+
+    Raises:
+        ConfigError: ``bootstrap_servers`` is not of that form.
+    """
+    settings = settings or ProducerSettings()
+    async with open_network_client(bootstrap_servers, settings.client, network=network) as client:
+        with raise_single_error() as caller:
+            async with trio.open_nursery() as nursery:
+                parts = _Parts(client, settings, network.chance)
+                nursery.start_soon(parts.sender.run)
+                try:
+                    with caller.block():
+                        yield parts.producer
+                    parts.accumulator.close()
+                    await parts.producer.flush()
+                finally:
+                    parts.accumulator.close()
+                    parts.sender.end()
+                    nursery.cancel_scope.cancel(reason="the producer is closed")
+
+
+class _Parts:
+    """A producer and what it is made of."""
+
+    def __init__(
+        self, client: NetworkClient, settings: ProducerSettings, chance: random.Random
+    ) -> None:
+        requests = settings.client.requests
+        idempotence = Idempotence() if settings.idempotence else None
+        self.accumulator = RecordAccumulator(_gathering(settings), chance, idempotence)
+        topics = UsedTopics(client.metadata, settings.metadata_idle_seconds)
+        completion = Completion(
+            self.accumulator,
+            client.metadata,
+            idempotence,
+            DeliveryLimits(seconds=settings.delivery_seconds, retries=settings.retries),
+            keeps_order=requests.in_flight_max == 1,
+        )
+        self.sender = Sender(
+            client,
+            self.accumulator,
+            completion,
+            topics,
+            acks=settings.acks,
+            request_bytes_max=settings.request_bytes_max,
+            timeout_ms=round(requests.timeout_seconds * 1000),
+        )
+        if idempotence is not None:
+            refused = self.sender.refused
+            asker = ProducerIdAsker(client, idempotence, settings.retry, chance, refused)
+            self.sender.number_batches(idempotence, asker)
+        self.producer = Producer(
+            self.accumulator,
+            self.sender,
+            TopicWait(client, self.accumulator, topics),
+            Room(self.accumulator.pool),
+            settings.max_block_seconds,
+        )
+
+
+def _gathering(settings: ProducerSettings) -> AccumulatorSettings:
+    return AccumulatorSettings(
+        batch_bytes=settings.batch_bytes,
+        linger_seconds=settings.linger_seconds,
+        buffer_bytes=settings.buffer_bytes,
+        request_bytes_max=settings.request_bytes_max,
+        delivery_seconds=settings.delivery_seconds,
+        retry=settings.retry,
+        codec=_CODECS[settings.compression],
+        level=settings.compression_level,
+        is_adaptive=settings.adaptive_partitioning,
+        availability_seconds=settings.partitioner_availability_seconds,
+        ignores_keys=settings.partitioner_ignores_keys,
+    )

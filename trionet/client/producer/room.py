@@ -1,0 +1,69 @@
+"""Waiting for ``buffer.memory``, first come, first served (Kafka: BufferPool's waiters)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import trio
+
+from .buffer_pool import BufferPool
+
+
+class Room:
+    """Who waits for memory of a pool.
+
+    Only the first may try; the others would take piece by piece what it needs.
+
+    Args:
+        pool: what they wait for.
+    """
+
+    def __init__(self, pool: BufferPool) -> None:
+        self._places: deque[Place] = deque()
+        pool.on_freed = self._wake_first
+
+    @property
+    def waiting(self) -> int:
+        """How many wait (``waiting-threads``)."""
+        return len(self._places)
+
+    @contextmanager
+    def place(self) -> Iterator[Place]:
+        """A place at the end of the queue; whoever leaves it, for whatever reason, is gone."""
+        place = Place()
+        self._places.append(place)
+        self._wake_first()
+        try:
+            yield place
+        finally:
+            self._places.remove(place)
+            self._wake_first()
+
+    def wake_all(self) -> None:
+        """There will be no room any more: the producer is closed (KAFKA-9449)."""
+        for place in self._places:
+            place.wake()
+
+    def _wake_first(self) -> None:
+        if self._places:
+            self._places[0].wake()
+
+
+class Place:
+    """One who waits."""
+
+    __slots__ = ("_news",)
+
+    def __init__(self) -> None:
+        self._news = trio.Event()
+
+    def wake(self) -> None:
+        """It is its turn, and there may be room."""
+        self._news.set()
+
+    async def turn(self) -> None:
+        """Wait until there may be room that was not there the last time."""
+        await self._news.wait()
+        self._news = trio.Event()

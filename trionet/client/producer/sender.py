@@ -1,0 +1,181 @@
+"""Sends what the accumulator has ready to the leaders of its partitions (Kafka: Sender).
+
+One task runs :meth:`Sender.run`, a turn of which is Kafka's: settle what is due about numbers, ask
+who is ready, drain, send, poll. Whoever appends a record that may be sent at once does not wait for
+that task's next turn: :meth:`Sender.kick` makes the first half of one, which never waits.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from functools import partial
+
+import trio
+
+from ...errors import DeliveryAbortedError, TrionetError
+from ...protocol import error_codes
+from ..network_client import NetworkClient
+from ..node import Node
+from .accumulator import RecordAccumulator
+from .batch import ProducerBatch
+from .completion import Completion
+from .idempotence import Idempotence
+from .produce_requests import produce_request
+from .producer_id import ProducerIdAsker
+from .used_topics import UsedTopics
+
+logger = logging.getLogger("trionet.client")
+
+
+class Sender:
+    """See the module.
+
+    Args:
+        client: of this producer alone.
+        accumulator: what waits to be sent.
+        completion: what becomes of it.
+        topics: what the producer needs to know about.
+        acks: ``acks``; -1 for all.
+        request_bytes_max: ``max.request.size``.
+        timeout_ms: ``request.timeout.ms``, for which a leader waits for the others in sync.
+
+    Attributes:
+        error: why nothing can be sent any more; None while it can.
+    """
+
+    def __init__(
+        self,
+        client: NetworkClient,
+        accumulator: RecordAccumulator,
+        completion: Completion,
+        topics: UsedTopics,
+        *,
+        acks: int,
+        request_bytes_max: int,
+        timeout_ms: int,
+    ) -> None:
+        self.error: Exception | None = None
+        self._client = client
+        self._accumulator = accumulator
+        self._completion = completion
+        self._topics = topics
+        self._idempotence: Idempotence | None = None
+        self._asker: ProducerIdAsker | None = None
+        self._acks = acks
+        self._request_bytes_max = request_bytes_max
+        self._timeout_ms = timeout_ms
+        self._clock = trio.lowlevel.current_clock().current_time
+        self._looks_at = -math.inf
+
+    def number_batches(self, idempotence: Idempotence, asker: ProducerIdAsker) -> None:
+        """Batches are numbered, and wait until there is an id for that."""
+        self._idempotence = idempotence
+        self._asker = asker
+
+    async def run(self) -> None:
+        """Send until cancelled; an error ends the producer, and is raised by its next call."""
+        try:
+            while True:
+                now = self._clock()
+                self._looks_at = self._send_ready(now)
+                await self._client.poll(max(0.0, self._looks_at - now))
+        except Exception as error:  # boundary: the background task of one producer
+            logger.exception("the producer has failed")
+            self.fail(error)
+
+    def kick(self, now: float) -> None:
+        """Send what is ready, and see to it that the rest is looked at in time."""
+        looks_at = self._send_ready(now)
+        if looks_at < self._looks_at:
+            self._looks_at = looks_at
+            self._client.wakeup()
+
+    def fail(self, error: Exception) -> None:
+        """Nothing can be sent any more: what there is fails, and so does every later call."""
+        if self.error is None:
+            self.error = error
+            self._accumulator.abort_incomplete(error)
+
+    def refused(self, error: TrionetError) -> None:
+        """The producer may not have an id: what waits for one fails; what comes later may have."""
+        for batch in self._accumulator.abort_undrained(error):
+            if self._idempotence is not None:
+                code = error_codes.CLUSTER_AUTHORIZATION_FAILED
+                self._idempotence.failed(batch, code, is_known_unwritten=False)
+
+    def end(self) -> None:
+        """Nothing is sent or waited for any more; what has no outcome fails."""
+        unsent = "the producer was closed before the record was sent"
+        self._accumulator.abort_undrained(DeliveryAbortedError(unsent))
+        unknown = "the producer was closed before the answer: the record may have been written"
+        self._accumulator.abort_incomplete(DeliveryAbortedError(unknown))
+
+    # The half of a turn that does not wait.
+
+    def _send_ready(self, now: float) -> float:
+        """Send all that can be sent; returns when to look again, if nothing happens before."""
+        looks_at = self._prepare(now)
+        if self.error is not None:
+            return math.inf
+        self._completion.expire(now)
+        self._topics.expire(now)
+        while True:
+            nodes, next_at = self._ready_nodes(now)
+            if not nodes or not self._drain(nodes, now):
+                break
+        return min(looks_at, next_at, self._completion.next_expiry)
+
+    def _prepare(self, now: float) -> float:
+        if self._idempotence is None or self._asker is None:
+            return math.inf
+        self._idempotence.settle()
+        if self._idempotence.error is not None:
+            self.fail(self._idempotence.error)
+        return self._asker.ask_if_due(now)
+
+    def _ready_nodes(self, now: float) -> tuple[dict[int, Node], float]:
+        """Who has something to get and can take it, and when that may be different."""
+        cluster = self._client.metadata.cluster
+        check = self._accumulator.ready(cluster, now)
+        next_at = check.next_check_at
+        if check.unknown_leaders:
+            self._topics.use_without_leader(check.unknown_leaders, now)
+        nodes: dict[int, Node] = {}
+        for node_id in check.nodes:
+            node = cluster.nodes[node_id]
+            is_ready = self._client.ready(node)
+            self._accumulator.update_node_latency(node_id, now, can_drain=is_ready)
+            if is_ready:
+                nodes[node_id] = node
+            elif (delay := self._client.poll_delay(node)) > 0:
+                next_at = min(next_at, now + delay)
+        return nodes, next_at
+
+    def _drain(self, nodes: dict[int, Node], now: float) -> bool:
+        cluster = self._client.metadata.cluster
+        drained = self._accumulator.drain(cluster, nodes, self._request_bytes_max, now)
+        has_sent = False
+        for node_id, batches in drained.items():
+            if batches:
+                self._send(nodes[node_id], batches, now)
+                has_sent = True
+        return has_sent
+
+    def _send(self, node: Node, batches: Sequence[ProducerBatch], now: float) -> None:
+        request, version_max = produce_request(
+            batches,
+            self._client.metadata.cluster,
+            acks=self._acks,
+            timeout_ms=self._timeout_ms,
+        )
+        counters = self._completion.counters
+        counters.requests_sent += 1
+        for batch in batches:
+            topic = batch.topic_partition.topic
+            self._topics.use(topic, now)
+            counters.sent(batch.record_count, batch.size, now - batch.created_at)
+        self._completion.sent(batches)
+        answered = partial(self._completion.answered, batches=batches)
+        self._client.send(node, request, answered, version_max=version_max)
