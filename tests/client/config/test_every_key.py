@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 
 from trionet.client.config.keys import PRODUCER_KEYS, ClientKeys
-from trionet.client.config.security_keys import OF_LIBRDKAFKA, SECURITY
 from trionet.client.producer.config import producer_settings
 from trionet.protocol.config_types import BOOLEAN, LIST, Row
 
@@ -15,21 +15,36 @@ Read = Callable[[Mapping[str, object] | None, Mapping[str, object]], object]
 
 CLIENTS: tuple[tuple[ClientKeys, Read], ...] = ((PRODUCER_KEYS, producer_settings),)
 
-#: What a key needs beside it to count, and a value that is not its default.
-BESIDE: dict[str, dict[str, object]] = {
-    "compression.gzip.level": {"compression.type": "gzip"},
-    "compression.lz4.level": {"compression.type": "lz4"},
-    "compression.zstd.level": {"compression.type": "zstd"},
-}
+_PASSWORD = {"sasl.mechanism": "PLAIN", "sasl.username": "ali", "sasl.password": "sesame"}
+_SASL: dict[str, object] = {"security.protocol": "SASL_PLAINTEXT", **_PASSWORD}
+_JAAS = (
+    'org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="b";'
+)
+
+
+def beside(key: str) -> dict[str, object]:
+    """What a key needs beside it to count."""
+    if key.startswith("compression.") and key.endswith(".level"):
+        return {"compression.type": key.split(".")[1]}
+    if key == "sasl.jaas.config":
+        return {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+    if key.startswith("ssl."):
+        return {"security.protocol": "SSL"}
+    return _SASL if key.startswith("sasl.") else {}
+
+
 ANOTHER: dict[str, object] = {
     "acks": "0",
     "delivery.timeout.ms": 300_000,
+    "sasl.jaas.config": _JAAS,
+    "sasl.mechanism": "SCRAM-SHA-256",
+    "security.protocol": "SSL",
     "max.in.flight.requests.per.connection": 3,
 }
 #: Keys with one value.
 WITHOUT_CHOICE = {"client.dns.lookup"}
 #: Keys of what a client cannot do.
-OF_NO_USE = {row[0] for row in (*SECURITY, *OF_LIBRDKAFKA)} | {"enable.metrics.push"}
+OF_NO_USE = {"enable.metrics.push"}
 
 CASES = [
     pytest.param(read, row, id=f"{keys.client}-{row[0]}")
@@ -48,15 +63,28 @@ def another(row: Row) -> object:
         return not default
     if isinstance(rule, tuple):
         return next(each for each in rule if each != default)
+    if isinstance(default, float):
+        return default + 0.1
     if isinstance(default, int):
         return default + 1 if rule is None or default + 1 in rule else default - 1
     return ["a", "b"] if kind == LIST else "text"
 
 
+def without(key: str) -> dict[str, object]:
+    """The same without this key."""
+    needed = beside(key)
+    if key == "sasl.jaas.config":
+        return {**needed, "sasl.username": "ali", "sasl.password": "sesame"}
+    return needed
+
+
 @pytest.mark.parametrize(("read", "row"), CASES)
-def test_another_value_of_a_key_gives_other_settings(read: Read, row: Row) -> None:
-    beside = BESIDE.get(row[0], {})
+def test_another_value_of_a_key_gives_other_settings(read: Read, row: Row, tmp_path: Path) -> None:
+    key = row[0]
+    file = tmp_path / "key.pem"
+    file.write_text("a key")
+    value = str(file) if key.endswith(".location") else another(row)
 
-    changed = read({**beside, row[0]: another(row)}, {})
+    changed = read({**beside(key), key: value}, {})
 
-    assert read(beside, {}) != changed
+    assert read(without(key), {}) != changed

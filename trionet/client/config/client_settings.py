@@ -11,17 +11,25 @@ from ..connections import ConnectionSettings
 from ..metadata import MetadataTimes
 from ..opening import ClientSettings
 from ..request_settings import RequestSettings
+from ..security.settings import TokenProvider
 from .client_config import ClientConfig
+from .security_settings import security_settings
 
 logger = logging.getLogger("trionet.client")
 
 
-def client_settings(config: ClientConfig, *, in_flight_max: int) -> ClientSettings:
+def client_settings(
+    config: ClientConfig, *, in_flight_max: int, token_provider: TokenProvider | None = None
+) -> ClientSettings:
     """The settings of the NetworkClient.
 
     Args:
         config: of any client.
         in_flight_max: requests under way to one node.
+        token_provider: gives the tokens of OAUTHBEARER.
+
+    Raises:
+        ConfigError: the settings of security do not fit each other.
     """
     return ClientSettings(
         connections=ConnectionSettings(
@@ -43,6 +51,7 @@ def client_settings(config: ClientConfig, *, in_flight_max: int) -> ClientSettin
             timeout_seconds=config.seconds("request.timeout.ms"),
             in_flight_max=in_flight_max,
         ),
+        security=security_settings(config, token_provider),
         idle_seconds_max=config.seconds("connections.max.idle.ms"),
     )
 

@@ -32,6 +32,10 @@ class ClientKeywords(TypedDict, total=False):
     retry_backoff_max_ms: int
     retry_backoff_ms: int
     sasl_jaas_config: str | Password
+    sasl_login_refresh_buffer_seconds: int
+    sasl_login_refresh_min_period_seconds: int
+    sasl_login_refresh_window_factor: float
+    sasl_login_refresh_window_jitter: float
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
     sasl_password: str | Password
     sasl_username: str

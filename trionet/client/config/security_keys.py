@@ -6,15 +6,20 @@ store: ``sasl.username``, ``sasl.password``, and files or texts in PEM.
 
 from __future__ import annotations
 
-from ...protocol.config_types import LIST, PASSWORD, STRING, Row
+from ...protocol.config_types import DOUBLE, LIST, PASSWORD, SHORT, STRING, Row, between
+from ..security.settings import MECHANISMS
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 #: Empty turns the check of the broker's name off.
 IDENTIFICATIONS = ("https", "")
 
 SECURITY: tuple[Row, ...] = (
     ("sasl.jaas.config", PASSWORD, None, None),
+    ("sasl.login.refresh.buffer.seconds", SHORT, 300, between(0, 3600)),
+    ("sasl.login.refresh.min.period.seconds", SHORT, 60, between(0, 900)),
+    # From 0.5 to 1, and from 0 to 0.25.
+    ("sasl.login.refresh.window.factor", DOUBLE, 0.8, None),
+    ("sasl.login.refresh.window.jitter", DOUBLE, 0.05, None),
     ("sasl.mechanism", STRING, "GSSAPI", MECHANISMS),
     ("security.protocol", STRING, "PLAINTEXT", PROTOCOLS),
     ("ssl.cipher.suites", LIST, (), None),

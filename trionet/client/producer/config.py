@@ -13,6 +13,7 @@ from ...errors import ConfigError
 from ..config.client_config import ClientConfig, read_config
 from ..config.client_settings import client_settings, retry_backoff
 from ..config.keys import PRODUCER_KEYS
+from ..security.settings import TokenProvider
 from .settings import ProducerSettings
 
 logger = logging.getLogger("trionet.client")
@@ -22,9 +23,16 @@ IN_FLIGHT_MAX: Final = 5
 
 
 def producer_settings(
-    config: Mapping[str, object] | None, keywords: Mapping[str, object]
+    config: Mapping[str, object] | None,
+    keywords: Mapping[str, object],
+    token_provider: TokenProvider | None = None,
 ) -> ProducerSettings:
-    """Check settings as a whole; see :func:`.read_config`.
+    """Check settings as a whole.
+
+    Args:
+        config: see :func:`.read_config`.
+        keywords: the same.
+        token_provider: gives the tokens of OAUTHBEARER.
 
     Raises:
         ConfigError: a key is unknown, a value is not allowed, or values do not fit each other; says
@@ -33,7 +41,9 @@ def producer_settings(
     read = read_config(PRODUCER_KEYS, config, keywords)
     settings = ProducerSettings(
         client=client_settings(
-            read, in_flight_max=read.integer("max.in.flight.requests.per.connection")
+            read,
+            in_flight_max=read.integer("max.in.flight.requests.per.connection"),
+            token_provider=token_provider,
         ),
         acks=_acks(read),
         linger_seconds=read.seconds("linger.ms"),

@@ -1,0 +1,218 @@
+"""From keys to how connections are protected: Kafka's spelling, librdkafka's, and what fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from trionet.client.config.client_config import read_config
+from trionet.client.config.keys import ADMIN_KEYS
+from trionet.client.config.security_settings import security_settings
+from trionet.client.security.settings import (
+    RefreshSettings,
+    SaslClientSettings,
+    SecuritySettings,
+    TokenProvider,
+)
+from trionet.errors import ConfigError
+from trionet.net.endpoint import SecurityProtocol
+from trionet.net.tls_client_context import ClientTlsSettings
+
+PACKAGE = "org.apache.kafka.common.security"
+
+
+def settings(
+    config: Mapping[str, object], token_provider: TokenProvider | None = None
+) -> SecuritySettings:
+    return security_settings(read_config(ADMIN_KEYS, config, {}), token_provider)
+
+
+def tls(**config: object) -> ClientTlsSettings:
+    given = {key.replace("_", "."): value for key, value in config.items()}
+    return settings({"security.protocol": "SSL", **given}).tls
+
+
+def sasl(config: Mapping[str, object], token_provider: TokenProvider | None = None) -> object:
+    return settings({"security.protocol": "SASL_PLAINTEXT", **config}, token_provider).sasl
+
+
+def error(config: Mapping[str, object], token_provider: TokenProvider | None = None) -> str:
+    with pytest.raises(ConfigError) as raised:
+        settings({"security.protocol": "SASL_SSL", **config}, token_provider)
+    return str(raised.value)
+
+
+def token() -> str:
+    return "token"
+
+
+def test_without_anything_connections_are_in_the_clear() -> None:
+    assert SecuritySettings() == settings({})
+
+
+def test_tls_has_kafkas_defaults() -> None:
+    expected = SecuritySettings(protocol=SecurityProtocol.SSL)
+
+    assert expected == settings({"security.protocol": "ssl"})
+    assert "https" == expected.tls.endpoint_identification_algorithm
+
+
+def test_stores_are_kafkas() -> None:
+    actual = tls(
+        ssl_truststore_type="PKCS12",
+        ssl_truststore_location="/trust.p12",
+        ssl_truststore_password="1",
+        ssl_keystore_type="PKCS12",
+        ssl_keystore_location=Path("/key.p12"),
+        ssl_keystore_password="2",
+        ssl_key_password="3",
+        ssl_endpoint_identification_algorithm="",
+    )
+
+    assert actual == ClientTlsSettings(
+        truststore_type="PKCS12",
+        truststore_location="/trust.p12",
+        truststore_password="1",
+        keystore_type="PKCS12",
+        keystore_location="/key.p12",
+        keystore_password="2",
+        key_password="3",
+        endpoint_identification_algorithm="",
+    )
+
+
+def test_files_in_pem_are_those_of_librdkafka(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    key.write_text("a key")
+    certificate.write_text("a certificate")
+
+    actual = tls(
+        ssl_ca_location="/ca.pem",
+        ssl_key_location=key,
+        ssl_certificate_location=certificate,
+        ssl_key_password="3",
+    )
+
+    assert actual == ClientTlsSettings(
+        truststore_type="PEM",
+        truststore_location="/ca.pem",
+        keystore_type="PEM",
+        keystore_key="a key",
+        keystore_certificate_chain="a certificate",
+        key_password="3",
+    )
+
+
+def test_texts_in_pem_are_those_of_librdkafka() -> None:
+    actual = tls(ssl_ca_pem="an authority", ssl_key_pem="a key", ssl_certificate_pem="a chain")
+
+    assert actual == ClientTlsSettings(
+        truststore_type="PEM",
+        truststore_certificates="an authority",
+        keystore_type="PEM",
+        keystore_key="a key",
+        keystore_certificate_chain="a chain",
+    )
+
+
+def test_without_tls_no_file_is_looked_at() -> None:
+    assert SecuritySettings() == settings({"ssl.key.location": "/nowhere"})
+
+
+def test_a_user_of_plain_is_given_as_librdkafka_or_kafka_has_it() -> None:
+    expected = SaslClientSettings(mechanism="PLAIN", user_name="ali", password="open sesame")
+    jaas = f'{PACKAGE}.plain.PlainLoginModule required username="ali" password="open sesame";'
+
+    both = {"sasl.mechanism": "PLAIN", "sasl.username": "ali", "sasl.password": "open sesame"}
+    assert expected == sasl(both)
+    assert expected == sasl({"sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas})
+
+
+def test_a_delegation_token_is_given_as_kafka_has_it() -> None:
+    """KIP-48: the token's id and HMAC are user name and password of SCRAM."""
+    module = f"{PACKAGE}.scram.ScramLoginModule"
+    jaas = f'{module} required username="id" password="hmac" tokenauth="true";'
+
+    actual = sasl({"sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": jaas})
+
+    assert actual == SaslClientSettings(
+        mechanism="SCRAM-SHA-256", user_name="id", password="hmac", is_delegation_token=True
+    )
+
+
+def test_tokens_come_from_a_function_and_are_refreshed_as_kafka_does() -> None:
+    actual = sasl(
+        {
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.login.callback.handler.class": (
+                f"{PACKAGE}.oauthbearer.OAuthBearerLoginCallbackHandler"
+            ),
+            "sasl.login.refresh.window.factor": 0.5,
+            "sasl.login.refresh.window.jitter": 0,
+            "sasl.login.refresh.min.period.seconds": 1,
+            "sasl.login.refresh.buffer.seconds": 2,
+        },
+        token,
+    )
+
+    assert actual == SaslClientSettings(
+        mechanism="OAUTHBEARER",
+        token_provider=token,
+        refresh=RefreshSettings(
+            window_factor=0.5, window_jitter=0.0, min_period_seconds=1, buffer_seconds=2
+        ),
+    )
+
+
+_PLAIN: Mapping[str, object] = {
+    "sasl.mechanism": "PLAIN",
+    "sasl.username": "ali",
+    "sasl.password": "open sesame",
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({}, "sasl.mechanism is not set, and Kafka's default GSSAPI is not supported"),
+        ({"sasl.mechanism": "PLAIN"}, "needs a user name and a password"),
+        ({"sasl.mechanism": "OAUTHBEARER"}, "needs a function that gives tokens"),
+        ({**_PLAIN, "sasl.jaas.config": "x"}, "are both set; allowed: one way"),
+        (
+            {"sasl.mechanism": "PLAIN", "sasl.jaas.config": "org.example.Mine required;"},
+            "the login module org.example.Mine is not supported",
+        ),
+        (
+            {**_PLAIN, "ssl.ca.pem": "a", "ssl.ca.location": "b"},
+            "ssl.ca.pem and ssl.ca.location are both set",
+        ),
+        (
+            {**_PLAIN, "ssl.ca.location": "/ca.pem", "ssl.truststore.type": "PEM"},
+            "ssl.ca.location and ssl.truststore.type are both set",
+        ),
+        (
+            {**_PLAIN, "ssl.key.pem": "a", "ssl.keystore.location": "b"},
+            "ssl.key.pem and ssl.keystore.location are both set",
+        ),
+        (
+            {**_PLAIN, "ssl.key.pem": "a", "ssl.key.location": "b"},
+            "ssl.key.pem and ssl.key.location are both set",
+        ),
+        ({**_PLAIN, "ssl.key.location": "/nowhere"}, "ssl.key.location = '/nowhere' cannot be"),
+        (
+            {**_PLAIN, "sasl.login.refresh.window.factor": 0.4},
+            "sasl.login.refresh.window.factor = 0.4 is not allowed; allowed: from 0.5 to 1.0",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_an_error(config: Mapping[str, object], said: str) -> None:
+    actual = error(config)
+
+    assert said in actual
+    assert "sesame" not in actual
+
+
+def test_a_token_provider_is_for_tokens() -> None:
+    assert "allowed: OAUTHBEARER" in error(_PLAIN, token)
