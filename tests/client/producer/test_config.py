@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+import trionet
 from trionet.client.producer.config import producer_settings
 from trionet.client.producer.settings import ProducerSettings
 from trionet.errors import ConfigError
@@ -136,3 +137,29 @@ def test_a_default_of_the_delivery_follows_what_one_attempt_may_take(
 
     assert 200.005 == actual.delivery_seconds
     assert ["delivery.timeout.ms is 200005: linger.ms + request.timeout.ms"] == caplog.messages
+
+
+def test_settings_that_are_made_already_are_taken_as_they_are() -> None:
+    made = ProducerSettings(linger_seconds=1.0)
+
+    assert made is producer_settings(made, {})
+    with pytest.raises(TypeError, match="take no keywords beside them"):
+        producer_settings(made, {"linger_ms": 7})
+
+
+async def test_a_producer_is_opened_with_them() -> None:
+    async with (
+        trionet.open_broker() as broker,
+        trionet.open_producer(
+            broker.bootstrap_servers, {"acks": "1", "linger.ms": 1000}, acks="all", linger_ms=0
+        ) as producer,
+    ):
+        sent = await producer.send("orders", b"one coffee")
+
+    assert ("orders", 0, 0) == (sent.topic, sent.partition, sent.offset)
+
+
+async def test_a_producer_is_not_opened_with_what_is_wrong() -> None:
+    with pytest.raises(ConfigError, match=r"the nearest known one is linger\.ms"):
+        async with trionet.open_producer("localhost:9092", {"linger.sm": 1}):
+            pass

@@ -146,3 +146,13 @@ def _refuse(keys: ClientKeys, key: str, value: Value) -> None:
     if refusal is None or value == refusal.row[2] or value in refusal.harmless:
         return
     raise ConfigError(f"{key} = {value_text(value)!r} is not supported; allowed: {refusal.advice}")
+
+
+def check_nothing_beside(keywords: Mapping[str, object], *others: object) -> None:
+    """Settings that are made already are not changed by keywords.
+
+    Raises:
+        TypeError: there are some.
+    """
+    if keywords or any(each is not None for each in others):
+        raise TypeError("settings that are made already take no keywords beside them")

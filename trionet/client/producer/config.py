@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ...errors import ConfigError
-from ..config.client_config import ClientConfig, read_config
+from ..config.client_config import ClientConfig, check_nothing_beside, read_config
 from ..config.client_settings import client_settings, retry_backoff
 from ..config.keys import PRODUCER_KEYS
 from ..security.settings import TokenProvider
@@ -23,21 +23,25 @@ IN_FLIGHT_MAX: Final = 5
 
 
 def producer_settings(
-    config: Mapping[str, object] | None,
+    config: Mapping[str, object] | ProducerSettings | None,
     keywords: Mapping[str, object],
     token_provider: TokenProvider | None = None,
 ) -> ProducerSettings:
     """Check settings as a whole.
 
     Args:
-        config: see :func:`.read_config`.
-        keywords: the same.
+        config: see :func:`.read_config`; or settings that are made already, which are all.
+        keywords: see :func:`.read_config`.
         token_provider: gives the tokens of OAUTHBEARER.
 
     Raises:
+        TypeError: there is more than settings that are made already.
         ConfigError: a key is unknown, a value is not allowed, or values do not fit each other; says
             which are.
     """
+    if isinstance(config, ProducerSettings):
+        check_nothing_beside(keywords, token_provider)
+        return config
     read = read_config(PRODUCER_KEYS, config, keywords)
     settings = ProducerSettings(
         client=client_settings(

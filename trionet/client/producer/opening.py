@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, Unpack
 
 import trio
 
 from ..._util.single_error import raise_single_error
 from ...net.network import SYSTEM, Network
 from ...protocol.records.compression import NAMES
+from ..config.keywords import ProducerKeywords
 from ..network_client import NetworkClient
 from ..opening import open_network_client
+from ..security.settings import TokenProvider
 from .accumulator import RecordAccumulator
 from .accumulator_settings import AccumulatorSettings
 from .completion import Completion, DeliveryLimits
+from .config import producer_settings
 from .idempotence import Idempotence
 from .producer import Producer
 from .producer_id import ProducerIdAsker
@@ -32,9 +35,12 @@ _CODECS: Final = {name: number for number, name in NAMES.items()}
 @asynccontextmanager
 async def open_producer(
     bootstrap_servers: str | Iterable[str],
-    settings: ProducerSettings | None = None,
+    config: Mapping[str, object] | ProducerSettings | None = None,
+    /,
     *,
     network: Network = SYSTEM,
+    token_provider: TokenProvider | None = None,
+    **keywords: Unpack[ProducerKeywords],
 ) -> AsyncIterator[Producer]:
     """A producer for the length of a block.
 
@@ -44,13 +50,16 @@ async def open_producer(
 
     Args:
         bootstrap_servers: ``host:port`` texts, or one text of them with commas.
-        settings: Kafka's defaults without.
+        config: settings by Kafka's dotted keys, as texts or Python values; or made settings.
         network: where connections come from.
+        token_provider: gives the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
+        keywords: settings by Kafka's keys with underscores for dots; they win.
 
     Raises:
-        ConfigError: ``bootstrap_servers`` is not of that form.
+        ConfigError: ``bootstrap_servers`` is not of that form, a key is unknown, a value is not
+            allowed, or values do not fit each other.
     """
-    settings = settings or ProducerSettings()
+    settings = producer_settings(config, keywords, token_provider)
     async with open_network_client(bootstrap_servers, settings.client, network=network) as client:
         with raise_single_error() as caller:
             async with trio.open_nursery() as nursery:
