@@ -12,9 +12,11 @@ from trionet import errors
 
 #: Changing this list is changing the product; docs/reference explains every name in it.
 PUBLIC = [
+    "Admin",
     "ApiError",
     "AuthenticationError",
     "Broker",
+    "CallTimedOutError",
     "CommitFailedError",
     "BufferExhaustedError",
     "ConfigError",
@@ -38,6 +40,7 @@ PUBLIC = [
     "UnsupportedVersionError",
     "WireFormatError",
     "is_compiled",
+    "open_admin",
     "open_broker",
     "open_network_client",
     "open_producer",

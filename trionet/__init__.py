@@ -20,6 +20,7 @@ from trionet.errors import (
     ApiError,
     AuthenticationError,
     BufferExhaustedError,
+    CallTimedOutError,
     CommitFailedError,
     ConfigError,
     DeliveryAbortedError,
@@ -44,16 +45,19 @@ if TYPE_CHECKING:
     from trionet import testing as testing
     from trionet.broker import Broker, open_broker
     from trionet.client import NetworkClient, open_network_client
+    from trionet.client.admin import Admin, open_admin
     from trionet.client.producer import Delivery, Producer, RecordMetadata, open_producer
     from trionet.server import SocketServer, serve
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Admin",
     "ApiError",
     "AuthenticationError",
     "Broker",
     "BufferExhaustedError",
+    "CallTimedOutError",
     "CommitFailedError",
     "ConfigError",
     "Delivery",
@@ -76,6 +80,7 @@ __all__ = [
     "UnsupportedVersionError",
     "WireFormatError",
     "is_compiled",
+    "open_admin",
     "open_broker",
     "open_network_client",
     "open_producer",
@@ -84,12 +89,14 @@ __all__ = [
 
 #: Loaded on first use: the module that each name comes from.
 _HOMES = {
+    "Admin": "trionet.client.admin",
     "Broker": "trionet.broker",
     "Delivery": "trionet.client.producer",
     "NetworkClient": "trionet.client",
     "Producer": "trionet.client.producer",
     "RecordMetadata": "trionet.client.producer",
     "SocketServer": "trionet.server",
+    "open_admin": "trionet.client.admin",
     "open_broker": "trionet.broker",
     "open_network_client": "trionet.client",
     "open_producer": "trionet.client.producer",

@@ -149,3 +149,11 @@ class DeliveryAbortedError(TrionetError):
     """The producer's block ended, by an error or by cancellation, before a record's outcome was
     known; says whether it may have been written.
     """
+
+
+class CallTimedOutError(TrionetError):
+    """A call did not succeed within ``default.api.timeout.ms``, however often it was tried.
+
+    Its cause is what went wrong last. Not a :class:`RequestTimedOutError`, which is of one request
+    (Kafka: TimeoutException).
+    """

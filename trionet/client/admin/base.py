@@ -1,0 +1,95 @@
+"""What the calls of every family have in common."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import Final
+
+from ...errors import ApiError
+from ...protocol.error_codes import NONE
+from ..api_errors import api_error
+from ..topic_partition import TopicPartition
+from .acl_operation import AclOperation
+from .calls import Calls
+
+_ID_BYTES: Final = 16
+_NOT_TOLD: Final = -(2**31)
+
+
+class AdminCalls:
+    """A family of calls.
+
+    Args:
+        calls: the requests that they make.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+
+def check(error_code: int, about: str, message: str | None = None) -> None:
+    """Raise the error that an answer tells of, if it does.
+
+    Raises:
+        ApiError: the code is one of an error.
+    """
+    if error_code != NONE:
+        raise api_error(error_code, about, message)
+
+
+def failure(error_code: int, about: str, message: str | None = None) -> ApiError | None:
+    """The error of one item; None if there is none."""
+    return None if error_code == NONE else api_error(error_code, about, message)
+
+
+def names(given: Iterable[str]) -> list[str]:
+    """The names that a caller gave.
+
+    Raises:
+        TypeError: it is one text, which would be taken for the names of its letters.
+    """
+    if isinstance(given, str):
+        raise TypeError(f"several names are wanted, such as [{given!r}], not one text")
+    return list(given)
+
+
+Setting = str | int | float | bool | None
+"""A value of a topic's or a broker's configuration; None is none at all."""
+
+
+def setting_text(value: Setting) -> str | None:
+    """How Kafka writes a value."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if value is None else str(value)
+
+
+def id_bytes(text: str) -> bytes:
+    """An id of Kafka's from its text.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        raw = base64.b64decode(text + "==", altchars=b"-_", validate=True)
+    except ValueError:
+        raw = b""
+    if len(raw) != _ID_BYTES:
+        raise ValueError(f"{text!r} is no id; one is 22 letters, digits, - and _")
+    return raw
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """The numbers of partitions by their topics."""
+    found: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        found.setdefault(topic, []).append(partition)
+    return found
+
+
+def operations(bits: int) -> frozenset[AclOperation] | None:
+    """What we may do, from the bits of an answer; None where it does not tell (KIP-430)."""
+    if bits == _NOT_TOLD:
+        return None
+    return frozenset(each for each in AclOperation if bits >> each & 1)

@@ -1,0 +1,33 @@
+"""From Kafka's keys to the settings of an admin client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ..config.client_config import read_config
+from ..config.client_settings import client_settings, retry_backoff
+from ..config.keys import ADMIN_KEYS
+from .settings import AdminSettings
+
+_IN_FLIGHT_MAX: Final = 1_000_000
+"""Calls do not wait for one another: KafkaAdminClient knows no limit either."""
+
+
+def admin_settings(
+    config: Mapping[str, object] | None, keywords: Mapping[str, object]
+) -> AdminSettings:
+    """Check settings as a whole; see :func:`.read_config`.
+
+    Raises:
+        ConfigError: a key is unknown, or its value is not allowed.
+    """
+    read = read_config(ADMIN_KEYS, config, keywords)
+    settings = AdminSettings(
+        client=client_settings(read, in_flight_max=_IN_FLIGHT_MAX),
+        api_seconds=read.seconds("default.api.timeout.ms"),
+        retries=read.integer("retries"),
+        retry=retry_backoff(read),
+    )
+    read.report()
+    return settings

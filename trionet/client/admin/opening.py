@@ -1,0 +1,54 @@
+"""Opens an admin client, and closes it with its block."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Unpack
+
+import trio
+
+from ..._util.single_error import raise_single_error
+from ...net.network import SYSTEM, Network
+from ..config.keywords import AdminKeywords
+from ..opening import open_network_client
+from .admin import Admin
+from .calls import Calls
+from .config import admin_settings
+
+
+@asynccontextmanager
+async def open_admin(
+    bootstrap_servers: str | Iterable[str],
+    config: Mapping[str, object] | None = None,
+    /,
+    *,
+    network: Network = SYSTEM,
+    **keywords: Unpack[AdminKeywords],
+) -> AsyncIterator[Admin]:
+    """An admin client for the length of a block.
+
+    It connects with its first call.
+
+    Args:
+        bootstrap_servers: ``host:port`` texts, or one text of them with commas.
+        config: settings by Kafka's keys, such as ``{"request.timeout.ms": 5000}``.
+        network: where connections come from.
+        keywords: settings by the same keys with underscores for dots; they win.
+
+    Raises:
+        ConfigError: a key is unknown, a value is not allowed, or ``bootstrap_servers`` is not of
+            that form.
+
+    Cancellation: at the end of the block every connection is closed at once.
+    """
+    settings = admin_settings(config, keywords)
+    async with open_network_client(bootstrap_servers, settings.client, network=network) as client:
+        with raise_single_error() as caller:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(client.run)
+                try:
+                    with caller.block():
+                        yield Admin(Calls(client, settings, network.chance))
+                finally:
+                    nursery.cancel_scope.cancel(reason="the admin client is closed")
