@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import attrs
 import trio
 
+from trionet._util.single_error import raise_single_error
 from trionet.broker import Broker
 from trionet.client.backoff import ExponentialBackoff
 from trionet.client.consumer.assignors import Assignor, CooperativeStickyAssignor, RangeAssignor
@@ -119,22 +120,24 @@ async def open_member(
     """
     settings = attrs.evolve(settings, **changes)  # type: ignore[arg-type]
     address = broker if isinstance(broker, str) else broker.bootstrap_servers
-    async with (
-        open_network_client(address, client_settings, network=network) as client,
-        trio.open_nursery() as nursery,
-    ):
-        nursery.start_soon(client.run)
-        member = GroupMember(client, settings)
-        if wanted := list(topics):
-            member.subscription.subscribe(wanted)
-        nursery.start_soon(member.coordinator.run)
-        is_normal = False
-        try:
-            yield member
-            is_normal = True
-        finally:
-            await member.coordinator.close(is_normal=is_normal)
-            nursery.cancel_scope.cancel()
+    with raise_single_error() as caller:
+        async with (
+            open_network_client(address, client_settings, network=network) as client,
+            trio.open_nursery() as nursery,
+        ):
+            nursery.start_soon(client.run)
+            member = GroupMember(client, settings)
+            if wanted := list(topics):
+                member.subscription.subscribe(wanted)
+            nursery.start_soon(member.coordinator.run)
+            is_normal = False
+            try:
+                with caller.block():
+                    yield member
+                is_normal = True
+            finally:
+                await member.coordinator.close(is_normal=is_normal)
+                nursery.cancel_scope.cancel()
 
 
 async def make_topic(broker: Broker, name: str, partitions: int, network: Network = SYSTEM) -> None:

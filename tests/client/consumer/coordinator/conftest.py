@@ -6,7 +6,7 @@ import pytest
 
 from support.group_members import make_topic
 from trionet import Broker, open_broker
-from trionet.testing import MemoryNetwork
+from trionet.testing import BrokerControl, MemoryNetwork, control
 
 
 @pytest.fixture
@@ -20,3 +20,9 @@ async def broker(network: MemoryNetwork) -> AsyncIterator[Broker]:
     async with open_broker(network=network) as running:
         await make_topic(running, "t", 4, network)
         yield running
+
+
+@pytest.fixture
+def kit(broker: Broker) -> BrokerControl:
+    """What tests may ask of the broker."""
+    return control(broker)

@@ -1,0 +1,158 @@
+"""The end of a member: bounded, and what it has finished with is committed."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from support.group_members import COOPERATIVE, GroupMember, open_member
+from trionet import Broker
+from trionet.client.consumer.coordinator.callbacks import RebalanceCallbacks
+from trionet.client.consumer.partition_state import FetchPosition, HandingOut
+from trionet.client.topic_partition import TopicPartition
+from trionet.testing import BrokerControl, MemoryNetwork
+
+T0 = TopicPartition("t", 0)
+HOST = "127.0.0.1"
+
+
+class InHand(HandingOut):
+    """One record was handed out, and the user works on it."""
+
+    def __init__(self, offset: int) -> None:
+        self._offset = offset
+
+    def position(self) -> FetchPosition:
+        return FetchPosition(self._offset + 1, 0)
+
+    def finished_position(self) -> FetchPosition:
+        return FetchPosition(self._offset, 0)
+
+
+async def take_record(member: GroupMember, offset: int) -> None:
+    """Be in the group, with a record of partition 0 in hand."""
+    await member.read(lambda: bool(member.has and not member.subscription.initializing()))
+    member.subscription.seek(T0, FetchPosition(offset, 0))
+    state = member.subscription.state(T0)
+    assert state is not None
+    state.handing_out = InHand(offset)
+
+
+class Failed(Exception):
+    """What a user's block raises."""
+
+
+async def test_the_end_of_the_block_is_the_end_of_the_record_in_hand(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    async with open_member(broker, network) as member:
+        await take_record(member, 6)
+
+    assert {("t", 0): 7} == kit.group("readers").offsets
+    assert [] == kit.group("readers").members
+
+
+async def test_a_record_whose_handling_failed_is_not_committed(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    with pytest.raises(Failed):
+        async with open_member(broker, network) as member:
+            await take_record(member, 6)
+            raise Failed
+
+    assert {("t", 0): 6} == kit.group("readers").offsets
+    assert [] == kit.group("readers").members
+
+
+async def test_a_record_whose_handling_was_cancelled_is_not_committed(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    with trio.move_on_after(10) as scope:
+        async with open_member(broker, network) as member:
+            await take_record(member, 6)
+            await trio.sleep_forever()
+
+    assert scope.cancelled_caught
+    assert {("t", 0): 6} == kit.group("readers").offsets
+    assert [] == kit.group("readers").members
+
+
+async def test_the_user_is_told_that_partitions_are_given_up_at_the_end(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker
+) -> None:
+    async with open_member(broker, network) as member:
+        await member.read(lambda: bool(member.has))
+
+    assert ("revoked", [0, 1, 2, 3]) == member.told[-1]
+
+
+async def test_what_the_last_callback_raises_is_raised_and_the_member_leaves(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    def refuse(_: object) -> None:
+        raise Failed
+
+    with pytest.raises(Failed):
+        async with open_member(broker, network) as member:
+            await member.read(lambda: bool(member.has))
+            member.coordinator.callbacks = RebalanceCallbacks(revoked=refuse)
+
+    assert [] == kit.group("readers").members
+
+
+@pytest.mark.parametrize("is_silent", [True, False])
+async def test_the_end_is_bounded_without_any_broker(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, is_silent: bool
+) -> None:
+    async with open_member(broker, network) as member:
+        await take_record(member, 6)
+        network.kill_host(HOST, is_silent=is_silent)
+        began = trio.current_time()
+
+    assert trio.current_time() - began <= 30
+
+
+@pytest.mark.parametrize("is_silent", [True, False])
+async def test_the_end_after_a_cancellation_is_quick_without_any_broker(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, is_silent: bool
+) -> None:
+    began = 0.0
+    with trio.move_on_after(10):
+        async with open_member(broker, network) as member:
+            await take_record(member, 6)
+            network.kill_host(HOST, is_silent=is_silent)
+            began = trio.current_effective_deadline()
+            await trio.sleep_forever()
+
+    assert trio.current_time() - began <= 1
+
+
+async def test_a_member_that_waits_for_others_leaves_at_once(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    """The broker holds its JoinGroup, and would look at nothing behind it."""
+    async with open_member(broker, network) as slow:
+        await slow.read(lambda: bool(slow.has))
+        async with open_member(broker, network) as member:
+            with trio.move_on_after(5):
+                await member.read_on()
+            began = trio.current_time()
+
+        assert trio.current_time() - began < 1
+        assert 1 == len(kit.group("readers").members)
+
+
+async def test_members_of_a_cooperative_group_end_together(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    async def live() -> None:
+        async with open_member(broker, network, assignors=COOPERATIVE) as member:
+            await member.read_on()
+
+    with trio.move_on_after(20):
+        async with trio.open_nursery() as nursery:
+            for _ in range(20):
+                nursery.start_soon(live)
+
+    assert [] == kit.group("readers").members

@@ -1,0 +1,169 @@
+"""A group whose coordinator refuses, moves, hangs or is lost."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from support.group_members import open_member
+from trionet import Broker
+from trionet.errors import ApiError, FencedInstanceIdError
+from trionet.protocol import error_codes
+from trionet.testing import BrokerControl, MemoryNetwork
+
+PASSING = [
+    ("FindCoordinator", "COORDINATOR_NOT_AVAILABLE"),
+    ("JoinGroup", "COORDINATOR_LOAD_IN_PROGRESS"),
+    ("JoinGroup", "NOT_COORDINATOR"),
+    ("JoinGroup", "UNKNOWN_MEMBER_ID"),
+    ("JoinGroup", "REBALANCE_IN_PROGRESS"),
+    ("SyncGroup", "NOT_COORDINATOR"),
+    ("SyncGroup", "COORDINATOR_NOT_AVAILABLE"),
+    ("SyncGroup", "REBALANCE_IN_PROGRESS"),
+    ("SyncGroup", "UNKNOWN_MEMBER_ID"),
+    ("SyncGroup", "ILLEGAL_GENERATION"),
+    ("OffsetFetch", "NOT_COORDINATOR"),
+    ("OffsetFetch", "COORDINATOR_LOAD_IN_PROGRESS"),
+]
+
+
+@pytest.mark.parametrize(("api", "error"), PASSING)
+async def test_a_member_gets_in_after_what_passes(
+    autojump_clock: MockClock,
+    network: MemoryNetwork,
+    broker: Broker,
+    kit: BrokerControl,
+    api: str,
+    error: str,
+) -> None:
+    fault = kit.faults.fail(api, error, times=2)
+    async with open_member(broker, network) as member:
+        await member.read(lambda: bool(member.has and not member.subscription.initializing()))
+
+        assert (2, [0, 1, 2, 3]) == (fault.hits, member.has)
+
+
+@pytest.mark.parametrize("api", ["FindCoordinator", "JoinGroup", "SyncGroup", "OffsetFetch"])
+@pytest.mark.parametrize("executed", [False, True])
+async def test_a_member_gets_in_after_a_lost_connection(
+    autojump_clock: MockClock,
+    network: MemoryNetwork,
+    broker: Broker,
+    kit: BrokerControl,
+    api: str,
+    executed: bool,
+) -> None:
+    fault = kit.faults.close(api, executed=executed)
+    async with open_member(broker, network) as member:
+        await member.read(lambda: bool(member.has and not member.subscription.initializing()))
+
+        assert (1, [0, 1, 2, 3]) == (fault.hits, member.has)
+
+
+@pytest.mark.parametrize(
+    ("api", "error"),
+    [
+        ("FindCoordinator", "GROUP_AUTHORIZATION_FAILED"),
+        ("JoinGroup", "GROUP_AUTHORIZATION_FAILED"),
+        ("JoinGroup", "INCONSISTENT_GROUP_PROTOCOL"),
+        ("JoinGroup", "GROUP_MAX_SIZE_REACHED"),
+        ("SyncGroup", "GROUP_AUTHORIZATION_FAILED"),
+        ("OffsetFetch", "GROUP_AUTHORIZATION_FAILED"),
+    ],
+)
+async def test_what_stays_refused_is_raised_where_the_user_asks(
+    autojump_clock: MockClock,
+    network: MemoryNetwork,
+    broker: Broker,
+    kit: BrokerControl,
+    api: str,
+    error: str,
+) -> None:
+    kit.faults.fail(api, error)
+    async with open_member(broker, network) as member:
+        with pytest.raises(ApiError, match=error) as caught:
+            await member.read_on()
+        assert error == error_codes.name_of(caught.value.error_code)
+
+        await member.read(lambda: bool(member.has and not member.subscription.initializing()))
+
+        assert [0, 1, 2, 3] == member.has  # whoever asks again tries again
+
+
+@pytest.mark.parametrize("error", ["UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"])
+async def test_who_was_thrown_out_is_told_of_the_loss_and_joins_anew(
+    autojump_clock: MockClock,
+    network: MemoryNetwork,
+    broker: Broker,
+    kit: BrokerControl,
+    error: str,
+) -> None:
+    async with open_member(broker, network) as member:
+        await member.read(lambda: bool(member.has))
+        kit.faults.fail("Heartbeat", error)
+        await member.read(lambda: member.told[1:] != [] and bool(member.has))
+
+        assert [("lost", [0, 1, 2, 3]), ("assigned", [0, 1, 2, 3])] == member.told[1:]
+
+
+@pytest.mark.parametrize("error", ["NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"])
+async def test_a_coordinator_that_moves_is_looked_for_and_nothing_is_given_up(
+    autojump_clock: MockClock,
+    network: MemoryNetwork,
+    broker: Broker,
+    kit: BrokerControl,
+    error: str,
+) -> None:
+    async with open_member(broker, network) as member:
+        await member.read(lambda: bool(member.has))
+        kit.forget_requests()
+        kit.faults.fail("Heartbeat", error)
+        with trio.move_on_after(10):
+            await member.read_on()
+
+        assert [("assigned", [0, 1, 2, 3])] == member.told
+        assert "FindCoordinator" in {each.api for each in kit.requests()}
+
+
+async def test_a_coordinator_that_hangs_is_given_up_before_the_session_ends(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    async with open_member(broker, network, session_seconds=45, request_seconds=30) as member:
+        await member.read(lambda: bool(member.has))
+        fault = kit.faults.swallow("Heartbeat")
+        with trio.move_on_after(100):
+            await member.read_on()
+
+        assert (1, 1) == (fault.hits, member.coordinator.generation)
+
+
+async def test_whose_instance_id_another_has_can_do_no_more(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker
+) -> None:
+    async with open_member(broker, network, instance_id="one") as first:
+        await first.read(lambda: bool(first.has))
+        async with open_member(broker, network, instance_id="one") as second:
+            await second.read(lambda: bool(second.has))
+            for _ in range(2):
+                with pytest.raises(FencedInstanceIdError, match="another consumer has joined"):
+                    await first.read_on()
+            await second.read(lambda: True)
+
+            assert ([0, 1, 2, 3], 1) == (second.has, len(second.told))
+
+
+async def test_an_error_of_the_members_own_is_raised_where_the_user_asks(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker
+) -> None:
+    class Broken:
+        name = "broken"
+        protocols = frozenset({0})
+
+        def user_data(self, *_: object) -> None:
+            raise ZeroDivisionError
+
+    async with open_member(broker, network, assignors=(Broken(),)) as member:
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                await member.read_on()

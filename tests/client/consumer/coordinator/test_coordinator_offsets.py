@@ -1,0 +1,224 @@
+"""What a group commits, and where its members begin, on a real broker in virtual time."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+import trio
+from trio.testing import MockClock
+
+from support.group_members import GROUP, GroupMember, open_member
+from trionet import Broker
+from trionet.client.consumer.coordinator.callbacks import RebalanceCallbacks
+from trionet.client.consumer.partition_state import FetchPosition, FetchState
+from trionet.client.offset_and_metadata import OffsetAndMetadata
+from trionet.client.topic_partition import TopicPartition
+from trionet.errors import (
+    ApiError,
+    CommitFailedError,
+    DisconnectedError,
+    RebalanceInProgressError,
+)
+from trionet.testing import BrokerControl, MemoryNetwork
+
+T0 = TopicPartition("t", 0)
+T1 = TopicPartition("t", 1)
+
+
+def read_to(member: GroupMember, partition: TopicPartition, offset: int) -> None:
+    """As if the user had finished with what is before an offset."""
+    member.subscription.seek(partition, FetchPosition(offset, 0))
+
+
+def committed(kit: BrokerControl, group: str = "readers") -> dict[tuple[str, int], int]:
+    return dict(kit.group(group).offsets)
+
+
+async def test_a_partition_goes_on_where_the_group_has_committed(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker
+) -> None:
+    async with open_member(broker, network) as member:
+        await member.read(lambda: bool(member.has))
+        await member.coordinator.commit({T0: OffsetAndMetadata(7, "note", 3)})
+    async with open_member(broker, network) as member:
+        await member.read(lambda: bool(member.has and not member.subscription.initializing()))
+        states = {each: state.state for each, state in member.subscription.partitions.items()}
+
+        assert FetchPosition(7, 3) == member.subscription.position(T0)
+        assert FetchState.AWAIT_VALIDATION == states[T0]
+        assert FetchState.AWAIT_RESET == states[T1]
+        found = await member.coordinator.committed([T0, T1])
+        assert {T0: OffsetAndMetadata(7, "note", 3), T1: None} == found
+
+
+async def test_who_seeks_when_told_of_partitions_goes_on_there(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker
+) -> None:
+    async with open_member(broker, network) as member:
+        member.coordinator.callbacks = RebalanceCallbacks(assigned=lambda _: read_to(member, T0, 5))
+        await member.read(lambda: bool(member.has and not member.subscription.initializing()))
+
+        assert FetchPosition(5, 0) == member.subscription.position(T0)
+
+
+async def test_what_is_finished_is_committed_each_interval(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    async with open_member(broker, network, auto_commit_seconds=5) as member:
+        await member.read(lambda: bool(member.has))
+        read_to(member, T0, 3)
+        await trio.sleep(6)
+
+        assert {("t", 0): 3} == committed(kit)
+
+
+async def test_nothing_is_committed_by_itself_if_that_is_not_wished(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    async with open_member(broker, network, auto_commit_seconds=None) as member:
+        await member.read(lambda: bool(member.has))
+        read_to(member, T0, 3)
+        await trio.sleep(60)
+
+    assert {} == committed(kit)
+
+
+async def test_what_has_not_changed_is_not_committed_again(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    async with open_member(broker, network, auto_commit_seconds=5) as member:
+        await member.read(lambda: bool(member.has))
+        read_to(member, T0, 3)
+        await trio.sleep(30)
+        seen = [each for each in kit.requests() if each.api == "OffsetCommit"]
+
+        assert 1 == len(seen)
+
+
+async def test_what_is_finished_is_committed_before_partitions_are_given_up(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    seen: list[dict[tuple[str, int], int]] = []
+    async with open_member(broker, network, auto_commit_seconds=600) as member:
+        member.coordinator.callbacks = RebalanceCallbacks(
+            revoked=lambda _: seen.append(committed(kit))
+        )
+        await member.read(lambda: bool(member.has))
+        read_to(member, T0, 3)
+        member.coordinator.rejoin("a test wants it")
+        await member.read(lambda: member.coordinator.generation == 2)
+
+        assert [{("t", 0): 3}] == seen
+
+
+async def test_who_assigns_partitions_by_hand_may_commit_for_the_group(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    async with open_member(broker, network, topics=()) as member:
+        member.subscription.assign([T0])
+        member.coordinator.look_for_offsets()
+        await member.read(lambda: not member.subscription.initializing())
+        read_to(member, T0, 9)
+        await member.coordinator.commit()
+
+    assert {("t", 0): 9} == committed(kit)
+
+
+async def test_who_is_not_a_member_any_more_cannot_commit(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    async with open_member(broker, network, auto_commit_seconds=None) as member:
+        await member.read(lambda: bool(member.has))
+        kit.expire_members("readers")
+        with pytest.raises(CommitFailedError, match=r"max\.poll\.interval\.ms"):
+            await member.coordinator.commit({T0: OffsetAndMetadata(1)})
+        await member.read(lambda: ("lost", [0, 1, 2, 3]) in member.told)
+        await member.read(lambda: bool(member.has))
+        await member.coordinator.commit({T0: OffsetAndMetadata(1)})
+
+    assert {("t", 0): 1} == committed(kit)
+
+
+async def test_during_a_rebalance_nothing_is_committed(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    async with open_member(broker, network) as member:
+        await member.read(lambda: bool(member.has))
+        kit.faults.fail("OffsetCommit", "REBALANCE_IN_PROGRESS")
+        with pytest.raises(RebalanceInProgressError, match="Ask for the next record"):
+            await member.coordinator.commit({T0: OffsetAndMetadata(1)})
+        await member.read(lambda: member.coordinator.generation == 2)
+        await member.coordinator.commit({T0: OffsetAndMetadata(1)})
+
+    assert {("t", 0): 1} == committed(kit)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "NOT_COORDINATOR",
+        "COORDINATOR_NOT_AVAILABLE",
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "REQUEST_TIMED_OUT",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    ],
+)
+async def test_a_commit_is_tried_again_after_what_passes(
+    autojump_clock: MockClock,
+    network: MemoryNetwork,
+    broker: Broker,
+    kit: BrokerControl,
+    error: str,
+) -> None:
+    async with open_member(broker, network) as member:
+        await member.read(lambda: bool(member.has))
+        fault = kit.faults.fail("OffsetCommit", error, times=2)
+        await member.coordinator.commit({T0: OffsetAndMetadata(1)})
+
+        assert (2, {("t", 0): 1}) == (fault.hits, committed(kit))
+
+
+async def test_a_commit_is_tried_again_on_another_connection(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    async with open_member(broker, network) as member:
+        await member.read(lambda: bool(member.has))
+        kit.faults.close("OffsetCommit")
+        await member.coordinator.commit({T0: OffsetAndMetadata(1)})
+
+        assert {("t", 0): 1} == committed(kit)
+
+
+async def test_what_stays_refused_is_told(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    async with open_member(broker, network) as member:
+        await member.read(lambda: bool(member.has))
+        kit.faults.fail("OffsetCommit", "OFFSET_METADATA_TOO_LARGE")
+        with pytest.raises(ApiError, match="offset of t-0: OFFSET_METADATA_TOO_LARGE"):
+            await member.coordinator.commit({T0: OffsetAndMetadata(1)})
+
+
+async def test_a_commit_without_a_coordinator_ends(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    settings = attrs.evolve(GROUP, api_seconds_max=5)
+    async with open_member(broker, network, settings=settings) as member:
+        await member.read(lambda: bool(member.has))
+        kit.faults.fail("OffsetCommit", "NOT_COORDINATOR", times=None)
+        began = trio.current_time()
+        with pytest.raises((DisconnectedError, ApiError)):
+            await member.coordinator.commit({T0: OffsetAndMetadata(1)})
+
+        assert 5 <= trio.current_time() - began < 6
+
+
+async def test_offsets_that_are_not_stable_are_waited_for(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    """KIP-447: an open transaction may still change them."""
+    fault = kit.faults.fail("OffsetFetch", "UNSTABLE_OFFSET_COMMIT", times=3)
+    async with open_member(broker, network) as member:
+        await member.read(lambda: bool(member.has and not member.subscription.initializing()))
+
+        assert 3 == fault.hits
