@@ -313,10 +313,7 @@ class ConsumerCoordinator:
         await trio.lowlevel.checkpoint_if_cancelled()
         if self._settings.auto_commit_seconds is None:
             return
-        finished = _committable(self._subscription.finished_positions())
-        await self._commit_quietly(finished)
-
-    async def _commit_quietly(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        offsets = _committable(self._subscription.finished_positions())
         last = self._offsets.last
         new = {each: offset for each, offset in offsets.items() if last.get(each) != offset}
         if not new:
@@ -355,9 +352,10 @@ class ConsumerCoordinator:
 
     async def _say_goodbye(self, *, is_normal: bool) -> None:
         subscription = self._subscription
-        if self._settings.auto_commit_seconds is not None:
-            done = subscription.positions() if is_normal else subscription.finished_positions()
-            await self._commit_quietly(_committable(done))
+        if is_normal:
+            for state in subscription.partitions.values():
+                state.finish()
+        await self._commit_finished()
         if not subscription.is_group_managed:
             return
         try:
