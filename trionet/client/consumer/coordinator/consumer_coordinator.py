@@ -31,6 +31,7 @@ from .finder import CoordinatorFinder
 from .group_assignment import GroupAssignment
 from .heartbeat import PollInterval
 from .leader import GroupLeader
+from .loop_watch import watching_loop
 from .member import ClassicMember
 from .membership import Membership
 from .settings import GroupSettings
@@ -171,17 +172,23 @@ class ConsumerCoordinator:
         steps: list[Step] = []
         if self._member.has_lost_generation:
             if assigned:
+                self._say("partitions are lost to others", logging.WARNING)
                 steps += [
                     lambda: self.callbacks.tell_lost(assigned),
                     self._assign_step(()),
                 ]
         else:
+            self._say("joining anew", logging.INFO)
             given_up = assigned
             if self._assignment.protocol is RebalanceProtocol.COOPERATIVE:
                 topics = self._subscription.topics
                 given_up = frozenset(each for each in assigned if each.topic not in topics)
             steps += [self._commit_finished, *self._steps_to_give_up(given_up)]
         return [*steps, self._join]
+
+    def _say(self, what: str, level: int) -> None:
+        reason = self._member.rejoin_reason or "the subscription has changed"
+        LOGGER.log(level, "group %s: %s: %s", self._settings.group_id, what, reason)
 
     def _steps_to_give_up(self, given_up: frozenset[TopicPartition]) -> list[Step]:
         if not given_up:
@@ -242,14 +249,18 @@ class ConsumerCoordinator:
         Errors are raised by :meth:`poll`.
         """
         try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._membership.run)
-                nursery.start_soon(self._find_offsets)
-                if self._settings.auto_commit_seconds is not None:
-                    nursery.start_soon(self._commit_regularly, self._settings.auto_commit_seconds)
+            with watching_loop(self._settings.blocked_seconds):
+                await self._run()
         except* Exception as group:  # boundary: the user is told at the next request
             self._failure = group.exceptions[0]
             self._on_news()
+
+    async def _run(self) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._membership.run)
+            nursery.start_soon(self._find_offsets)
+            if self._settings.auto_commit_seconds is not None:
+                nursery.start_soon(self._commit_regularly, self._settings.auto_commit_seconds)
 
     def look_for_offsets(self) -> None:
         """Partitions may have been assigned whose committed offsets nobody has asked for."""
