@@ -157,3 +157,63 @@ class CallTimedOutError(TrionetError):
     Its cause is what went wrong last. Not a :class:`RequestTimedOutError`, which is of one request
     (Kafka: TimeoutException).
     """
+
+
+class PartitionError(TrionetError):
+    """Something is wrong with one partition that a consumer reads.
+
+    The consumer stays as it is, and goes on with it once the user has decided where, mostly by
+    ``seek``.
+
+    Args:
+        message: what was wrong, what to do.
+        topic: the topic's name.
+        partition: the partition's number.
+        offset: where reading was; -1 if that was not known.
+    """
+
+    def __init__(self, message: str, topic: str, partition: int, offset: int = -1) -> None:
+        super().__init__(message)
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+
+
+class CorruptRecordError(PartitionError):
+    """Stored records cannot be read, or their checksum is wrong (Kafka: CorruptRecordException).
+
+    Not a :class:`WireFormatError`: the answer that carried them was well-formed.
+    """
+
+
+class NoOffsetForPartitionError(PartitionError):
+    """There is no offset to begin at, and ``auto.offset.reset`` is ``none``."""
+
+
+class OffsetOutOfRangeError(PartitionError):
+    """The log has no such offset (any more), and ``auto.offset.reset`` is ``none``."""
+
+
+class LogTruncationError(PartitionError):
+    """The log was cut behind records that were read (KIP-320), and ``auto.offset.reset`` is none.
+
+    Not an :class:`OffsetOutOfRangeError`: the offset may be there again, with another record.
+
+    Args:
+        message: what was wrong, what to do.
+        topic: the topic's name.
+        partition: the partition's number.
+        offset: where reading was.
+        divergent_offset: the first offset that may have another record now; None if nobody knows.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        topic: str,
+        partition: int,
+        offset: int = -1,
+        divergent_offset: int | None = None,
+    ) -> None:
+        super().__init__(message, topic, partition, offset)
+        self.divergent_offset = divergent_offset

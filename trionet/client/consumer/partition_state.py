@@ -176,6 +176,12 @@ class PartitionState:
         self.state = FetchState.AWAIT_RESET
         self.strategy = strategy
 
+    def refetch(self) -> None:
+        """Go on at the same position, but not with what was fetched already."""
+        position, finished = self.position, self.finished
+        self._forget_fetched()
+        self._position, self._finished = position, finished
+
     def give_up(self) -> None:
         """The partition is not assigned any more: hand out nothing of it."""
         self._forget_fetched()
@@ -209,14 +215,13 @@ class PartitionState:
         if NO_EPOCH in {leader_epoch, position.epoch}:
             self.validated(leader_epoch)
         elif self.state is FetchState.FETCHING:
-            self._finished = self.finished
-            self._position = position
-            self._forget_fetched()
+            self.refetch()
             self.state = FetchState.AWAIT_VALIDATION
 
     def validated(self, leader_epoch: int) -> None:
         """The leader of this epoch has all that was read, or nobody can tell."""
         self.leader_epoch = max(self.leader_epoch, leader_epoch)
+        self.retry_at = -math.inf
         self.state = FetchState.FETCHING
         self.is_asking = False
 

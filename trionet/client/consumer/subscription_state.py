@@ -8,6 +8,7 @@ that the user names (:meth:`SubscriptionState.subscribe`) or that a pattern matc
 from __future__ import annotations
 
 import enum
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 
@@ -292,6 +293,11 @@ class SubscriptionState:
     def to_validate(self, now: float) -> list[TopicPartition]:
         """Partitions whose leader is to be asked now whether it has what was read."""
         return self._due(FetchState.AWAIT_VALIDATION, now)
+
+    def seconds_to_retry(self, now: float) -> float:
+        """How long until a partition that has to wait may be asked for again."""
+        waits = (state.retry_at - now for state in self._partitions.values())
+        return min((each for each in waits if each > 0), default=math.inf)
 
     def look_at_leaders(self, cluster: Cluster) -> None:
         """Have the positions validated whose leaders have changed (KIP-320)."""

@@ -1,0 +1,342 @@
+"""A consumer on a real broker: what it hands out, and where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import attrs
+import pytest
+import trio
+import trio.testing
+
+from support.calls import append, batch, create_topic, produce
+from support.client import Client, connect
+from trionet import Broker, open_broker
+from trionet.client.consumer.consumer import Consumer
+from trionet.client.consumer.opening import open_consumer
+from trionet.client.consumer.record import ConsumerRecord
+from trionet.client.consumer.reset_strategy import EARLIEST, NONE, ResetStrategy
+from trionet.client.consumer.settings import ConsumerSettings, FetchSettings
+from trionet.client.topic_partition import TopicPartition
+from trionet.errors import NoOffsetForPartitionError, OffsetOutOfRangeError
+from trionet.net.network import SYSTEM
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+# A node that waits for records answers nothing else meanwhile.
+QUICK = FetchSettings(wait_seconds=0.005)
+FROM_START = ConsumerSettings(reset=EARLIEST, fetch=QUICK)
+
+
+@asynccontextmanager
+async def reading(
+    settings: ConsumerSettings = FROM_START, *, partitions: int = 1
+) -> AsyncIterator[tuple[Consumer, Client, Broker]]:
+    """A consumer that reads the partitions of a topic ``t``, and who writes them."""
+    async with open_broker() as broker, connect(broker.bootstrap_servers) as writer:
+        await create_topic(writer, "t", partitions)
+        async with open_consumer(broker.bootstrap_servers, settings) as consumer:
+            consumer.assign(TopicPartition("t", each) for each in range(partitions))
+            yield consumer, writer, broker
+
+
+async def take(consumer: Consumer, count: int) -> list[ConsumerRecord]:
+    return [await anext(consumer) for _ in range(count)]
+
+
+async def values(consumer: Consumer, count: int) -> list[bytes | None]:
+    return [record.value for record in await take(consumer, count)]
+
+
+async def test_records_come_whole_and_in_their_order() -> None:
+    async with reading() as (consumer, writer, _):
+        await append(writer, b"a", b"b")
+        first, second = await take(consumer, 2)
+
+        assert ("t", 0, 0, b"a") == (first.topic, first.partition, first.offset, first.value)
+        assert (1, b"b", None, ()) == (second.offset, second.value, second.key, second.headers)
+        assert (1_700_000_000_000, 0) == (first.timestamp, first.timestamp_type)
+
+
+async def test_records_that_come_later_end_the_wait() -> None:
+    async with reading() as (consumer, writer, _), trio.open_nursery() as nursery:
+        nursery.start_soon(append, writer, b"a")
+
+        assert [b"a"] == await values(consumer, 1)
+        nursery.start_soon(append, writer, b"b")
+        assert [b"b"] == await values(consumer, 1)
+
+
+async def test_many_small_and_large_batches_lose_and_repeat_nothing() -> None:
+    async with reading() as (consumer, writer, _):
+        sizes = [1, 3, 700, 1, 5000, 2, 2, 499]
+        number = 0
+        for size in sizes:
+            records = batch(*(b"%d" % each for each in range(number, number + size)))
+            await produce(writer, "t", records)
+            number += size
+        found = await take(consumer, number)
+
+        assert list(range(number)) == [each.offset for each in found]
+        assert [b"%d" % each for each in range(number)] == [each.value for each in found]
+
+
+async def test_all_partitions_are_read() -> None:
+    async with reading(partitions=3) as (consumer, writer, _):
+        for each in range(3):
+            await append(writer, b"%d" % each, b"%d" % each, partition=each)
+        found = await take(consumer, 6)
+
+        assert {0: [0, 1], 1: [0, 1], 2: [0, 1]} == {
+            each: [record.offset for record in found if record.partition == each]
+            for each in range(3)
+        }
+
+
+# Where to begin.
+
+
+async def test_without_an_offset_reading_begins_at_the_end_by_default() -> None:
+    async with reading(ConsumerSettings(fetch=QUICK)) as (consumer, writer, _):
+        await append(writer, b"before")
+        with trio.move_on_after(0.05):
+            await anext(consumer)
+        await append(writer, b"after")
+
+        assert [b"after"] == await values(consumer, 1)
+
+
+async def test_reading_begins_with_the_first_record_of_the_last_hour() -> None:
+    hour = ResetStrategy.parse("by_duration:PT1H")
+    async with reading(attrs.evolve(FROM_START, reset=hour)) as (consumer, writer, _):
+        await produce(writer, "t", batch(b"old"))
+        await produce(writer, "t", batch(b"new", timestamp=SYSTEM.now_ms() - 60_000))
+
+        assert [b"new"] == await values(consumer, 1)
+
+
+async def test_with_none_there_has_to_be_an_offset() -> None:
+    async with reading(attrs.evolve(FROM_START, reset=NONE)) as (consumer, writer, _):
+        await append(writer, b"a")
+        with pytest.raises(NoOffsetForPartitionError, match=r"t-0.*seek\(\)"):
+            await anext(consumer)
+        consumer.seek(T0, 0)
+
+        assert [b"a"] == await values(consumer, 1)
+
+
+async def test_offset_that_is_not_there_is_reset() -> None:
+    async with reading() as (consumer, writer, _):
+        await append(writer, b"a", b"b")
+        consumer.seek(T0, 1000)
+
+        assert [b"a", b"b"] == await values(consumer, 2)
+
+
+async def test_with_none_an_offset_that_is_not_there_is_an_error() -> None:
+    async with reading(attrs.evolve(FROM_START, reset=NONE)) as (consumer, writer, _):
+        await append(writer, b"a")
+        consumer.seek(T0, 1000)
+        with pytest.raises(OffsetOutOfRangeError, match="no offset 1000") as caught:
+            await anext(consumer)
+        assert ("t", 0, 1000) == (
+            caught.value.topic,
+            caught.value.partition,
+            caught.value.offset,
+        )
+        consumer.seek(T0, 0)
+
+        assert [b"a"] == await values(consumer, 1)
+
+
+# Moving.
+
+
+async def test_seek_moves_within_what_was_fetched_and_beyond() -> None:
+    async with reading() as (consumer, writer, _):
+        await append(writer, *(b"%d" % each for each in range(10)))
+        await take(consumer, 5)
+        consumer.seek(T0, 2)
+        assert [b"2", b"3"] == await values(consumer, 2)
+        consumer.seek_to_beginning(T0)
+        assert [b"0"] == await values(consumer, 1)
+        consumer.seek_to_end()
+        with trio.move_on_after(0.05):
+            await anext(consumer)
+        assert 10 == consumer.position(T0)
+        await append(writer, b"10")
+
+        assert [b"10"] == await values(consumer, 1)
+
+
+async def test_seek_wants_an_offset_and_an_assigned_partition() -> None:
+    async with reading() as (consumer, _, _):
+        with pytest.raises(ValueError, match="0 or more"):
+            consumer.seek(T0, -1)
+        with pytest.raises(ValueError, match="t-1 is not assigned"):
+            consumer.seek(T1, 0)
+
+
+async def test_nothing_of_a_paused_partition_is_handed_out() -> None:
+    async with reading(partitions=2) as (consumer, writer, _):
+        await append(writer, b"a", b"b", b"c", partition=0)
+        await append(writer, b"x", partition=1)
+        consumer.pause(T1)
+        assert [b"a"] == await values(consumer, 1)
+        consumer.pause(T0)
+        consumer.resume(T1)
+        assert {T0} == consumer.paused
+        assert [b"x"] == await values(consumer, 1)
+        with trio.move_on_after(0.05) as scope:
+            await anext(consumer)
+        assert scope.cancelled_caught
+        consumer.resume(T0)
+
+        assert [b"b", b"c"] == await values(consumer, 2)
+
+
+async def test_partition_that_is_given_up_is_handed_out_no_more() -> None:
+    async with reading(partitions=2) as (consumer, writer, _):
+        await append(writer, b"a", b"b", b"c", partition=0)
+        assert [b"a"] == await values(consumer, 1)
+        await append(writer, b"x", partition=1)
+        consumer.assign([T1])
+        assert [b"x"] == await values(consumer, 1)
+        consumer.assign([T0, T1])
+
+        assert [b"a", b"b"] == await values(consumer, 2), "it begins anew"
+
+
+# Where it stands.
+
+
+async def test_position_is_that_of_the_next_record() -> None:
+    async with reading() as (consumer, writer, _):
+        assert consumer.position(T0) is None
+        await append(writer, b"a", b"b", b"c")
+        await take(consumer, 2)
+
+        assert 2 == consumer.position(T0)
+        assert 1 == consumer.lag(T0)
+
+
+async def test_record_in_hand_is_not_finished() -> None:
+    async with reading() as (consumer, writer, _):
+        subscriptions = consumer._subscriptions
+        await append(writer, b"a", b"b")
+        await take(consumer, 1)
+        assert [0] == [each.offset for each in subscriptions.finished_positions().values()]
+        await take(consumer, 1)
+        assert [1] == [each.offset for each in subscriptions.finished_positions().values()]
+        with trio.move_on_after(0.01):
+            await anext(consumer)
+
+        assert [2] == [each.offset for each in subscriptions.finished_positions().values()]
+
+
+# Batches.
+
+
+async def test_batches_are_columns_of_a_partition() -> None:
+    async with reading(attrs.evolve(FROM_START, records_max=3)) as (consumer, writer, _):
+        await produce(writer, "t", batch(b"a", b"b", b"c", b"d"))
+        first = await consumer.next_batch()
+        second = await consumer.next_batch()
+
+        assert (range(3), [b"a", b"b", b"c"]) == (first.offsets, first.values)
+        assert ("t", 0, 3, [None] * 3) == (first.topic, first.partition, len(first), first.keys)
+        assert [(3, b"d")] == [(each.offset, each.value) for each in second]
+
+
+async def test_batch_in_hand_is_not_finished() -> None:
+    async with reading(attrs.evolve(FROM_START, records_max=3)) as (consumer, writer, _):
+        subscriptions = consumer._subscriptions
+        await produce(writer, "t", batch(b"a", b"b", b"c", b"d", b"e"))
+        await consumer.next_batch()
+        assert 3 == consumer.position(T0)
+        assert [0] == [each.offset for each in subscriptions.finished_positions().values()]
+        await take(consumer, 1)
+        assert 4 == consumer.position(T0)
+
+        assert [3] == [each.offset for each in subscriptions.finished_positions().values()]
+
+
+async def test_batches_and_records_follow_each_other() -> None:
+    async with reading(attrs.evolve(FROM_START, records_max=2)) as (consumer, writer, _):
+        await produce(writer, "t", batch(*(b"%d" % each for each in range(7))))
+        found = await values(consumer, 1)
+        found += (await consumer.next_batch()).values
+        found += await values(consumer, 2)
+        found += (await consumer.next_batch()).values
+
+        assert [b"%d" % each for each in range(7)] == found
+
+
+# Errors and ends.
+
+
+async def test_who_reads_nothing_is_told() -> None:
+    async with reading() as (consumer, _, _):
+        consumer.unsubscribe()
+        with pytest.raises(ValueError, match="nothing is assigned"):
+            await anext(consumer)
+
+
+async def test_one_task_asks_at_a_time() -> None:
+    async with reading() as (consumer, _, _), trio.open_nursery() as nursery:
+        nursery.start_soon(anext, consumer)
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(trio.BusyResourceError):
+            await anext(consumer)
+        nursery.cancel_scope.cancel()
+
+
+async def test_closed_consumer_says_so() -> None:
+    async with reading() as (consumer, writer, _):
+        await append(writer, b"a", b"b")
+        await take(consumer, 1)
+    with pytest.raises(trio.ClosedResourceError):
+        await anext(consumer)
+
+
+async def test_own_error_leaves_the_block_as_it_is() -> None:
+    with pytest.raises(KeyError, match="mine"):
+        async with reading():
+            raise KeyError("mine")
+
+
+async def test_cancelled_waits_lose_and_repeat_nothing() -> None:
+    """One wait after the other is cancelled a step later than the one before."""
+    async with reading() as (consumer, writer, _):
+        found: list[int] = []
+        for steps in range(100):
+            await append(writer, b"x")
+            if steps % 7 == 0:
+                consumer.seek(T0, len(found))
+            with trio.CancelScope() as scope:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(cancel_after, scope, steps)
+                    found.append((await anext(consumer)).offset)
+                    nursery.cancel_scope.cancel()
+        while len(found) < 100:
+            found.append((await anext(consumer)).offset)
+
+        assert list(range(100)) == found
+
+
+async def cancel_after(scope: trio.CancelScope, steps: int) -> None:
+    for _ in range(steps):
+        await trio.lowlevel.checkpoint()
+    scope.cancel()
+
+
+async def test_cancelled_scope_is_noticed_with_each_record() -> None:
+    async with reading() as (consumer, writer, _):
+        await produce(writer, "t", batch(b"a", b"b", b"c"))
+        with trio.CancelScope() as scope:
+            await take(consumer, 1)
+            scope.cancel()
+            await take(consumer, 1)
+        assert scope.cancelled_caught
+
+        assert [b"b"] == await values(consumer, 1)

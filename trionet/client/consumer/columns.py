@@ -1,0 +1,36 @@
+"""Columns of records cut, and put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...protocol.records.types import Columns
+
+
+def sliced(columns: Columns, start: int, end: int) -> Columns:
+    """The records from one number up to another; themselves if that is all of them."""
+    if start == 0 and end == len(columns.offsets):
+        return columns
+    return Columns(
+        columns.offsets[start:end],
+        columns.timestamps[start:end],
+        columns.keys[start:end],
+        columns.values[start:end],
+        columns.headers[start:end],
+    )
+
+
+def joined(columns: Columns, more: Columns) -> Columns:
+    """Both together; the lists of the first become those of the result."""
+    columns.timestamps.extend(more.timestamps)
+    columns.keys.extend(more.keys)
+    columns.values.extend(more.values)
+    columns.headers.extend(more.headers)
+    first, second = columns.offsets, more.offsets
+    if isinstance(first, list):
+        first.extend(second)
+        return columns
+    offsets: Sequence[int] = [*first, *second]
+    if isinstance(first, range) and isinstance(second, range) and first.stop == second.start:
+        offsets = range(first.start, second.stop)
+    return columns._replace(offsets=offsets)

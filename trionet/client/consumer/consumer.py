@@ -1,0 +1,269 @@
+"""The consumer that users have (Kafka: KafkaConsumer)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import trio
+
+from ...errors import TrionetError
+from ..network_client import NetworkClient
+from ..topic_partition import TopicPartition
+from .chunk import Chunk
+from .failures import Failures
+from .fetcher import Fetcher
+from .partition_state import NO_EPOCH, FetchPosition, PartitionState
+from .record import ConsumerBatch, ConsumerRecord
+from .reset_strategy import EARLIEST, LATEST, ResetStrategy
+from .settings import ConsumerSettings
+from .subscription_state import SubscriptionState
+
+#: How long records may be handed out without a full checkpoint, in seconds.
+CHECKPOINT_SECONDS: Final = 0.001
+
+_NOTHING: Final[Iterator[ConsumerRecord]] = iter(())
+
+
+class Consumer:
+    """Reads records; made by :func:`.opening.open_consumer`.
+
+    ``async for record in consumer`` hands out one record after the other, and a record counts as
+    finished when the next one is asked for. One task asks for records; a second one that does so
+    meanwhile gets a ``trio.BusyResourceError``.
+
+    Args:
+        client: polled by somebody else.
+        subscriptions: what is wanted, and where it is.
+        fetcher: fetches.
+        failures: what the background has to tell.
+        settings: of the consumer.
+        news: parks who waits for records.
+    """
+
+    def __init__(
+        self,
+        client: NetworkClient,
+        subscriptions: SubscriptionState,
+        fetcher: Fetcher,
+        failures: Failures,
+        settings: ConsumerSettings,
+        news: trio.lowlevel.ParkingLot,
+    ) -> None:
+        self._client = client
+        self._subscriptions = subscriptions
+        self._fetcher = fetcher
+        self._failures = failures
+        self._settings = settings
+        self._news = news
+        self._clock = trio.lowlevel.current_clock().current_time
+        self._records = _NOTHING
+        self._in_hand: PartitionState | None = None
+        self._checkpoint_at = 0.0
+        self._is_asking = self._is_closed = False
+        subscriptions.on_change = self._changed
+
+    # What is wanted.
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read exactly these partitions, without a group; an empty list ends that.
+
+        Partitions that were assigned before keep their positions.
+
+        Raises:
+            ValueError: topics or a pattern are subscribed to; :meth:`unsubscribe` before.
+        """
+        self._subscriptions.assign(partitions)
+
+    def unsubscribe(self) -> None:
+        """Read nothing any more."""
+        self._subscriptions.unsubscribe()
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that are read."""
+        return self._subscriptions.assigned
+
+    @property
+    def subscription(self) -> frozenset[str]:
+        """The topics that are subscribed to."""
+        return self._subscriptions.topics
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Hand out nothing of these until :meth:`resume`; the group keeps them assigned.
+
+        Raises:
+            ValueError: one is not assigned, as for all that take partitions.
+        """
+        for each in partitions:
+            self._subscriptions.pause(each)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Hand out records of these again."""
+        for each in partitions:
+            self._subscriptions.resume(each)
+
+    @property
+    def paused(self) -> frozenset[TopicPartition]:
+        """The partitions that are paused."""
+        return self._subscriptions.paused
+
+    # Positions.
+
+    def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
+        """Go on at another offset.
+
+        Args:
+            partition: an assigned one.
+            offset: of the next record to hand out; 0 or more.
+            leader_epoch: of the record before it, if it is known: then a log that was cut since is
+                noticed (KIP-320).
+
+        Raises:
+            ValueError: the offset is negative, or the partition is not assigned.
+        """
+        if offset < 0:
+            raise ValueError(f"offset = {offset}; allowed: 0 or more")
+        position = FetchPosition(offset, leader_epoch)
+        self._subscriptions.seek(partition, position, is_valid=leader_epoch == NO_EPOCH)
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Go on at the first record that is there; of all assigned partitions if none is named."""
+        self._reset(partitions, EARLIEST)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Go on behind the last record; of all assigned partitions if none is named.
+
+        With ``isolation.level=read_committed`` that is where the first open transaction begins.
+        """
+        self._reset(partitions, LATEST)
+
+    def _reset(self, partitions: tuple[TopicPartition, ...], strategy: ResetStrategy) -> None:
+        for each in partitions or tuple(self._subscriptions.partitions):
+            self._subscriptions.request_reset(each, strategy)
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """The offset of the next record to be handed out; None as long as it is not known.
+
+        Raises:
+            ValueError: the partition is not assigned.
+        """
+        position = self._subscriptions.position(partition)
+        return None if position is None else position.offset
+
+    def lag(self, partition: TopicPartition) -> int | None:
+        """How many offsets there are from the position to the end of what may be read.
+
+        As of the last answer about the partition; None as long as nothing is known.
+
+        Raises:
+            ValueError: the partition is not assigned.
+        """
+        position = self._subscriptions.position(partition)
+        state = self._subscriptions.partitions[partition]
+        end = state.high_watermark
+        if self._settings.fetch.is_read_committed:
+            end = state.last_stable_offset
+        return None if end is None or position is None else max(0, end - position.offset)
+
+    # Records.
+
+    def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
+        return self
+
+    async def __anext__(self) -> ConsumerRecord:
+        """The next record.
+
+        Raises:
+            PartitionError: one partition cannot be read; see the subclasses.
+            ApiError: the brokers refuse something.
+            AuthenticationError: they do not let us in.
+            trio.BusyResourceError: another task asks for records.
+            trio.ClosedResourceError: the consumer is closed.
+            ValueError: nothing is assigned.
+
+        Cancellation: no record is lost; the next call gives the one that this one would have given.
+        It is looked for with each record; a full checkpoint is made when what was decoded is used
+        up, and at least every millisecond.
+        """
+        if self._clock() < self._checkpoint_at:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            for record in self._records:
+                return record
+        chunk = await self._next_chunk()
+        self._records = chunk.records
+        return next(self._records)
+
+    async def batches(self) -> AsyncIterator[ConsumerBatch]:
+        """Batches of records of one partition each, as columns.
+
+        Each has up to ``max.poll.records``, and counts as finished when the next one is asked for.
+        Otherwise as ``async for record in consumer``.
+        """
+        while True:
+            yield await self.next_batch()
+
+    async def next_batch(self) -> ConsumerBatch:
+        """One batch of :meth:`batches`; a full checkpoint."""
+        chunk = await self._next_chunk()
+        return chunk.take(self._settings.records_max)
+
+    async def _next_chunk(self) -> Chunk:
+        """Records to be handed out; what was handed out before is finished."""
+        with self._asking():
+            if self._in_hand is not None:
+                self._in_hand.finish()
+            await trio.lowlevel.checkpoint()
+            while True:
+                self._raise_failure()
+                chunk = self._fetcher.next_chunk(self._settings.records_max, self._clock())
+                if chunk is not None:
+                    break
+                await self._news.park()
+        self._in_hand = self._subscriptions.partitions[chunk.name]
+        self._checkpoint_at = self._clock() + CHECKPOINT_SECONDS
+        return chunk
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        if self._is_asking:
+            raise trio.BusyResourceError("another task asks this consumer for records")
+        self._records = _NOTHING
+        self._is_asking = True
+        try:
+            yield
+        finally:
+            self._is_asking = False
+
+    def _raise_failure(self) -> None:
+        if self._is_closed:
+            raise trio.ClosedResourceError("this consumer is closed")
+        error: TrionetError | None = self._failures.take()
+        if error is not None:
+            self._client.wakeup()  # what failed is tried again
+            raise error
+        if not self._subscriptions.partitions:
+            raise ValueError("nothing is assigned to this consumer; assign() before")
+
+    def _changed(self) -> None:
+        """Something else is wanted than before."""
+        if self._in_hand is not None and not self._in_hand.is_fetchable:
+            self._records = _NOTHING
+        self._client.metadata.want(self._subscriptions.metadata_topics)
+        self._client.wakeup()
+
+    # The end.
+
+    def finish(self) -> None:
+        """What was handed out is finished; for :func:`.opening.open_consumer`."""
+        if self._in_hand is not None:
+            self._in_hand.finish()
+
+    def end(self) -> None:
+        """Hand out nothing any more; for :func:`.opening.open_consumer`."""
+        self._is_closed = True
+        self._records = _NOTHING
+        self._checkpoint_at = 0.0
+        self._fetcher.close()
+        self._news.unpark_all()
