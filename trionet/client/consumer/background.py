@@ -1,4 +1,4 @@
-"""What a consumer does behind its user's back: it polls the client, finds positions, and fetches."""
+"""What a consumer does behind its user's back: poll the client, find positions, fetch."""
 
 from __future__ import annotations
 
