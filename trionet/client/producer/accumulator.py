@@ -6,64 +6,31 @@ appends, the sender asks who is ready, drains, and tells what became of each bat
 
 from __future__ import annotations
 
-import math
 import random
-from collections.abc import Iterable
-from typing import NamedTuple, Protocol
 
 import trio
 
 from ...errors import RecordTooLargeError
-from ...protocol.records.batch import HEADER_SIZE
 from ...protocol.records.types import Headers
-from ..cluster import NO_LEADER, Cluster
-from ..topic_partition import TopicPartition
 from .accumulator_settings import AccumulatorSettings
 from .batch import ProducerBatch, record_size_max
-from .buffer_pool import BufferPool
+from .batch_queues import BatchQueues, ReadyCheck, Sequencing
+from .columns import RecordColumns
+from .deliveries import Deliveries
 from .delivery import Delivery
-from .outcome import BatchOutcome
 from .partition_queue import PartitionQueue
 from .partitioner import partition_of
-from .topics import ProducerTopics
+
+__all__ = ["ReadyCheck", "RecordAccumulator", "Sequencing"]
 
 
-class ReadyCheck(NamedTuple):
-    """Who could be sent something.
-
-    Attributes:
-        nodes: ids of the nodes that lead partitions with something to send.
-        next_check_at: when that may be different by the passing of time alone; ``math.inf`` for
-            never.
-        unknown_leaders: topics with something to send to a partition that nobody leads.
-    """
-
-    nodes: set[int]
-    next_check_at: float
-    unknown_leaders: set[str]
-
-
-class Sequencing(Protocol):
-    """What numbers batches, so that their leaders know duplicates and gaps."""
-
-    def may_drain(self, batch: ProducerBatch) -> bool:
-        """Whether the first batch of a partition may be sent now."""
-
-    def assign(self, batch: ProducerBatch) -> None:
-        """Number a batch that is about to be sent; one that was sent before keeps its number."""
-
-
-class RecordAccumulator:
-    """See the module.
+class RecordAccumulator(BatchQueues):
+    """See the module; what is sent of it is in :class:`.BatchQueues`.
 
     Args:
         settings: how records are gathered.
         chance: blurs waits and chooses partitions.
         sequencing: numbers the batches; None without idempotence.
-
-    Attributes:
-        pool: the memory that batches take.
-        is_closed: nothing is appended any more.
     """
 
     def __init__(
@@ -72,38 +39,14 @@ class RecordAccumulator:
         chance: random.Random,
         sequencing: Sequencing | None = None,
     ) -> None:
-        self.pool = BufferPool(settings.buffer_bytes)
-        self.is_closed = False
-        self._settings = settings
-        self._chance = chance
-        self._sequencing = sequencing
+        super().__init__(settings, chance, sequencing)
+        self._batch_bytes = min(settings.batch_bytes, settings.request_bytes_max)
         self._ignores_keys = settings.ignores_keys
-        self._topics = ProducerTopics(
-            chance,
-            settings.batch_bytes,
-            is_adaptive=settings.is_adaptive,
-            availability_seconds=settings.availability_seconds,
-        )
-        self._active: dict[PartitionQueue, None] = {}
-        self._incomplete: dict[ProducerBatch, None] = {}
-        self._flushes = 0
-
-    # What is known of the cluster.
-
-    def update(self, cluster: Cluster) -> None:
-        """Take note of who leads what; cheap if it is the same snapshot as before."""
-        self._topics.update(cluster)
 
     def knows(self, topic: str, partition: int | None = None) -> bool:
         """Whether something can be appended to a topic, or to one partition of it."""
         found = self._topics.get(topic)
         return found is not None and (partition is None or 0 <= partition < found.partitions)
-
-    def update_node_latency(self, node_id: int, now: float, *, can_drain: bool) -> None:
-        """There is something to send to a node; whether it can take it now (KIP-794)."""
-        self._topics.update_node_latency(node_id, now, can_drain=can_drain)
-
-    # Records come.
 
     def append(
         self,
@@ -137,28 +80,86 @@ class RecordAccumulator:
         """
         found = self._topics.get(topic)
         if found is None or self.is_closed:
-            self._check_open()
-            raise trio.WouldBlock
+            raise self._why_not()
+        is_sticky = False
         if partition is not None:
             if not 0 <= partition < found.partitions:
                 raise trio.WouldBlock
             queue = found.queues[partition]
         elif key is None or self._ignores_keys:
+            is_sticky = True
             sticky = found.sticky
             if sticky is not None and sticky.filling is not None:
                 delivery = sticky.filling.try_append(timestamp, key, value, headers)
                 if delivery is not None:
                     return delivery
                 sticky.filling.mark_full()
-            queue = self._topics.sticky(found)
-            delivery = self._append_to(queue, timestamp, key, value, headers, now)
-            found.sticky_batch = queue.filling
-            return delivery
+            queue = self._topics.choose(found)
         else:
             queue = found.queues[partition_of(key, found.partitions)]
-        return self._append_to(queue, timestamp, key, value, headers, now)
+        batch = queue.filling
+        delivery = None
+        if batch is not None:
+            delivery = batch.try_append(timestamp, key, value, headers)
+            if delivery is None:
+                batch.mark_full()
+        if delivery is None:
+            delivery = self._begin_batch(queue, timestamp, key, value, headers, now)
+            found.used_at = now
+        if is_sticky:
+            found.sticky_batch = queue.filling
+        return delivery
 
-    def _append_to(
+    def append_columns(
+        self,
+        topic: str,
+        partition: int | None,
+        columns: RecordColumns,
+        start: int,
+        stop: int,
+        deliveries: Deliveries,
+        now: float,
+    ) -> int:
+        """Add some records of columns, as far as there is room for them.
+
+        Args:
+            topic: one that :meth:`knows` says yes to.
+            partition: its number; None lets the keys decide, or without a key the load.
+            columns: the records, checked.
+            start: the number of the first one.
+            stop: the number of the one after the last.
+            deliveries: take theirs.
+            now: the time.
+
+        Returns:
+            The number of the first one that was not added; less than ``stop`` if ``buffer.memory``
+            has no room for another batch, or the topic or the partition is not known (yet).
+
+        Raises:
+            trio.ClosedResourceError: the accumulator is closed.
+            RecordTooLargeError: as :meth:`append`; the records before that one were added.
+            LocalProtocolError: as there.
+        """
+        found = self._topics.get(topic)
+        number = start
+        has_keys = columns.keys is not None and not self._ignores_keys
+        try:
+            while number < stop:
+                if found is not None and not (has_keys and partition is None):
+                    queue = found.sticky if partition is None else found.queues[partition]
+                    if queue is not None and queue.filling is not None:
+                        number = _fill(queue.filling, columns, number, stop, deliveries)
+                        if number == stop:
+                            break
+                timestamp, key, value, headers = columns.row(number)
+                delivery = self.append(topic, partition, timestamp, key, value, headers, now)
+                deliveries.add(delivery.outcome, delivery.index, 1)
+                number += 1
+        except trio.WouldBlock:
+            pass
+        return number
+
+    def _begin_batch(
         self,
         queue: PartitionQueue,
         timestamp: int,
@@ -167,18 +168,12 @@ class RecordAccumulator:
         headers: Headers,
         now: float,
     ) -> Delivery:
-        batch = queue.filling
-        if batch is not None:
-            delivery = batch.try_append(timestamp, key, value, headers)
-            if delivery is not None:
-                return delivery
-            batch.mark_full()
         size = self._reserve(key, value, headers)
         settings = self._settings
         try:
             batch = ProducerBatch(
                 queue.topic_partition,
-                min(settings.batch_bytes, settings.request_bytes_max),
+                self._batch_bytes,
                 size,
                 now,
                 settings.codec,
@@ -190,7 +185,7 @@ class RecordAccumulator:
             raise
         assert delivery is not None
         queue.add(batch)
-        self._active[queue] = None
+        self._undrained[queue] = None
         self._incomplete[batch] = None
         return delivery
 
@@ -212,9 +207,10 @@ class RecordAccumulator:
             raise trio.WouldBlock
         return size
 
-    def _check_open(self) -> None:
+    def _why_not(self) -> Exception:
         if self.is_closed:
-            raise trio.ClosedResourceError("the producer is closed")
+            return trio.ClosedResourceError("the producer is closed")
+        return trio.WouldBlock()
 
     def withdraw(self, delivery: Delivery) -> bool:
         """Take a record back whose batch was not drained yet; whether that was so."""
@@ -234,207 +230,13 @@ class RecordAccumulator:
             self.deallocate(batch)
         return True
 
-    # Batches go.
 
-    def ready(self, cluster: Cluster, now: float) -> ReadyCheck:
-        """Who could be sent something.
-
-        A partition is ready if its first batch does not wait for a retry, the partition is not
-        muted, and one of these holds: a batch is full, ``linger.ms`` is over, the memory is
-        exhausted, somebody flushes, or the accumulator is closed.
-        """
-        self._topics.update(cluster)
-        nodes: set[int] = set()
-        unknown: set[str] = set()
-        next_check_at = math.inf
-        sends_all = self.pool.is_exhausted or self.is_closed or self._flushes > 0
-        for queue in self._active:
-            leader = queue.leader
-            if leader == NO_LEADER:
-                unknown.add(queue.topic_partition.topic)
-            elif not queue.is_muted and leader not in nodes:
-                at = self._sendable_at(queue, now, sends_all=sends_all)
-                if at <= now:
-                    nodes.add(leader)
-                else:
-                    next_check_at = min(next_check_at, at)
-        return ReadyCheck(nodes, next_check_at, unknown)
-
-    def _sendable_at(self, queue: PartitionQueue, now: float, *, sends_all: bool) -> float:
-        """When a queue's first batch may go, if nothing else happens."""
-        batch = queue.batches[0]
-        if queue.is_backing_off(batch, now):
-            return batch.retry_at
-        if sends_all or batch.is_drained or batch.is_full or len(queue.batches) > 1:
-            return now
-        return batch.created_at + self._settings.linger_seconds
-
-    def drain(
-        self, cluster: Cluster, node_ids: Iterable[int], bytes_max: int, now: float
-    ) -> dict[int, list[ProducerBatch]]:
-        """Take batches for some nodes, one of each partition, whether it is ready or not.
-
-        The partitions of a node come in turn, so that none starves (KAFKA-13834).
-
-        Args:
-            cluster: who leads what.
-            node_ids: who can take a request now.
-            bytes_max: the most for each node, before compression; a single batch may be larger.
-            now: the time.
-
-        Returns:
-            The batches by node; a node without any has an empty list.
-        """
-        self._topics.update(cluster)
-        batches: dict[int, list[ProducerBatch]] = {node_id: [] for node_id in node_ids}
-        sizes = dict.fromkeys(batches, 0)
-        for queue in list(self._active):
-            taken = batches.get(queue.leader)
-            if taken is None or queue.is_muted:
-                continue
-            batch = queue.batches[0]
-            if queue.is_backing_off(batch, now):
-                continue
-            if taken and sizes[queue.leader] + batch.size > bytes_max:
-                sizes[queue.leader] = bytes_max  # the next ones wait for their turn, too
-                continue
-            if self._sequencing is not None and not self._sequencing.may_drain(batch):
-                continue
-            queue.take()
-            # What was served goes to the end: nobody is passed over twice.
-            del self._active[queue]
-            if queue.batches:
-                self._active[queue] = None
-            batch.drain(now)
-            batch.leader_epoch = queue.leader_epoch
-            if self._sequencing is not None:
-                self._sequencing.assign(batch)
-            sizes[queue.leader] += batch.size
-            taken.append(batch)
-        return batches
-
-    def mute(self, partition: TopicPartition) -> None:
-        """Send nothing to a partition until it is unmuted (``max.in.flight`` of 1)."""
-        queue = self._topics.queue(partition)
-        if queue is not None:
-            queue.is_muted = True
-
-    def unmute(self, partition: TopicPartition) -> None:
-        """Let a partition be sent to again."""
-        queue = self._topics.queue(partition)
-        if queue is not None:
-            queue.is_muted = False
-
-    # What became of them.
-
-    def reenqueue(self, batch: ProducerBatch, now: float) -> None:
-        """Send a batch again, after ``retry.backoff.ms``, longer with each attempt."""
-        batch.attempts += 1
-        batch.retry_at = now + self._settings.retry.seconds(batch.attempts, self._chance)
-        self._put_back(batch)
-
-    def _put_back(self, batch: ProducerBatch) -> None:
-        queue = self._topics.queue(batch.topic_partition)
-        assert queue is not None  # it was drained from there
-        queue.put_back(batch)
-        self._active[queue] = None
-
-    def split_and_reenqueue(self, batch: ProducerBatch, now: float) -> list[ProducerBatch]:
-        """Send a batch again in smaller ones, because it was too large (KIP-126).
-
-        The batch itself is done with: its place is theirs, its deliveries follow them. It is still
-        to be given to :meth:`deallocate`.
-
-        Args:
-            batch: one with several records.
-            now: the time.
-
-        Returns:
-            The smaller ones, two at least, in order.
-        """
-        half = HEADER_SIZE + (batch.size - HEADER_SIZE) // 2
-        parts = batch.split(min(self._settings.batch_bytes, half))
-        for part in reversed(parts):
-            part.retry_at = now
-            self._incomplete[part] = None
-            self._put_back(part)
-        return parts
-
-    def expired(self, now: float) -> list[ProducerBatch]:
-        """Take out what waits here and has passed ``delivery.timeout.ms``; muted or not."""
-        before = now - self._settings.delivery_seconds
-        batches = [
-            batch for queue in self._active for batch in queue.batches if batch.created_at <= before
-        ]
-        for batch in batches:
-            queue = self._topics.queue(batch.topic_partition)
-            assert queue is not None
-            self._remove(queue, batch)
-        return batches
-
-    def _remove(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        queue.remove(batch)
-        if not queue.batches:
-            del self._active[queue]
-
-    @property
-    def next_expiry(self) -> float:
-        """When the next batch that waits here expires; ``math.inf`` for never."""
-        oldest = min((queue.batches[0].created_at for queue in self._active), default=math.inf)
-        return oldest + self._settings.delivery_seconds
-
-    def deallocate(self, batch: ProducerBatch) -> None:
-        """A batch and its request are over: its memory is free; a second time changes nothing.
-
-        Not before the request is: what it is written from must not become another's (KAFKA-17862).
-        """
-        self._incomplete.pop(batch, None)
-        if batch.reserved:
-            self.pool.give_back(batch.reserved)
-            batch.reserved = 0
-
-    # The end.
-
-    @property
-    def has_undrained(self) -> bool:
-        """Whether something waits to be sent."""
-        return bool(self._active)
-
-    @property
-    def has_incomplete(self) -> bool:
-        """Whether a batch was not deallocated yet."""
-        return bool(self._incomplete)
-
-    def begin_flush(self) -> list[BatchOutcome]:
-        """From now to :meth:`end_flush` everything is sent at once.
-
-        Returns:
-            The outcomes of all batches there are; to be waited for with :func:`.until_done`.
-        """
-        self._flushes += 1
-        return [batch.outcome for batch in self._incomplete]
-
-    def end_flush(self) -> None:
-        """A flush has ended, whether it was waited for or not."""
-        self._flushes -= 1
-
-    def abort_incomplete(self, error: Exception) -> list[ProducerBatch]:
-        """Fail every batch there is, sent or not, free its memory, and say which they were."""
-        return self._abort(list(self._incomplete), error)
-
-    def abort_undrained(self, error: Exception) -> list[ProducerBatch]:
-        """Fail every batch that waits here, and say which; those that are on their way live on."""
-        return self._abort([batch for queue in self._active for batch in queue.batches], error)
-
-    def _abort(self, batches: list[ProducerBatch], error: Exception) -> list[ProducerBatch]:
-        for queue in self._active:
-            queue.clear()
-        self._active.clear()
-        for batch in batches:
-            batch.fail(error)
-            self.deallocate(batch)
-        return batches
-
-    def close(self) -> None:
-        """Append nothing any more; what is there is sent at once."""
-        self.is_closed = True
+def _fill(
+    batch: ProducerBatch, columns: RecordColumns, start: int, stop: int, deliveries: Deliveries
+) -> int:
+    """Add records to a batch as long as they fit; the number of the first that does not."""
+    index = batch.appended
+    end = batch.append_columns(columns, start, stop)
+    if end > start:
+        deliveries.add(batch.outcome, index, end - start)
+    return end

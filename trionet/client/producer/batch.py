@@ -10,6 +10,7 @@ from ...protocol.records.batch import HEADER_SIZE
 from ...protocol.records.records import compressed_chunks, framed
 from ...protocol.records.types import Headers
 from ..topic_partition import TopicPartition
+from .columns import RecordColumns
 from .delivery import Delivery
 from .outcome import BatchOutcome
 
@@ -145,6 +146,27 @@ class ProducerBatch:
         if not builder.append(timestamp, key, value, headers, self._size_max):
             return None
         return Delivery(self.outcome, index, timestamp)
+
+    def append_columns(self, columns: RecordColumns, start: int, stop: int) -> int:
+        """Add some records of columns, as long as there is room for them.
+
+        Returns:
+            The number of the first one that was not added.
+        """
+        return self._builder.append_columns(
+            start,
+            stop,
+            columns.timestamps,
+            columns.keys,
+            columns.values,
+            columns.headers,
+            self._size_max,
+        )
+
+    @property
+    def appended(self) -> int:
+        """How many records were added, whether they were taken back or not."""
+        return self._builder.count
 
     @property
     def size(self) -> int:

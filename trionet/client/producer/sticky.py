@@ -14,7 +14,7 @@ from ..cluster import NO_LEADER
 from .partition_queue import PartitionQueue, TopicQueues
 
 
-def choose(
+def next_queue(
     topic: TopicQueues, chance: random.Random, slow_nodes: AbstractSet[int], *, is_adaptive: bool
 ) -> PartitionQueue:
     """The partition for the next batch of records without a key.

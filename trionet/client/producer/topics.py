@@ -8,7 +8,7 @@ from ..cluster import Cluster
 from ..topic_partition import TopicPartition
 from .node_latency import NodeLatency
 from .partition_queue import PartitionQueue, TopicQueues
-from .sticky import choose
+from .sticky import next_queue
 
 
 class ProducerTopics:
@@ -80,7 +80,7 @@ class ProducerTopics:
 
     # Records without a key.
 
-    def sticky(self, topic: TopicQueues) -> PartitionQueue:
+    def choose(self, topic: TopicQueues) -> PartitionQueue:
         """Where the next batch of records without a key goes, because the last takes no more.
 
         (Kafka: BuiltInPartitioner.updatePartitionInfo.)
@@ -93,7 +93,9 @@ class ProducerTopics:
                 queue = None
         if queue is None or queue.topic_partition.partition >= topic.partitions:
             topic.sticky_bytes = 0
-            queue = choose(topic, self._chance, self._slow_nodes(), is_adaptive=self._is_adaptive)
+            queue = next_queue(
+                topic, self._chance, self._slow_nodes(), is_adaptive=self._is_adaptive
+            )
         topic.sticky = queue
         topic.sticky_batch = None
         return queue

@@ -157,6 +157,43 @@ class BatchBuilder:
             self._join_at = size + CHUNK_BYTES
         return True
 
+    def append_columns(
+        self,
+        start: int,
+        stop: int,
+        timestamps: int | list[int],
+        keys: list[bytes | None] | None,
+        values: list[bytes | None],
+        headers: list[Headers] | None,
+        size_max: int,
+    ) -> int:
+        """Add the records of some columns, as long as there is room for them.
+
+        Args:
+            start: the number of the first one.
+            stop: the number of the one after the last.
+            timestamps: in milliseconds; one number is every record's.
+            keys: without, no record has a key.
+            values: None for null.
+            headers: without, no record has any.
+            size_max: as for :meth:`append`.
+
+        Returns:
+            The number of the first one that was not added.
+
+        Raises:
+            LocalProtocolError: as :meth:`append`; the records before that one were added.
+            TypeError: as there.
+        """
+        append = self.append
+        for number in range(start, stop):
+            timestamp = timestamps if isinstance(timestamps, int) else timestamps[number]
+            key = None if keys is None else keys[number]
+            header = () if headers is None else headers[number]
+            if not append(timestamp, key, values[number], header, size_max):
+                return number
+        return stop
+
     def append_at(
         self,
         offset_delta: int,

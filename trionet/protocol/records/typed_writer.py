@@ -153,6 +153,33 @@ class BatchBuilder:
         size = 1 + _size(delta) + _size(self.last_offset_delta + 1) + rest
         return self.count > 0 and self.size + size + _size(size) > size_max
 
+    def append_columns(
+        self,
+        start: i64,
+        stop: i64,
+        timestamps: int | list[int],
+        keys: list[bytes | None] | None,
+        values: list[bytes | None],
+        headers: list[Headers] | None,
+        size_max: i64,
+    ) -> i64:
+        """Add the records of some columns, as long as there is room for them."""
+        number = start
+        header: object = _NONE
+        key: object = None
+        timestamp = timestamps if isinstance(timestamps, int) else 0
+        while number < stop:
+            if not isinstance(timestamps, int):
+                timestamp = timestamps[number]
+            if keys is not None:
+                key = keys[number]
+            if headers is not None:
+                header = headers[number]
+            if not self.append(timestamp, key, values[number], header, size_max):
+                break
+            number += 1
+        return number
+
     def append_at(
         self, offset_delta: i64, timestamp: int, key: object, value: object, headers: Headers = ()
     ) -> None:

@@ -1,0 +1,86 @@
+"""Many records that are sent together, given by column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from ...protocol.records.types import Headers
+
+T = TypeVar("T")
+
+
+class RecordColumns:
+    """See the module; one sequence for each field, all of one length.
+
+    Args:
+        values: None for null.
+        keys: None for null; without, no record has a key.
+        timestamps: in milliseconds; one number is every record's.
+        headers: names and values; without, no record has any.
+
+    Raises:
+        ValueError: the columns differ in length.
+    """
+
+    __slots__ = ("headers", "keys", "timestamps", "values")
+
+    def __init__(
+        self,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None] | None,
+        timestamps: int | Sequence[int],
+        headers: Sequence[Headers] | None,
+    ) -> None:
+        self.values = _listed(values)
+        self.keys = None if keys is None else _listed(keys)
+        self.timestamps = timestamps if isinstance(timestamps, int) else _listed(timestamps)
+        self.headers = None if headers is None else _listed(headers)
+        for name, column in (
+            ("keys", self.keys),
+            ("timestamps", self.timestamps),
+            ("headers", self.headers),
+        ):
+            if isinstance(column, list) and len(column) != len(self.values):
+                raise ValueError(
+                    f"there are {len(self.values)} values, but {len(column)} {name}; "
+                    "columns are of one length"
+                )
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def row(self, number: int) -> tuple[int, bytes | None, bytes | None, Headers]:
+        """One record: its timestamp, key, value and headers."""
+        timestamps = self.timestamps
+        return (
+            timestamps if isinstance(timestamps, int) else timestamps[number],
+            None if self.keys is None else self.keys[number],
+            self.values[number],
+            () if self.headers is None else self.headers[number],
+        )
+
+    def check(self, start: int, stop: int) -> None:
+        """Look at some records before any is sent.
+
+        Raises:
+            TypeError: a key or a value is neither bytes nor None; says which.
+        """
+        _check_bytes("value", self.values, start, stop)
+        if self.keys is not None:
+            _check_bytes("key", self.keys, start, stop)
+
+
+def _listed(column: Sequence[T]) -> list[T]:
+    return column if isinstance(column, list) else list(column)
+
+
+def _check_bytes(what: str, column: list[bytes | None], start: int, stop: int) -> None:
+    number = start
+    while number < stop:
+        each: object = column[number]
+        if each is not None and not isinstance(each, (bytes, bytearray, memoryview)):
+            hint = "; text has to be encoded, with .encode()" if isinstance(each, str) else ""
+            kind = type(each).__name__
+            raise TypeError(f"{what} {number} is {kind}, not bytes or None{hint}")
+        number += 1

@@ -1,0 +1,73 @@
+"""The deliveries of records that were sent together: made one by one, when somebody looks."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+from .delivery import Delivery
+from .outcome import BatchOutcome
+
+
+class Deliveries(Sequence[Delivery]):
+    """As many as records were taken, in their order.
+
+    Args:
+        timestamps: of the records, in milliseconds; one number is every record's.
+
+    Attributes:
+        outcomes: of the batches that have the records, in order.
+    """
+
+    def __init__(self, timestamps: int | list[int]) -> None:
+        self.outcomes: dict[BatchOutcome, None] = {}
+        self._timestamps = timestamps
+        self._spans: list[tuple[BatchOutcome, int, int]] = []
+        self._ends: list[int] = []
+
+    def add(self, outcome: BatchOutcome, index: int, count: int) -> None:
+        """The next records are in a batch.
+
+        Args:
+            outcome: of the batch.
+            index: the number of the first of them there.
+            count: how many.
+        """
+        start = len(self)
+        if self._spans:
+            last, first, begun = self._spans[-1]
+            if last is outcome and first + start - begun == index:
+                self._ends[-1] = start + count
+                return
+        self.outcomes[outcome] = None
+        self._spans.append((outcome, index, start))
+        self._ends.append(start + count)
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    @overload
+    def __getitem__(self, number: int, /) -> Delivery: ...
+    @overload
+    def __getitem__(self, numbers: slice, /) -> list[Delivery]: ...
+    def __getitem__(self, number: int | slice, /) -> Delivery | list[Delivery]:
+        if isinstance(number, slice):
+            return [self[each] for each in range(*number.indices(len(self)))]
+        if number < 0:
+            number += len(self)
+        if not 0 <= number < len(self):
+            raise IndexError(f"there are {len(self)} deliveries")
+        outcome, index, start = self._spans[bisect_right(self._ends, number)]
+        return Delivery(outcome, index + number - start, self._timestamp(number))
+
+    def __iter__(self) -> Iterator[Delivery]:
+        for (outcome, index, start), end in zip(self._spans, self._ends, strict=True):
+            for number in range(start, end):
+                yield Delivery(outcome, index + number - start, self._timestamp(number))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} deliveries>"
+
+    def _timestamp(self, number: int) -> int:
+        return self._timestamps if isinstance(self._timestamps, int) else self._timestamps[number]
