@@ -11,6 +11,7 @@ import random
 import trio
 
 from ...errors import RecordTooLargeError
+from ...protocol.records.batch import Bytes
 from ...protocol.records.types import Headers
 from .accumulator_settings import AccumulatorSettings
 from .batch import ProducerBatch, record_size_max
@@ -46,15 +47,15 @@ class RecordAccumulator(BatchQueues):
     def knows(self, topic: str, partition: int | None = None) -> bool:
         """Whether something can be appended to a topic, or to one partition of it."""
         found = self._topics.get(topic)
-        return found is not None and (partition is None or 0 <= partition < found.partitions)
+        return found is not None and (partition is None or found.queue(partition) is not None)
 
     def append(
         self,
         topic: str,
         partition: int | None,
         timestamp: int,
-        key: bytes | None,
-        value: bytes | None,
+        key: Bytes | None,
+        value: Bytes | None,
         headers: Headers,
         now: float,
     ) -> Delivery:
@@ -83,9 +84,10 @@ class RecordAccumulator(BatchQueues):
             raise self._why_not()
         is_sticky = False
         if partition is not None:
-            if not 0 <= partition < found.partitions:
+            chosen = found.queue(partition)
+            if chosen is None:
                 raise trio.WouldBlock
-            queue = found.queues[partition]
+            queue = chosen
         elif key is None or self._ignores_keys:
             is_sticky = True
             sticky = found.sticky
@@ -145,8 +147,12 @@ class RecordAccumulator(BatchQueues):
         has_keys = columns.keys is not None and not self._ignores_keys
         try:
             while number < stop:
-                if found is not None and not (has_keys and partition is None):
-                    queue = found.sticky if partition is None else found.queues[partition]
+                if found is not None and not self.is_closed:
+                    queue = found.sticky
+                    if partition is not None:
+                        queue = found.queue(partition)
+                    elif has_keys:
+                        queue = None  # each goes its own way
                     if queue is not None and queue.filling is not None:
                         number = _fill(queue.filling, columns, number, stop, deliveries)
                         if number == stop:
@@ -163,8 +169,8 @@ class RecordAccumulator(BatchQueues):
         self,
         queue: PartitionQueue,
         timestamp: int,
-        key: bytes | None,
-        value: bytes | None,
+        key: Bytes | None,
+        value: Bytes | None,
         headers: Headers,
         now: float,
     ) -> Delivery:
@@ -189,7 +195,7 @@ class RecordAccumulator(BatchQueues):
         self._incomplete[batch] = None
         return delivery
 
-    def _reserve(self, key: bytes | None, value: bytes | None, headers: Headers) -> int:
+    def _reserve(self, key: Bytes | None, value: Bytes | None, headers: Headers) -> int:
         """Take the memory of a batch that begins with a record; how much it is."""
         size = record_size_max(key, value, headers)
         settings = self._settings

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from ...protocol.records import implementation
-from ...protocol.records.batch import HEADER_SIZE
+from ...protocol.records.batch import HEADER_SIZE, Bytes
 from ...protocol.records.records import compressed_chunks, framed
-from ...protocol.records.types import Headers
+from ...protocol.records.types import Headers, as_bytes
 from ..topic_partition import TopicPartition
 from .columns import RecordColumns
 from .delivery import Delivery
@@ -26,15 +26,23 @@ _HEADER_OVERHEAD: Final = 5 + 5
 _UTF8_BYTES_MAX: Final = 4
 
 
-def record_size_max(key: bytes | None, value: bytes | None, headers: Headers) -> int:
+def record_size_max(key: Bytes | None, value: Bytes | None, headers: Headers) -> int:
     """How large a batch with this record alone is at most, in bytes.
 
     (Kafka: AbstractRecords.estimateSizeInBytesUpperBound.)
     """
-    size = HEADER_SIZE + _RECORD_OVERHEAD + len(key or b"") + len(value or b"")
+    size = HEADER_SIZE + _RECORD_OVERHEAD + _length(key) + _length(value)
     for name, content in headers:
-        size += _HEADER_OVERHEAD + _UTF8_BYTES_MAX * len(name) + len(content or b"")
+        size += _HEADER_OVERHEAD + _UTF8_BYTES_MAX * len(name) + _length(content)
     return size
+
+
+def _length(field: object) -> int:
+    if field is None:
+        return 0
+    if isinstance(field, memoryview):
+        return field.nbytes
+    return len(field if isinstance(field, (bytes, bytearray)) else as_bytes(field))
 
 
 class ProducerBatch:
@@ -64,7 +72,6 @@ class ProducerBatch:
         producer_id: whom it is from; -1 for nobody (idempotence is off).
         producer_epoch: which life of them.
         base_sequence: the number of its first record; -1 for none.
-        is_resequenced: it has been numbered again since it was sent first (KIP-360).
         is_transactional: it belongs to a transaction.
     """
 
@@ -80,7 +87,6 @@ class ProducerBatch:
         "created_at",
         "drained_at",
         "is_drained",
-        "is_resequenced",
         "is_split",
         "is_transactional",
         "leader_epoch",
@@ -114,7 +120,6 @@ class ProducerBatch:
         self.producer_id = NONE
         self.producer_epoch = NONE
         self.base_sequence = NONE
-        self.is_resequenced = False
         self.is_transactional = False
         self._builder = implementation.writer.BatchBuilder()
         self._is_marked_full = False
@@ -128,8 +133,8 @@ class ProducerBatch:
     def try_append(
         self,
         timestamp: int,
-        key: bytes | None,
-        value: bytes | None,
+        key: Bytes | None,
+        value: Bytes | None,
         headers: Headers,
     ) -> Delivery | None:
         """Add a record if there is room for it.
@@ -217,15 +222,10 @@ class ProducerBatch:
         )
 
     def set_producer_state(self, producer_id: int, epoch: int, base_sequence: int) -> None:
-        """Number the batch before it is sent for the first time."""
+        """Number the batch; with a new epoch again, though it was sent before (KIP-360)."""
         self.producer_id = producer_id
         self.producer_epoch = epoch
         self.base_sequence = base_sequence
-
-    def reset_producer_state(self, producer_id: int, epoch: int, base_sequence: int) -> None:
-        """Number a batch again that was sent before."""
-        self.set_producer_state(producer_id, epoch, base_sequence)
-        self.is_resequenced = True
 
     def split(self, size_max: int) -> list[ProducerBatch]:
         """Smaller batches with the same records; their outcomes become those of this one's records.
@@ -251,7 +251,6 @@ class ProducerBatch:
         )
         part.is_drained = part.is_split = True
         part.is_transactional = self.is_transactional
-        part.is_resequenced = self.is_resequenced
         sequence = self.base_sequence
         if sequence != NONE:
             sequence = (sequence + number) & SEQUENCE_MAX

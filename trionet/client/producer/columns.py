@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from ...protocol.records.batch import Bytes
 from ...protocol.records.types import Headers
 
 T = TypeVar("T")
@@ -27,8 +28,8 @@ class RecordColumns:
 
     def __init__(
         self,
-        values: Sequence[bytes | None],
-        keys: Sequence[bytes | None] | None,
+        values: Sequence[Bytes | None],
+        keys: Sequence[Bytes | None] | None,
         timestamps: int | Sequence[int],
         headers: Sequence[Headers] | None,
     ) -> None:
@@ -50,7 +51,7 @@ class RecordColumns:
     def __len__(self) -> int:
         return len(self.values)
 
-    def row(self, number: int) -> tuple[int, bytes | None, bytes | None, Headers]:
+    def row(self, number: int) -> tuple[int, Bytes | None, Bytes | None, Headers]:
         """One record: its timestamp, key, value and headers."""
         timestamps = self.timestamps
         return (
@@ -75,7 +76,7 @@ def _listed(column: Sequence[T]) -> list[T]:
     return column if isinstance(column, list) else list(column)
 
 
-def _check_bytes(what: str, column: list[bytes | None], start: int, stop: int) -> None:
+def _check_bytes(what: str, column: list[Bytes | None], start: int, stop: int) -> None:
     number = start
     while number < stop:
         each: object = column[number]

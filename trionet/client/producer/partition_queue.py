@@ -115,6 +115,10 @@ class TopicQueues:
         self.sticky_bytes = 0
         self.used_at = 0.0
 
+    def queue(self, partition: int) -> PartitionQueue | None:
+        """A partition's queue; None if there is no such partition, as far as is known."""
+        return self.queues[partition] if 0 <= partition < self.partitions else None
+
     def update(self, topic: TopicMetadata | None, nodes: frozenset[int]) -> None:
         """Who leads what now."""
         known = {} if topic is None else topic.partitions

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ...protocol.records.batch import Bytes
+from ...protocol.records.types import as_bytes
+
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
@@ -36,6 +39,12 @@ def murmur2(data: bytes) -> int:
     return value ^ value >> 15
 
 
-def partition_of(key: bytes, partitions: int) -> int:
-    """The partition of a key among so many."""
+def partition_of(key: Bytes, partitions: int) -> int:
+    """The partition of a key among so many.
+
+    Raises:
+        TypeError: the key is not bytes.
+    """
+    if not isinstance(key, bytes):
+        key = as_bytes(key)
     return (murmur2(key) & 0x7FFF_FFFF) % partitions

@@ -7,8 +7,8 @@ from itertools import repeat
 from typing import Final
 
 from trionet.errors import LocalProtocolError
-from trionet.protocol.records.batch import HEADER_SIZE
-from trionet.protocol.records.types import Headers, NewRecord
+from trionet.protocol.records.batch import HEADER_SIZE, Bytes
+from trionet.protocol.records.types import Headers, NewRecord, as_bytes
 
 #: The length of a batch is an int32.
 BATCH_BYTES_MAX: Final = 2**31 - 1
@@ -93,8 +93,8 @@ class BatchBuilder:
     def append(
         self,
         timestamp: int,
-        key: bytes | None,
-        value: bytes | None,
+        key: Bytes | None,
+        value: Bytes | None,
         headers: Headers = (),
         size_max: int = NO_LIMIT,
     ) -> bool:
@@ -126,14 +126,14 @@ class BatchBuilder:
             key_length = _NULL
         else:
             if type(key) is not bytes:
-                key = _as_bytes(key)
+                key = as_bytes(key)
             key_length = zigzag[len(key)]
         if value is None:
             value = b""
             value_length = _NULL
         else:
             if type(value) is not bytes:
-                value = _as_bytes(value)
+                value = as_bytes(value)
             value_length = zigzag[len(value)]
         tail = _encode_headers(headers) if headers else _NO_HEADERS
         record = _join(
@@ -162,8 +162,8 @@ class BatchBuilder:
         start: int,
         stop: int,
         timestamps: int | list[int],
-        keys: list[bytes | None] | None,
-        values: list[bytes | None],
+        keys: list[Bytes | None] | None,
+        values: list[Bytes | None],
         headers: list[Headers] | None,
         size_max: int,
     ) -> int:
@@ -198,8 +198,8 @@ class BatchBuilder:
         self,
         offset_delta: int,
         timestamp: int,
-        key: bytes | None,
-        value: bytes | None,
+        key: Bytes | None,
+        value: Bytes | None,
         headers: Headers = (),
     ) -> None:
         """Add a record with a gap before it, as compaction leaves them.
@@ -227,7 +227,7 @@ class BatchBuilder:
                 self.last_offset_delta = last
 
     def has_room_for(
-        self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers = ()
+        self, timestamp: int, key: Bytes | None, value: Bytes | None, headers: Headers = ()
     ) -> bool:
         """Whether the batch stays within its size with this record; an empty one takes any.
 
@@ -302,12 +302,6 @@ def _checked(timestamp: int) -> int:
     return timestamp
 
 
-def _as_bytes(field: object) -> bytes:
-    if isinstance(field, (bytes, bytearray, memoryview)):
-        return bytes(field)
-    raise TypeError(f"a key or value is bytes or None, not {type(field).__name__}")
-
-
 def _encode_headers(headers: Headers) -> bytes:
     parts = [_zigzag[len(headers)]]
     for name, value in headers:
@@ -316,6 +310,6 @@ def _encode_headers(headers: Headers) -> bytes:
         if value is None:
             parts.append(_NULL)
         else:
-            value = _as_bytes(value)
+            value = as_bytes(value)
             parts += _zigzag[len(value)], value
     return b"".join(parts)

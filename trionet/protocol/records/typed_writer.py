@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, cast
 from librt.strings import BytesWriter, write_i64_le
 
 from trionet.errors import LocalProtocolError
-from trionet.protocol.records.batch import HEADER_SIZE
-from trionet.protocol.records.types import Headers
+from trionet.protocol.records.batch import HEADER_SIZE, Bytes
+from trionet.protocol.records.types import Headers, as_bytes
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -86,7 +86,7 @@ class BatchBuilder:
         key_bytes = b""
         key_length: i64 = -1
         if key is not None:
-            key_bytes = key if isinstance(key, bytes) else _as_bytes(key)
+            key_bytes = key if isinstance(key, bytes) else as_bytes(key)
             key_length = len(key_bytes)
             size = key_length
             if key_length >= 64:
@@ -94,7 +94,7 @@ class BatchBuilder:
         value_bytes = b""
         value_length: i64 = -1
         if value is not None:
-            value_bytes = value if isinstance(value, bytes) else _as_bytes(value)
+            value_bytes = value if isinstance(value, bytes) else as_bytes(value)
             value_length = len(value_bytes)
             size += value_length
             if value_length >= 64:
@@ -158,8 +158,8 @@ class BatchBuilder:
         start: i64,
         stop: i64,
         timestamps: int | list[int],
-        keys: list[bytes | None] | None,
-        values: list[bytes | None],
+        keys: list[Bytes | None] | None,
+        values: list[Bytes | None],
         headers: list[Headers] | None,
         size_max: i64,
     ) -> i64:
@@ -204,9 +204,11 @@ class BatchBuilder:
         now: i64 = timestamp
         size = 1 + _size(now - self.base_timestamp)
         size += _size(self.last_offset_delta + 1)
-        length: i64 = -1 if key is None else len(_as_bytes(key))
+        length: i64 = -1 if key is None else len(key if isinstance(key, bytes) else as_bytes(key))
         size += _size(length) + max(length, 0)
-        length = -1 if value is None else len(_as_bytes(value))
+        length = (
+            -1 if value is None else len(value if isinstance(value, bytes) else as_bytes(value))
+        )
         size += _size(length) + max(length, 0)
         size += len(_encoded(headers)) if headers else 1
         return self.size + _size(size) + size <= self._size_max
@@ -261,14 +263,6 @@ def _check_timestamp(timestamp: int) -> None:
 def _check_delta(now: i64, base: i64) -> None:
     if now > _INT64_MAX + base if base < 0 else now < _INT64_MIN + base:
         raise LocalProtocolError(f"{int(now) - int(base)} does not fit into a varlong")
-
-
-def _as_bytes(field: object) -> bytes:
-    if isinstance(field, bytes):
-        return field
-    if isinstance(field, (bytearray, memoryview)):
-        return bytes(field)
-    raise TypeError(f"a key or value is bytes or None, not {type(field).__name__}")
 
 
 def _size(number: i64) -> i64:
@@ -349,7 +343,8 @@ def _encoded(headers: Headers) -> bytes:
         if value is None:
             out.append(1)
         else:
-            value_bytes = _as_bytes(value)
+            content: object = value
+            value_bytes = content if isinstance(content, bytes) else as_bytes(content)
             _put(out, len(value_bytes))
             out.write(value_bytes)
     return out.getvalue()

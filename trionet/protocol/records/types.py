@@ -31,3 +31,15 @@ class Columns(NamedTuple):
     keys: list[bytes | None]
     values: list[bytes | None]
     headers: list[Headers]
+
+
+def as_bytes(field: object) -> bytes:
+    """A key or a value as it is written.
+
+    Raises:
+        TypeError: it is neither bytes nor like them.
+    """
+    if isinstance(field, (bytes, bytearray, memoryview)):
+        return bytes(field)
+    hint = "; encode text, with .encode()" if isinstance(field, str) else ""
+    raise TypeError(f"a key or value is bytes or None, not {type(field).__name__}{hint}")
