@@ -31,7 +31,9 @@ def cluster(*leaders: int, epoch: int = 0, topic: str = TOPIC) -> Cluster:
         for number, leader in enumerate(leaders)
     }
     return Cluster(
-        nodes={node_id: Node(node_id, "127.0.0.1", 9092 + node_id) for node_id in {*leaders} - {-1}},
+        nodes={
+            node_id: Node(node_id, "127.0.0.1", 9092 + node_id) for node_id in {*leaders} - {-1}
+        },
         topics={topic: TopicMetadata(name=topic, partitions=partitions)},
     )
 
@@ -59,9 +61,7 @@ def drained(
 def values(batches: Iterable[ProducerBatch]) -> list[bytes | None]:
     """The values of the records in some batches, as a broker reads them."""
     return [
-        value
-        for batch in batches
-        for _, _, _, value, _ in decode_batch(b"".join(batch.chunks()))
+        value for batch in batches for _, _, _, value, _ in decode_batch(b"".join(batch.chunks()))
     ]
 
 

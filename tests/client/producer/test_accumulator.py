@@ -10,19 +10,32 @@ from trionet.client.producer.accumulator import RecordAccumulator
 from trionet.client.producer.delivery import Delivery
 from trionet.errors import LocalProtocolError, RecordTooLargeError, RecordWithdrawnError
 from trionet.protocol.records import compression
+from trionet.protocol.records.batch import Bytes
 
 ONE = cluster(1)
 
 
 def append(
     records: RecordAccumulator,
-    value: bytes,
+    value: Bytes,
     partition: int | None = 0,
     *,
-    key: bytes | None = None,
+    key: Bytes | None = None,
     now: float = 0.0,
 ) -> Delivery:
     return records.append(TOPIC, partition, 1000, key, value, (), now)
+
+
+def add(
+    records: RecordAccumulator,
+    value: Bytes,
+    partition: int | None = 0,
+    *,
+    key: Bytes | None = None,
+    now: float = 0.0,
+) -> None:
+    """A record whose delivery nobody looks at."""
+    _ = append(records, value, partition, key=key, now=now)
 
 
 def fill(records: RecordAccumulator, partition: int | None = 0, now: float = 0.0) -> list[bytes]:
@@ -37,7 +50,7 @@ def fill(records: RecordAccumulator, partition: int | None = 0, now: float = 0.0
 def test_a_node_is_ready_when_a_record_begins_a_second_batch() -> None:
     """K1: until then it is not, and what is drained has the records in their order."""
     records = accumulator(ONE, linger_seconds=10.0)
-    append(records, b"000" + b"x" * 97)
+    add(records, b"000" + b"x" * 97)
 
     assert set() == records.ready(ONE, 0.0).nodes
 
@@ -64,8 +77,8 @@ def test_a_record_larger_than_a_batch_has_its_own(codec: int, *, has_others: boo
     large = b"y" * 2000
     small = [b"small"] if has_others else []
     for value in small:
-        append(records, value)
-    append(records, large)
+        add(records, value)
+    add(records, large)
 
     assert {1} == records.ready(ONE, 0.0).nodes
     assert small == values(drained(records, ONE, 0.0) if has_others else [])
@@ -80,7 +93,7 @@ def test_a_record_larger_than_a_batch_has_its_own(codec: int, *, has_others: boo
 def test_a_batch_that_is_not_full_waits_for_more() -> None:
     """K3: for ``linger.ms``."""
     records = accumulator(ONE, linger_seconds=0.01)
-    append(records, b"x", now=5.0)
+    add(records, b"x", now=5.0)
 
     before = records.ready(ONE, 5.0)
 
@@ -98,7 +111,7 @@ def test_a_topic_has_to_be_known() -> None:
     assert not records.knows("other")
     for topic, partition in [("other", None), (TOPIC, 1), (TOPIC, -1)]:
         with pytest.raises(trio.WouldBlock):
-            records.append(topic, partition, 1000, None, b"x", (), 0.0)
+            _ = records.append(topic, partition, 1000, None, b"x", (), 0.0)
 
     records.update(cluster(1, 1))
 
@@ -107,13 +120,13 @@ def test_a_topic_has_to_be_known() -> None:
 
 def test_a_topic_that_vanished_is_not_known_until_it_comes_back() -> None:
     records = accumulator(ONE)
-    append(records, b"before")
+    add(records, b"before")
     elsewhere = cluster(1, topic="other")
     records.update(elsewhere)
 
     assert not records.knows(TOPIC)
     with pytest.raises(trio.WouldBlock):
-        append(records, b"meanwhile")
+        add(records, b"meanwhile")
     assert {TOPIC} == records.ready(elsewhere, 1.0).unknown_leaders
     assert math.inf == records.ready(elsewhere, 1.0).next_check_at
 
@@ -127,9 +140,9 @@ def test_records_beyond_the_limits_are_refused() -> None:
     records = accumulator(ONE, request_bytes_max=5000, buffer_bytes=4000)
 
     with pytest.raises(RecordTooLargeError, match=r"max\.request\.size = 5000"):
-        append(records, b"x" * 5000)
+        add(records, b"x" * 5000)
     with pytest.raises(RecordTooLargeError, match=r"buffer\.memory = 4000"):
-        append(records, b"x" * 4000)
+        add(records, b"x" * 4000)
     assert 4000 == records.pool.available
     assert append(records, b"x" * 3800).index == 0
 
@@ -138,7 +151,7 @@ def test_the_size_of_headers_counts() -> None:
     records = accumulator(ONE, request_bytes_max=5000)
 
     with pytest.raises(RecordTooLargeError):
-        records.append(TOPIC, 0, 1000, None, b"", [("h", b"x" * 5000)], 0.0)
+        _ = records.append(TOPIC, 0, 1000, None, b"", [("h", b"x" * 5000)], 0.0)
 
 
 def test_what_cannot_be_written_is_refused_and_takes_no_memory() -> None:
@@ -147,52 +160,51 @@ def test_what_cannot_be_written_is_refused_and_takes_no_memory() -> None:
     odd: list[object] = ["text", 7, [b"x"]]
     for value in odd:
         with pytest.raises(TypeError, match="bytes or None"):
-            append(records, value)  # type: ignore[arg-type]
+            add(records, value)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="bytes or None"):
-            append(records, b"x", None, key=value)  # type: ignore[arg-type]
+            add(records, b"x", None, key=value)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"encode text, with \.encode\(\)"):
-        append(records, "text")  # type: ignore[arg-type]
+        add(records, "text")  # type: ignore[arg-type]
     with pytest.raises(LocalProtocolError):
-        records.append(TOPIC, 0, 2**63, None, b"x", (), 0.0)
+        _ = records.append(TOPIC, 0, 2**63, None, b"x", (), 0.0)
 
     assert records.pool.bytes_max == records.pool.available
     assert not records.has_incomplete
     assert not records.has_undrained
 
-    append(records, b"good")
+    add(records, b"good")
     with pytest.raises(TypeError):
-        append(records, "text")  # type: ignore[arg-type]
+        add(records, "text")  # type: ignore[arg-type]
 
     assert [b"good"] == values(drained(records, ONE, 0.0))
 
 
 def test_values_and_keys_may_be_any_bytes() -> None:
-    records = accumulator(cluster(1, 1, 1))
-    same = [
-        append(records, value, None, key=key).outcome.topic_partition
-        for value, key in [
-            (b"v", b"k"),
-            (bytearray(b"v"), bytearray(b"k")),
-            (memoryview(b"v"), memoryview(b"k")),
-        ]
+    known = cluster(1, 1, 1)
+    records = accumulator(known)
+    pairs: list[tuple[Bytes, Bytes]] = [
+        (b"v", b"k"),
+        (bytearray(b"v"), bytearray(b"k")),
+        (memoryview(b"v"), memoryview(b"k")),
     ]
+    deliveries = [append(records, value, None, key=key) for value, key in pairs]
 
-    assert 1 == len(set(same))
-    assert [b"v"] * 3 == values(drained(records, cluster(1, 1, 1), 0.0))
+    assert 1 == len({each.outcome.topic_partition for each in deliveries})
+    assert [b"v"] * 3 == values(drained(records, known, 0.0))
 
 
 def test_full_memory_makes_the_next_batch_wait_and_all_others_go() -> None:
     """K3: a record that finds no room does not wait for ``linger.ms``."""
     records = accumulator(ONE, linger_seconds=10.0, buffer_bytes=1000)
-    append(records, b"x" * 500)
+    add(records, b"x" * 500)
     with pytest.raises(trio.WouldBlock):
-        append(records, b"x" * 500)
+        add(records, b"x" * 500)
 
     assert {1} == records.ready(ONE, 0.0).nodes
 
     [batch] = drained(records, ONE, 0.0)
     with pytest.raises(trio.WouldBlock):
-        append(records, b"x" * 500)
+        add(records, b"x" * 500)
     done(records, batch)
 
     assert append(records, b"x" * 500).index == 0
@@ -202,8 +214,8 @@ def test_full_memory_makes_the_next_batch_wait_and_all_others_go() -> None:
 def test_memory_comes_back_once() -> None:
     """B1: of a batch of the usual size, and of one that is larger."""
     records = accumulator(ONE)
-    append(records, b"x")
-    append(records, b"x" * 3000)
+    add(records, b"x")
+    add(records, b"x" * 3000)
     batches = drained(records, ONE, 0.0) + drained(records, ONE, 0.0)
 
     assert records.pool.available < records.pool.bytes_max - 4000
@@ -282,7 +294,7 @@ def test_a_record_of_nobody_here_is_not_taken_back() -> None:
 
     assert not records.withdraw(theirs)
 
-    append(records, b"y")
+    add(records, b"y")
 
     assert not records.withdraw(theirs)
 
@@ -293,11 +305,11 @@ def test_a_record_of_nobody_here_is_not_taken_back() -> None:
 def test_nothing_is_taken_after_the_end_and_the_rest_goes_at_once() -> None:
     """B9: whoever asks for memory then is told, and what is given back is counted."""
     records = accumulator(ONE, linger_seconds=10.0)
-    append(records, b"x")
+    add(records, b"x")
     records.close()
 
     with pytest.raises(trio.ClosedResourceError):
-        append(records, b"y")
+        add(records, b"y")
     assert {1} == records.ready(ONE, 0.0).nodes
 
     [batch] = drained(records, ONE, 0.0)

@@ -32,6 +32,11 @@ def append(
     return records.append(TOPIC, partition, 1000, None, value, (), now)
 
 
+def add(records: RecordAccumulator, partition: int, value: bytes = b"x", now: float = 0.0) -> None:
+    """A record whose delivery nobody looks at."""
+    _ = append(records, partition, value, now)
+
+
 def where(batches: list[ProducerBatch]) -> list[TopicPartition]:
     return [batch.topic_partition for batch in batches]
 
@@ -42,8 +47,8 @@ def where(batches: list[ProducerBatch]) -> list[TopicPartition]:
 def test_the_next_look_is_when_the_first_linger_ends() -> None:
     """K7: of those whose node is not ready already."""
     records = accumulator(THREE, linger_seconds=0.01)
-    append(records, 0, now=1.0)
-    append(records, 2, now=1.004)
+    add(records, 0, now=1.0)
+    add(records, 2, now=1.004)
 
     check = records.ready(THREE, 1.004)
 
@@ -63,8 +68,8 @@ def test_the_next_look_is_when_the_first_linger_ends() -> None:
 def test_a_topic_without_a_leader_is_told_of() -> None:
     lost = cluster(-1, 1)
     records = accumulator(lost)
-    append(records, 0)
-    append(records, 1)
+    add(records, 0)
+    add(records, 1)
 
     check = records.ready(lost, 1.0)
 
@@ -86,7 +91,7 @@ def test_a_drain_keeps_to_the_size_of_a_request() -> None:
     both = cluster(1, 1)
     records = accumulator(both)
     for partition in (0, 1):
-        append(records, partition, b"x" * 800)
+        add(records, partition, b"x" * 800)
 
     [first] = drained(records, both, 0.0, bytes_max=1024)
     [second] = drained(records, both, 0.0, bytes_max=1024)
@@ -96,7 +101,7 @@ def test_a_drain_keeps_to_the_size_of_a_request() -> None:
 
 def test_one_batch_goes_though_it_is_larger_than_a_request() -> None:
     records = accumulator(ONE)
-    append(records, 0, b"x" * 3000)
+    add(records, 0, b"x" * 3000)
 
     assert [T0] == where(drained(records, ONE, 0.0, bytes_max=1024))
 
@@ -108,14 +113,11 @@ def test_partitions_take_turns() -> None:
 
     def fill() -> None:
         for partition in range(4):
-            append(records, partition, b"x" * 900)
-            append(records, partition, b"x" * 900)
+            add(records, partition, b"x" * 900)
+            add(records, partition, b"x" * 900)
 
     fill()
-    turns = [
-        where(records.drain(known, [1], 1000, 0.0)[1])
-        for _ in range(6)
-    ]
+    turns = [where(records.drain(known, [1], 1000, 0.0)[1]) for _ in range(6)]
 
     assert [[T0], [T1], [T2]] * 2 == turns
     assert 1 == len(where(records.drain(known, [2], 1000, 0.0)[2]))
@@ -134,9 +136,9 @@ def test_partitions_take_turns() -> None:
 def test_a_small_batch_does_not_overtake_those_whose_turn_it_is() -> None:
     both = cluster(1, 1, 1)
     records = accumulator(both)
-    append(records, 0, b"x" * 500)
-    append(records, 1, b"x" * 900)
-    append(records, 2, b"x" * 10)
+    add(records, 0, b"x" * 500)
+    add(records, 1, b"x" * 900)
+    add(records, 2, b"x" * 10)
 
     assert [T0] == where(drained(records, both, 0.0, bytes_max=1000))
     assert [T1] == where(drained(records, both, 0.0, bytes_max=1000))
@@ -145,8 +147,8 @@ def test_a_small_batch_does_not_overtake_those_whose_turn_it_is() -> None:
 def test_all_partitions_of_a_node_go_when_one_is_ready() -> None:
     """Half-full batches would go later in requests of their own (KAFKA-1445)."""
     records = accumulator(cluster(1, 1), linger_seconds=10.0)
-    append(records, 0)
-    append(records, 1, b"x" * 2000)
+    add(records, 0)
+    add(records, 1, b"x" * 2000)
 
     assert {1} == records.ready(cluster(1, 1), 0.0).nodes
     assert {T0, T1} == set(where(drained(records, cluster(1, 1), 0.0)))
@@ -155,7 +157,7 @@ def test_all_partitions_of_a_node_go_when_one_is_ready() -> None:
 def test_a_node_that_leads_nothing_gets_nothing() -> None:
     """K19: and that is no error."""
     records = accumulator(THREE)
-    append(records, 0)
+    add(records, 0)
 
     assert {7: []} == records.drain(THREE, [7], 10**6, 0.0)
     assert {2: []} == records.drain(THREE, [2], 10**6, 0.0)
@@ -164,7 +166,7 @@ def test_a_node_that_leads_nothing_gets_nothing() -> None:
 def test_a_muted_partition_waits() -> None:
     """K15: neither ready nor drained, until it is unmuted."""
     records = accumulator(ONE, linger_seconds=0.0)
-    append(records, 0)
+    add(records, 0)
     records.mute(T0)
 
     assert set() == records.ready(ONE, 1.0).nodes
@@ -183,11 +185,11 @@ def test_a_batch_that_failed_waits_while_others_go() -> None:
     """K8: for ``retry.backoff.ms``."""
     both = cluster(1, 1)
     records = accumulator(both, linger_seconds=0.0)
-    append(records, 0, b"first")
+    add(records, 0, b"first")
     [batch] = drained(records, both, 1.0)
     records.reenqueue(batch, 1.0)
-    append(records, 0, b"second", 1.0)
-    append(records, 1, b"other", 1.0)
+    add(records, 0, b"second", 1.0)
+    add(records, 1, b"other", 1.0)
 
     assert {1} == records.ready(both, 1.05).nodes
     assert [b"other"] == values(drained(records, both, 1.05))
@@ -206,7 +208,7 @@ def test_the_wait_grows_with_each_attempt(*, leaders_move: bool) -> None:
     """K9: twofold, blurred by a fifth, up to its limit; a move without an epoch changes nothing."""
     retry = ExponentialBackoff(0.1, 1.0)
     records = accumulator(cluster(1, epoch=-1), retry=retry, linger_seconds=0.0)
-    append(records, 0)
+    add(records, 0)
     now = 0.0
     for attempt in range(8):
         known = cluster(1 + leaders_move * attempt, epoch=-1)
@@ -226,7 +228,7 @@ def test_a_newer_leader_is_sent_to_without_a_wait() -> None:
     """K10: one of the same epoch is not."""
     before = cluster(1, epoch=5)
     records = accumulator(before, linger_seconds=0.0)
-    append(records, 0)
+    add(records, 0)
     [batch] = drained(records, before, 0.0)
     records.reenqueue(batch, 0.0)
 
@@ -249,11 +251,11 @@ def test_batches_with_numbers_are_sent_again_in_their_order() -> None:
     records = accumulator(ONE, linger_seconds=0.0)
     batches = []
     for number in range(4):
-        append(records, 0, b"%d" % number)
+        add(records, 0, b"%d" % number)
         [batch] = drained(records, ONE, 0.0)
         batch.set_producer_state(7, 0, (SEQUENCE_MAX - 1 + number) & SEQUENCE_MAX)
         batches.append(batch)
-    append(records, 0, b"new")
+    add(records, 0, b"new")
     for number in (2, 0, 3, 1):
         records.reenqueue(batches[number], 0.0)
 
@@ -274,8 +276,8 @@ def test_a_batch_expires_so_long_after_its_beginning(*, is_muted: bool, seconds:
 
     assert math.inf == records.next_expiry
 
-    append(records, 0, b"old", 1.0)
-    append(records, 0, b"x" * 2000, 1.5)
+    add(records, 0, b"old", 1.0)
+    add(records, 0, b"x" * 2000, 1.5)
     if is_muted:
         records.mute(T0)
 
@@ -294,10 +296,10 @@ def test_a_batch_expires_so_long_after_its_beginning(*, is_muted: bool, seconds:
 def test_a_batch_expires_while_it_waits_to_be_sent_again() -> None:
     """K14: what counts is its beginning, not its last attempt."""
     records = accumulator(ONE, delivery_seconds=1.0)
-    append(records, 0)
+    add(records, 0)
     [batch] = drained(records, ONE, 0.9)
     records.reenqueue(batch, 0.95)
-    append(records, 0, b"younger", 0.95)
+    add(records, 0, b"younger", 0.95)
 
     assert [batch] == records.expired(1.0)
     assert pytest.approx(1.95) == records.next_expiry
@@ -305,9 +307,9 @@ def test_a_batch_expires_while_it_waits_to_be_sent_again() -> None:
 
 def test_records_that_come_after_an_expiry_begin_a_new_batch() -> None:
     records = accumulator(ONE, delivery_seconds=1.0)
-    records.append(TOPIC, None, 1000, None, b"old", (), 0.0)
+    _ = records.append(TOPIC, None, 1000, None, b"old", (), 0.0)
     [batch] = records.expired(1.0)
-    records.append(TOPIC, None, 1000, None, b"new", (), 1.0)
+    _ = records.append(TOPIC, None, 1000, None, b"new", (), 1.0)
 
     assert [b"old"] == values([batch])
     assert [b"new"] == values(drained(records, ONE, 1.0))
@@ -316,7 +318,7 @@ def test_records_that_come_after_an_expiry_begin_a_new_batch() -> None:
 def test_batches_of_several_partitions_expire_at_once() -> None:
     records = accumulator(THREE, delivery_seconds=1.0)
     for partition in range(3):
-        append(records, partition)
+        add(records, partition)
 
     assert {T0, T1, T2} == set(where(records.expired(1.0)))
     assert not records.has_undrained
@@ -422,10 +424,10 @@ def test_batches_are_numbered_when_they_are_drained() -> None:
     numbers = Numbers()
     records = accumulator(ONE, numbers)
     mistaken = append(records, 0, b"a")
-    append(records, 0, b"b")
-    append(records, 0, b"c")
+    add(records, 0, b"b")
+    add(records, 0, b"c")
     records.withdraw(mistaken)
-    append(records, 0, b"x" * 1000)
+    add(records, 0, b"x" * 1000)
     numbers.is_held_up = True
 
     assert [] == drained(records, ONE, 1.0)
