@@ -163,9 +163,9 @@ class ScriptedNode:
             correlation_id = (
                 seen.correlation_id if reply.correlation_id is None else reply.correlation_id
             )
-            await stream.send_all(_encoded(seen.name, reply.version, correlation_id, reply.body))
+            await stream.send_all(encoded(seen.name, reply.version, correlation_id, reply.body))
         elif reply is not None:
-            await stream.send_all(_encoded(seen.name, seen.version, seen.correlation_id, reply))
+            await stream.send_all(encoded(seen.name, seen.version, seen.correlation_id, reply))
 
 
 _KEYS = {row[1]: key for key, row in APIS.items()}
@@ -185,7 +185,8 @@ def _decoded(payload: bytes, stream: MemoryStream) -> Seen:
     return Seen(codec.name, version, correlation_id, client_id, body, stream)
 
 
-def _encoded(name: str, version: int, correlation_id: int, body: Message) -> bytes:
+def encoded(name: str, version: int, correlation_id: int, body: Message) -> bytes:
+    """An answer as it travels."""
     codec = lookup(_KEYS[name], version)
     assert codec is not None
     chunks: list[Chunk] = [encode_response_header(codec, correlation_id)]

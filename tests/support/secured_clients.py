@@ -14,8 +14,9 @@ import trionet
 from support.tls import authority, certificate
 from trionet.client.network_client import NetworkClient
 from trionet.client.opening import ClientSettings, open_network_client
-from trionet.client.security.settings import SecuritySettings
+from trionet.client.security.settings import SaslClientSettings, SecuritySettings
 from trionet.net.endpoint import SecurityProtocol
+from trionet.net.network import SYSTEM, Network
 from trionet.net.tls_client_context import ClientTlsSettings
 from trionet.protocol.messages.describe_cluster import DescribeClusterRequest
 
@@ -42,13 +43,29 @@ def over_tls(ca: str = "ca", **changes: Any) -> SecuritySettings:
     return SecuritySettings(protocol=SecurityProtocol.SSL, tls=attrs.evolve(tls, **changes))
 
 
+USER, PASSWORD = "alice", "correct, horse"
+
+
+def by_password(
+    user_name: str = USER, password: str = PASSWORD, mechanism: str = "PLAIN"
+) -> SecuritySettings:
+    """A client that says who it is by a password, in the clear."""
+    return SecuritySettings(
+        protocol=SecurityProtocol.SASL_PLAINTEXT,
+        sasl=SaslClientSettings(mechanism=mechanism, user_name=user_name, password=password),
+    )
+
+
 @asynccontextmanager
 async def polled_client(
-    bootstrap: str, security: SecuritySettings, **more: Any
+    bootstrap: str, security: SecuritySettings, network: Network = SYSTEM, **more: Any
 ) -> AsyncIterator[NetworkClient]:
     """A client that a task polls."""
     settings = ClientSettings(security=security, **more)
-    async with open_network_client(bootstrap, settings) as client, trio.open_nursery() as nursery:
+    async with (
+        open_network_client(bootstrap, settings, network=network) as client,
+        trio.open_nursery() as nursery,
+    ):
         nursery.start_soon(client.run)
         yield client
         nursery.cancel_scope.cancel()
@@ -62,9 +79,9 @@ async def is_served(client: NetworkClient) -> bool:
     return bool(answer.cluster_id)
 
 
-async def refusal(bootstrap: str, security: SecuritySettings) -> str:
+async def refusal(bootstrap: str, security: SecuritySettings, network: Network = SYSTEM) -> str:
     """Why a client is not let in."""
-    async with polled_client(bootstrap, security) as client:
+    async with polled_client(bootstrap, security, network) as client:
         try:
             await client.until_updated()
         except trionet.AuthenticationError as error:

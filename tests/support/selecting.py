@@ -130,10 +130,10 @@ class Selecting:
         assert client.feed()  # session tickets: unread, they would make a reset of a close
         channel = Channel(id, tls, frame_bytes_max, pool=self.pool)
         self.selector.register(channel)
-        self.selector._preparing.shake_hands(channel)
+        self.selector.preparing.shake_hands(channel)
         while not channel.is_ready:  # a pass of the loop has time for a few of them only
             self.selector.counters.polls += 1
-            self.selector._preparing.shake_hands(channel)
+            self.selector.preparing.shake_hands(channel)
         return channel, self._opened.enter_context(TlsPeer(client))
 
     async def poll(self) -> PollResult:

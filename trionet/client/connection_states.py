@@ -18,7 +18,7 @@ from enum import Enum
 
 import attrs
 
-from ..errors import AuthenticationError, LocalProtocolError
+from ..errors import AuthenticationError, DisconnectedError, LocalProtocolError, TrionetError
 from .addresses import HostAddresses
 from .backoff import ExponentialBackoff
 
@@ -62,7 +62,7 @@ class _NodeConnection:
     failed_setups: int = 0
     setup_seconds: float = 0.0
     throttled_until: float = -math.inf
-    error: AuthenticationError | None = None
+    error: TrionetError | None = None
     addresses: HostAddresses = attrs.field(factory=HostAddresses)
 
 
@@ -147,10 +147,15 @@ class ClusterConnectionStates:
         node = self._nodes.get(node_id)
         return node.state if node is not None else None
 
-    def authentication_error(self, node_id: int) -> AuthenticationError | None:
-        """Why the last connection was not let in; None again after one that was."""
+    def error(self, node_id: int) -> TrionetError | None:
+        """Why the last connection was lost, or could not be made; None again after one that was."""
         node = self._nodes.get(node_id)
         return node.error if node is not None else None
+
+    def authentication_error(self, node_id: int) -> AuthenticationError | None:
+        """The same if the last connection was not let in; None otherwise."""
+        error = self.error(node_id)
+        return error if isinstance(error, AuthenticationError) else None
 
     def last_attempt_at(self, node_id: int) -> float:
         """When a connection was last begun or lost; long ago for an unknown node."""
@@ -210,18 +215,25 @@ class ClusterConnectionStates:
         """It was connected, and would not let us in."""
         node = self._node(node_id)
         node.state = ConnectionState.AUTHENTICATION_FAILED
-        node.error = error
-        self._lost(node, now)
+        self._lost(node, error, now)
 
-    def disconnected(self, node_id: int, now: float) -> None:
-        """The connection, or the attempt to make one, is over."""
+    def disconnected(
+        self, node_id: int, now: float, error: DisconnectedError | None = None
+    ) -> None:
+        """The connection, or the attempt to make one, is over.
+
+        Args:
+            node_id: whose.
+            now: in seconds of the loop's clock.
+            error: why, if there is something to tell.
+        """
         node = self._node(node_id)
         if node.state is ConnectionState.CONNECTING:
             node.failed_setups += 1
         elif node.state not in _LOST:
             node.addresses.forget()
         node.state = ConnectionState.DISCONNECTED
-        self._lost(node, now)
+        self._lost(node, error, now)
 
     def throttle(self, node_id: int, until: float) -> None:
         """The broker asked for silence; no earlier end is moved back by a later answer."""
@@ -232,7 +244,8 @@ class ClusterConnectionStates:
         """Forget everything about a node."""
         self._nodes.pop(node_id, None)
 
-    def _lost(self, node: _NodeConnection, now: float) -> None:
+    def _lost(self, node: _NodeConnection, error: TrionetError | None, now: float) -> None:
+        node.error = error
         node.failures += 1
         node.wait_seconds = self._times.reconnect.seconds(node.failures, self._chance)
         node.changed_at = now

@@ -107,7 +107,12 @@ class Connections:
             )
             transport = self._security.transport(sock, node.host)
             # Numbered: nothing of an old connection is taken for the new one's (KAFKA-5595).
-            channel = Channel(f"{node.id}-{number}", transport, settings.frame_bytes_max)
+            channel = Channel(
+                f"{node.id}-{number}",
+                transport,
+                settings.frame_bytes_max,
+                initiator=self._security.initiator(),
+            )
             channel.attachment = node.id
             self._selector.connect(channel, sock, address)
         except OSError as error:

@@ -35,6 +35,7 @@ from .metadata_updater import MetadataUpdater
 from .record_pieces import flattened
 from .request_settings import RequestSettings
 from .response import ClientResponse
+from .security.sasl_exchange import RESERVED_IDS, SaslClientExchange
 from .throttling import throttle_seconds
 from .version_discovery import VersionDiscovery, response_codec
 
@@ -42,8 +43,14 @@ logger = logging.getLogger("trionet.client")
 
 Callback = Callable[[ClientResponse], None]
 
-# Those above are Kafka's for SASL (SaslClientAuthenticator.MIN_RESERVED_CORRELATION_ID).
-CORRELATION_ID_MAX = 2**31 - 1 - 8
+# Those above are for SASL (Kafka: SaslClientAuthenticator.MIN_RESERVED_CORRELATION_ID).
+CORRELATION_ID_MAX = RESERVED_IDS[0] - 1
+
+# Brokers before KIP-152 had no words for a refusal.
+_WHILE_AUTHENTICATING = (
+    ", while we authenticated: that may be a firewall, a listener that is not for TLS or not for"
+    " SASL, or a broker before Kafka 1.0 that refuses us"
+)
 
 
 class Exchange:
@@ -103,9 +110,13 @@ class Exchange:
         outgoing = cast(bytes, framed[0]) if len(framed) == 1 else Send(cast(Any, framed))
         self.in_flight.add(request)
         self._selector.look_at_clock()
-        if self._selector.send(channel, outgoing):
+        initiator = channel.initiator
+        if isinstance(initiator, SaslClientExchange) and request.sent_at >= initiator.renew_at:
+            held = outgoing if isinstance(outgoing, Send) else Send([outgoing])
+            self._selector.preparing.authenticate_again(channel, held, request.sent_at)
+        elif self._selector.send(channel, outgoing):
             self._sent(request.node_id, request.sent_at)
-        elif not channel.is_open:
+        if not channel.is_open:
             self._selector.wakeup()  # the poll under way has to tell that it failed
 
     def send_own(self, node_id: int, codec: ApiVersionCodec, body: Message, now: float) -> None:
@@ -289,21 +300,27 @@ class Exchange:
         reason = channel.close_reason
         assert reason is not None
         why = f"{reason.value}: {channel.close_detail}" if channel.close_detail else reason.value
+        is_doubtful = reason is CloseReason.NOT_CONNECTED
+        if channel.initiator is not None and not (channel.is_connecting or channel.is_ready):
+            is_doubtful = True
+            why += _WHILE_AUTHENTICATING
         if reason is CloseReason.AUTHENTICATION_FAILED:
             denied = AuthenticationError(f"node {node_id}: {channel.close_detail}")
             logger.error("%s", denied)
             self._lost(node_id, denied, now)
         else:
-            level = logging.WARNING if reason is CloseReason.NOT_CONNECTED else logging.INFO
+            level = logging.WARNING if is_doubtful else logging.INFO
             logger.log(level, "the connection to node %d has ended: %s", node_id, why)
             self._lost(node_id, DisconnectedError(f"node {node_id}: {why}"), now)
 
-    def _lost(self, node_id: int, error: TrionetError, now: float) -> None:
+    def _lost(
+        self, node_id: int, error: AuthenticationError | DisconnectedError, now: float
+    ) -> None:
         """A connection is no more: so is what was in flight on it, in the order it was sent."""
         if isinstance(error, AuthenticationError):
             self._states.authentication_failed(node_id, error, now)
         else:
-            self._states.disconnected(node_id, now)
+            self._states.disconnected(node_id, now, error)
         self._forget(node_id)
         for request in self.in_flight.clear(node_id):
             self._complete(request, now, error=error)

@@ -15,6 +15,7 @@ import math
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 import trio
@@ -353,7 +354,12 @@ class NetworkClient:
                 del self._awaited[node.id]
 
     def _why_failed(self, node: Node) -> TrionetError:
-        return self.authentication_error(node) or DisconnectedError(f"{node} cannot be reached")
+        """A new error with the cause of the last: it may be raised in many tasks."""
+        error = self._states.error(node.id)
+        if isinstance(error, AuthenticationError):
+            return copy(error)
+        cause = str(error or "").removeprefix(f"node {node.id}")
+        return DisconnectedError(f"{node} cannot be reached{cause}")
 
     async def until_updated(self, updates: int = 0) -> None:
         """Wait until the cluster was described more than ``updates`` times.

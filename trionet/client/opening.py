@@ -61,6 +61,7 @@ async def open_network_client(
     Raises:
         ConfigError: ``bootstrap_servers`` is not of that form, or the settings of security cannot
             be used.
+        Exception: what a token provider raises.
 
     Cancellation: at the end of the block every connection is closed at once; whoever waits for an
     answer gets a :class:`.DisconnectedError`.
@@ -71,11 +72,12 @@ async def open_network_client(
     states = ClusterConnectionStates(settings.times, chance)
     metadata = Metadata(servers, settings.metadata, chance)
     updater = MetadataUpdater(metadata)
-    security = await prepare_security(settings.security, network)
+    security = await prepare_security(settings.security, settings.requests.client_id, network)
     with raise_single_error() as caller:
         async with network.open_readiness(None) as readiness, trio.open_nursery() as nursery:
             selector = Selector(readiness, idle_seconds_max=settings.idle_seconds_max)
             nursery.start_soon(selector.alarm.keep_time)
+            nursery.start_soon(security.keep_fresh)
             connections = Connections(selector, network, settings.connections, security, nursery)
             client = NetworkClient(
                 selector, connections, states, updater, settings.requests, chance

@@ -118,3 +118,22 @@ class Authenticator(Protocol):
     def gate(self, frame: Frame, now: float) -> Gate:
         """What to do with a frame that came while :attr:`is_complete`; runs for each request."""
         ...
+
+
+class Initiator(Authenticator, Protocol):
+    """An authenticator that speaks first: the client's side of an exchange."""
+
+    def begin(self, now: float) -> Step:
+        """What to say first, on a new connection or, when it is complete, once more.
+
+        Args:
+            now: seconds of the loop's clock.
+        """
+        ...
+
+    def lets_pass(self, frame: Frame) -> bool:
+        """Whether a frame that comes during a re-authentication is no part of it.
+
+        It answers a request of before.
+        """
+        ...

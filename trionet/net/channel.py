@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ..errors import LocalProtocolError
-from .authenticator import Authenticator, Step
+from .authenticator import Authenticator, Initiator, Step
 from .close_reason import CloseReason
 from .framing import (
     AUTHENTICATION_LIMIT,
@@ -43,6 +43,7 @@ class Channel:
         transport: the connection; one under TLS has a handshake before it.
         frame_bytes_max: largest frame that is accepted (``socket.request.max.bytes``).
         authenticator: decides who the peer is before frames are requests; None: nobody asks.
+        initiator: the same for an outgoing connection, where we say first who we are.
         after_handshake: called with the channel when the TLS handshake is done: sets the principal
             or the authenticator; may raise AuthenticationError.
         pool: where the memory of large frames is taken from; None for no limit.
@@ -58,6 +59,7 @@ class Channel:
         is_connecting: it is an outgoing connection that is not made yet.
         is_shaking_hands: that, or the TLS handshake, is not done.
         failure: how its authentication failed, while its end is held back.
+        held_send: what is sent when a re-authentication that was begun for it is done.
         is_sending_step: the Send in progress is a part of the authentication, no answer.
         last_used_at: when bytes were last read or written, in seconds of the loop's clock.
         lease: the memory of the large frame that is being read, or was handed out last.
@@ -88,7 +90,9 @@ class Channel:
         "failure",
         "fd",
         "has_staged",
+        "held_send",
         "id",
+        "initiator",
         "interest",
         "is_connecting",
         "is_muted",
@@ -113,6 +117,7 @@ class Channel:
         frame_bytes_max: int,
         *,
         authenticator: Authenticator | None = None,
+        initiator: Initiator | None = None,
         after_handshake: Callable[[Channel], None] | None = None,
         pool: MemoryPool | None = None,
         decoder: Decoder | None = None,
@@ -143,9 +148,13 @@ class Channel:
         self.principal = ANONYMOUS
         self.is_connecting = False
         self.is_shaking_hands = self.tls is not None
+        self.initiator = initiator
+        if authenticator is None:
+            authenticator = initiator
         self.is_ready = authenticator is None and self.tls is None
         self.is_sending_step = False
         self.failure: Step | None = None
+        self.held_send: Send | None = None
         self.last_used_at = 0.0
         self.pool = pool
         self.lease: MemoryLease | None = None

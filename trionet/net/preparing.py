@@ -105,8 +105,8 @@ class Preparing:
         self._selector.watch(channel, READ)
         if channel.tls is not None:
             self._selector.continue_at_once(channel)
-        elif channel.authenticator is None:
-            self._become_ready(channel)
+        else:
+            self._after_transport(channel)
 
     # TLS.
 
@@ -138,9 +138,16 @@ class Preparing:
         self._selector.watch(channel, READ)
         if channel.authenticator is None:
             self._selector.counters.authenticated += 1
-            self._become_ready(channel)
-        if tls.has_buffered:
+        self._after_transport(channel)
+        if channel.is_open and tls.has_buffered:
             self._selector.continue_at_once(channel)
+
+    def _after_transport(self, channel: Channel) -> None:
+        """The connection is made, and under TLS its handshake done."""
+        if channel.initiator is not None:
+            self._take(channel, channel.initiator.begin(channel.last_used_at), channel.last_used_at)
+        elif channel.authenticator is None:
+            self._become_ready(channel)
 
     def _may_work(self) -> bool:
         return preparing_time().may_work(self._worker, self._selector.counters.polls)
@@ -165,6 +172,8 @@ class Preparing:
             channel.ask(authenticator)
             self.begin(channel, now)
             self._selector.plan_check(self.next_check_at)
+        elif channel.initiator is not None and channel.initiator.lets_pass(frame):
+            return True
         elif not self._may_work():
             channel.staged.appendleft(frame)
             channel.has_staged = True
@@ -179,6 +188,21 @@ class Preparing:
             step = authenticator.receive(frame, now, time.time_ns() // 1_000_000)
         self._take(channel, step, now)
         return False
+
+    def authenticate_again(self, channel: Channel, held: Send, now: float) -> None:
+        """Say once more who we are, and send ``held`` afterwards (KIP-368).
+
+        Args:
+            channel: an outgoing one that is ready, and has no Send in progress.
+            held: a request.
+            now: seconds of the loop's clock.
+        """
+        initiator = channel.initiator
+        assert initiator is not None
+        assert channel.send is None
+        channel.is_ready = False
+        channel.held_send = held
+        self._take(channel, initiator.begin(now), now)
 
     def _take(self, channel: Channel, step: Step, now: float) -> None:
         if step.progress is Progress.FAILED:
@@ -222,6 +246,10 @@ class Preparing:
     def _become_ready(self, channel: Channel) -> None:
         self._in_progress.discard(channel)
         channel.become_ready()
+        held, channel.held_send = channel.held_send, None
+        if held is not None:
+            channel.send = held
+            self._selector.watch(channel, READ | WRITE)
 
     def _count(self, channel: Channel, progress: Progress) -> None:
         counters, authenticator = self._selector.counters, channel.authenticator

@@ -61,6 +61,7 @@ class Selector:
         alarm: wakes the loop for what is due; its owner runs it beside the loop, or idle channels
             and endless authentications only end when something else happens.
         counters: what was done so far, for metrics.
+        preparing: steps the channels that are not ready.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class Selector:
         self._pool = pool
         self._starved = Starved(self, pool, shuffle)
         self._waits_for_memory = self._starved.channels
-        self._preparing = Preparing(self, authentication_seconds_max)
+        self.preparing = Preparing(self, authentication_seconds_max)
         self._next_check_at = math.inf
         self._now = 0.0
         self.alarm = Alarm(self.wakeup)
@@ -133,10 +134,10 @@ class Selector:
         """
         try:
             begin_connect(sock, address)
-            self._preparing.expect_connection(channel, sock)
+            self.preparing.expect_connection(channel, sock)
             self._register(channel, WRITE)
         except BaseException:
-            self._preparing.forget(channel)
+            self.preparing.forget(channel)
             sock.close()
             raise
 
@@ -150,7 +151,7 @@ class Selector:
         self._by_id[channel.id] = channel
         self._idle.add(channel)
         if not channel.is_ready:
-            self._preparing.begin(channel, self._now)
+            self.preparing.begin(channel, self._now)
         self._plan_checks()
 
     def send(self, channel: Channel, send: Outgoing) -> bool:
@@ -339,7 +340,7 @@ class Selector:
 
     def _complete(self, channel: Channel, frame: Frame) -> None:
         """A whole frame is a request, or a part of an authentication."""
-        if channel.authenticator is None or self._preparing.is_request(channel, frame, self._now):
+        if channel.authenticator is None or self.preparing.is_request(channel, frame, self._now):
             self._result.completed_receives.append((channel, frame))
         else:
             self._starved.release(channel, self._now)
@@ -373,7 +374,7 @@ class Selector:
             if not channel.is_muted:
                 channel.last_used_at = self._now
             if channel.is_shaking_hands:
-                self._preparing.shake_hands(channel)
+                self.preparing.shake_hands(channel)
                 return
             if bits & WRITE and channel.send is not None:
                 channel.last_used_at = self._now
@@ -404,7 +405,7 @@ class Selector:
             return
         self._watch(channel, channel.interest & ~WRITE)
         if channel.is_sending_step:
-            self._preparing.sent(channel)
+            self.preparing.sent(channel)
         else:
             self._result.completed_sends.append(channel)
 
@@ -415,7 +416,7 @@ class Selector:
         self._next_check_at = min(self._next_check_at, at)
 
     def _plan_checks(self) -> None:
-        self._next_check_at = min(self._idle.next_check_at, self._preparing.next_check_at)
+        self._next_check_at = min(self._idle.next_check_at, self.preparing.next_check_at)
 
     def _check_times(self) -> None:
         """Close one idle channel, and those whose authentication ends now.
@@ -426,7 +427,7 @@ class Selector:
         idle = self._idle.poll(self._now)
         if idle is not None and not self._has_news(idle):
             self._disconnect(idle, CloseReason.IDLE)
-        self._preparing.check(self._now)
+        self.preparing.check(self._now)
         self._plan_checks()
 
     def _has_news(self, channel: Channel) -> bool:
@@ -447,7 +448,7 @@ class Selector:
 
     def _disconnect_for(self, channel: Channel, error: Exception) -> None:
         reason, detail = fault_of(channel, error)
-        self._preparing.count_fault(channel, reason)
+        self.preparing.count_fault(channel, reason)
         if reason is CloseReason.ERROR:
             self._on_error(channel, error)
         self._disconnect(channel, reason, detail)
@@ -489,7 +490,7 @@ class Selector:
         self._paused_reads.pop(channel, None)
         self._waits_for_memory.pop(channel, None)
         self._idle.remove(channel)
-        self._preparing.forget(channel)
+        self.preparing.forget(channel)
         self._starved.release(channel, self._now)
         del self._by_id[channel.id]
         del self._by_fd[channel.fd]

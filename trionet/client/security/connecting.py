@@ -3,28 +3,47 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import trio
 
 from ...errors import ConfigError
 from ...net.network import Network
+from ...net.sasl import oauthbearer, plain
+from ...net.sasl.mechanism import SaslClient
+from ...net.sasl.oauthbearer_client import OAuthBearerClient
+from ...net.sasl.plain import PlainClient
+from ...net.sasl.scram_client import ScramClient, ScramPassword
 from ...net.tls_client_context import client_context
 from ...net.transport import TransportLayer
-from .settings import SecuritySettings
+from .login import TokenLogin
+from .sasl_exchange import SaslClientExchange
+from .settings import SaslClientSettings, SecuritySettings
 
 
 class ClientSecurity:
-    """The security of all connections of one client.
+    """The security of all connections of one client; made by :func:`prepare_security`.
 
     Args:
         network: where they come from.
         tls_context: what they speak TLS with; None for those in the clear.
+        begin_sasl: begins the exchange of a connection; None for those without SASL.
+        login: who we are by tokens; None for all other mechanisms.
     """
 
-    def __init__(self, network: Network, tls_context: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        network: Network,
+        tls_context: ssl.SSLContext | None,
+        begin_sasl: Callable[[], SaslClientExchange] | None,
+        login: TokenLogin | None,
+    ) -> None:
         self._network = network
         self._tls_context = tls_context
+        self._begin_sasl = begin_sasl
+        self._login = login
 
     def transport(self, sock: Any, host: str) -> TransportLayer:
         """The byte layer of a connection to a host, as the node is called."""
@@ -32,20 +51,55 @@ class ClientSecurity:
             return self._network.transport(sock)
         return self._network.transport(sock, self._tls_context, host)
 
+    def initiator(self) -> SaslClientExchange | None:
+        """What says who we are on one connection; None where nobody asks."""
+        return None if self._begin_sasl is None else self._begin_sasl()
 
-async def prepare_security(settings: SecuritySettings, network: Network) -> ClientSecurity:
-    """Read what connections need from files.
+    async def keep_fresh(self) -> None:
+        """Replace what expires, until cancelled or nothing does."""
+        await trio.lowlevel.checkpoint()
+        if self._login is not None:
+            await self._login.keep_fresh()
+
+
+async def prepare_security(
+    settings: SecuritySettings, client_id: str, network: Network
+) -> ClientSecurity:
+    """Read what connections need from files, and have the first token.
 
     Raises:
-        ConfigError: a store cannot be read or used.
+        ConfigError: a store cannot be read or used, or a token provider gives something else.
+        Exception: what a token provider raises.
 
-    Cancellation: nothing is left behind.
+    Cancellation: nothing is left behind but a token provider's thread, if it is a plain function.
     """
     await trio.lowlevel.checkpoint()
-    if settings.has_sasl:
-        raise ConfigError("security.protocol: SASL is not supported")
-    if not settings.has_tls:
-        return ClientSecurity(network)
-    if network.is_virtual:
-        raise ConfigError("security.protocol: there is no TLS on a network in memory")
-    return ClientSecurity(network, await trio.to_thread.run_sync(client_context, settings.tls))
+    context = login = begin_sasl = None
+    if settings.has_tls:
+        if network.is_virtual:
+            raise ConfigError("security.protocol: there is no TLS on a network in memory")
+        context = await trio.to_thread.run_sync(client_context, settings.tls)
+    sasl = settings.sasl
+    if settings.has_sasl and sasl is not None:
+        if sasl.token_provider is not None:
+            login = TokenLogin(sasl.token_provider, sasl.refresh, network)
+            await login.log_in()
+        begin = _mechanism(sasl, login)
+        begin_sasl = partial(SaslClientExchange, sasl.mechanism, begin, client_id, network.chance)
+    return ClientSecurity(network, context, begin_sasl, login)
+
+
+def _mechanism(sasl: SaslClientSettings, login: TokenLogin | None) -> Callable[[], SaslClient]:
+    """What begins an authentication by the mechanism."""
+    if sasl.mechanism == plain.NAME:
+        return partial(PlainClient, sasl.user_name, sasl.password)
+    if sasl.mechanism == oauthbearer.NAME:
+        assert login is not None
+        return lambda: OAuthBearerClient(login.token.value, login.token.extensions)
+    password = ScramPassword(
+        sasl.mechanism,
+        sasl.user_name,
+        sasl.password,
+        is_delegation_token=sasl.is_delegation_token,
+    )
+    return partial(ScramClient, password)

@@ -75,5 +75,30 @@ class SaslServer(Protocol):
         ...
 
 
+class SaslClient(Protocol):
+    """One authentication of ours in progress.
+
+    Attributes:
+        is_complete: whether all is said, and the server has proved what it can prove.
+    """
+
+    is_complete: bool
+
+    def first(self) -> bytes:
+        """The first message, which is the client's in all mechanisms here."""
+        ...
+
+    def respond(self, challenge: bytes) -> bytes:
+        """Take the server's next message.
+
+        Returns:
+            The answer; there is none, and it is empty, once this is complete.
+
+        Raises:
+            AuthenticationError: the server breaks the rules, or is not who it has to be.
+        """
+        ...
+
+
 Mechanism = Callable[[], SaslServer]
 """Begins an authentication."""

@@ -1,4 +1,4 @@
-"""PLAIN (RFC 4616): user name and password, in the clear (Kafka: PlainSaslServer).
+"""PLAIN (RFC 4616): user name and password, in the clear (Kafka: PlainSaslServer and Java's PlainClient).
 
 Whoever uses it without TLS shows passwords to the network.
 """
@@ -64,6 +64,30 @@ class PlainServer:
             return self._verify(user_name, password)
         except Exception as error:  # boundary: a verifier that fails must not let its text out
             raise CredentialsError(f"the verifier failed: {error!r}") from error
+
+
+class PlainClient:
+    """One authentication of ours; see :class:`.mechanism.SaslClient`.
+
+    Args:
+        user_name: who we are.
+        password: the proof.
+    """
+
+    __slots__ = ("_message", "is_complete")
+
+    def __init__(self, user_name: str, password: str) -> None:
+        self._message = f"\0{user_name}\0{password}".encode()
+        self.is_complete = False
+
+    def first(self) -> bytes:
+        return self._message
+
+    def respond(self, challenge: bytes) -> bytes:
+        if challenge:
+            raise AuthenticationError("the broker asks for more than PLAIN has to say")
+        self.is_complete = True
+        return b""
 
 
 def verify_with(passwords: Mapping[str, str]) -> Verify:
