@@ -1,4 +1,4 @@
-"""The client's side of Kafka's SASL exchange, against the broker's side and against made answers."""
+"""The client's side of Kafka's SASL exchange, against the broker's side and made answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PLAIN (RFC 4616): user name and password, in the clear (Kafka: PlainSaslServer and Java's PlainClient).
+"""PLAIN (RFC 4616): user name and password, in the clear (Kafka: PlainSaslServer).
 
 Whoever uses it without TLS shows passwords to the network.
 """
