@@ -30,6 +30,7 @@ from .api_versions import NodeApiVersions
 from .awaited_answer import AwaitedAnswer
 from .connection_states import ClusterConnectionStates
 from .connections import Connections
+from .counters import ClientCounters
 from .in_flight import InFlightRequest, InFlightRequests
 from .metadata_updater import MetadataUpdater
 from .record_pieces import flattened
@@ -62,6 +63,7 @@ class Exchange:
         states: of the connections.
         updater: told of answers to its requests, and of nodes that are lost.
         settings: of requests.
+        counters: told of what is sent and answered.
 
     Attributes:
         in_flight: what was sent and not answered.
@@ -75,8 +77,10 @@ class Exchange:
         states: ClusterConnectionStates,
         updater: MetadataUpdater,
         settings: RequestSettings,
+        counters: ClientCounters,
     ) -> None:
         self.in_flight = InFlightRequests(settings.in_flight_max)
+        self._counters = counters
         self.versions: dict[int, NodeApiVersions] = {}
         self._selector = selector
         self._connections = connections
@@ -109,6 +113,9 @@ class Exchange:
         framed = frame(flattened(chunks))
         outgoing = cast(bytes, framed[0]) if len(framed) == 1 else Send(cast(Any, framed))
         self.in_flight.add(request)
+        self._counters.sent(
+            request.node_id, outgoing.size if isinstance(outgoing, Send) else len(outgoing)
+        )
         self._selector.look_at_clock()
         initiator = channel.initiator
         if isinstance(initiator, SaslClientExchange) and request.sent_at >= initiator.renew_at:
@@ -206,6 +213,7 @@ class Exchange:
             self._break_off(node_id, str(error), now)
             return
         self.in_flight.complete_next(node_id)
+        self._counters.answered(node_id, len(received), now - request.sent_at)
         seconds = throttle_seconds(request.codec, body)
         if seconds:
             self._states.throttle(node_id, now + seconds)

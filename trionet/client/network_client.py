@@ -34,6 +34,7 @@ from ..protocol.request_keys import api_key_of
 from ..protocol.wire import Message
 from .api_versions import NodeApiVersions
 from .awaited_answer import AwaitedAnswer
+from .client_metrics import ClientMetrics
 from .connection_states import ClusterConnectionStates
 from .connections import Connections
 from .exchange import Callback, Exchange
@@ -43,6 +44,7 @@ from .metadata_updater import MetadataUpdater
 from .node import Node
 from .request_settings import RequestSettings
 from .response import ClientResponse
+from .statistics import ClientStatistics
 
 
 class NetworkClient:
@@ -55,6 +57,10 @@ class NetworkClient:
         updater: keeps the metadata.
         settings: of requests.
         chance: what breaks ties.
+        metrics: of this client.
+
+    Attributes:
+        metrics: what can be measured of it.
     """
 
     def __init__(
@@ -65,14 +71,18 @@ class NetworkClient:
         updater: MetadataUpdater,
         settings: RequestSettings,
         chance: random.Random,
+        metrics: ClientMetrics,
     ) -> None:
+        self.metrics = metrics
         self._selector = selector
         self._connections = connections
         self._states = states
         self._updater = updater
         self._settings = settings
         self._chance = chance
-        self._exchange = Exchange(selector, connections, states, updater, settings)
+        self._exchange = Exchange(
+            selector, connections, states, updater, settings, metrics.counters
+        )
         self._clock = trio.lowlevel.current_clock().current_time
         self._awaited: dict[int, int] = {}
         self._news = trio.Event()
@@ -148,6 +158,10 @@ class NetworkClient:
         """How many requests were sent and not answered yet, to one node or to all."""
         in_flight = self._exchange.in_flight
         return len(in_flight) if node is None else in_flight.count(node.id)
+
+    def statistics(self) -> ClientStatistics:
+        """What this client did and holds at the moment, by Kafka's names."""
+        return self.metrics.statistics(self._clock())
 
     def disconnect(self, node: Node) -> None:
         """End the connection to a node; the next poll tells of its requests, in their order."""

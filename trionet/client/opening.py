@@ -12,6 +12,7 @@ from .._util.single_error import raise_single_error
 from ..net.network import SYSTEM, Network
 from ..net.selector import Selector
 from .addresses import parse_bootstrap_servers
+from .client_metrics import ClientMetrics, MetricsSettings
 from .connection_states import ClusterConnectionStates, ConnectionTimes
 from .connections import Connections, ConnectionSettings
 from .metadata import Metadata, MetadataTimes
@@ -32,6 +33,7 @@ class ClientSettings:
         metadata: when metadata are asked for.
         requests: how requests are made.
         security: how connections are protected, and who we are.
+        metrics: the windows of its metrics.
         idle_seconds_max: how long a connection may be unused (``connections.max.idle.ms``), below
             the brokers' ten minutes, so that the client is the one who ends it.
     """
@@ -41,6 +43,7 @@ class ClientSettings:
     metadata: MetadataTimes = attrs.field(factory=MetadataTimes)
     requests: RequestSettings = attrs.field(factory=RequestSettings)
     security: SecuritySettings = attrs.field(factory=SecuritySettings)
+    metrics: MetricsSettings = attrs.field(factory=MetricsSettings)
     idle_seconds_max: float = 540.0
 
 
@@ -50,6 +53,7 @@ async def open_network_client(
     settings: ClientSettings | None = None,
     *,
     network: Network = SYSTEM,
+    kind: str = "network-client",
 ) -> AsyncIterator[NetworkClient]:
     """A client of a cluster; one task of the block has to poll it.
 
@@ -57,6 +61,7 @@ async def open_network_client(
         bootstrap_servers: ``host:port`` texts, or one text of them with commas.
         settings: Kafka's defaults without.
         network: where connections come from.
+        kind: what Kafka's names of the metrics begin with.
 
     Raises:
         ConfigError: ``bootstrap_servers`` is not of that form, or the settings of security cannot
@@ -79,8 +84,9 @@ async def open_network_client(
             nursery.start_soon(selector.alarm.keep_time)
             nursery.start_soon(security.keep_fresh)
             connections = Connections(selector, network, settings.connections, security, nursery)
+            metrics = ClientMetrics(kind, settings.metrics, selector, trio.current_time())
             client = NetworkClient(
-                selector, connections, states, updater, settings.requests, chance
+                selector, connections, states, updater, settings.requests, chance, metrics
             )
             try:
                 with caller.block():

@@ -56,6 +56,15 @@ def sensor(kind: Kind, group: str, name: str, help: str, *labels: str) -> Metric
     return Metric(_prometheus(f"kafka_server_{group}_{name}"), kind, help, labels, kafka)
 
 
+def client_sensor(
+    kind: Kind, client: str, group: str, name: str, help: str, *labels: str
+) -> Metric:
+    """A metric of one of Kafka's clients."""
+    domain = f"kafka.{client.replace('-', '.')}"
+    kafka = f"{domain}:type={group},{name}"
+    return Metric(_prometheus(f"{domain}_{group}_{name}"), kind, help, labels, kafka)
+
+
 def _yammer(
     kind: Kind, domain: str, type: str, name: str, help: str, labels: tuple[str, ...]
 ) -> Metric:

@@ -188,16 +188,20 @@ class Largest:
 
     Args:
         metric: its metric.
+        unit: the size of one step of the number in the metric's unit.
     """
 
-    def __init__(self, metric: Metric) -> None:
+    def __init__(self, metric: Metric, unit: float = 1) -> None:
         self._metric = metric
+        self._unit = unit
 
     def families(self, maxima: Mapping[Labels, RollingMaximum], now: float) -> Iterator[Family]:
         """The family at ``now``."""
         yield Family(
             self._metric,
-            tuple(Sample(labels, maximum.roll(now)) for labels, maximum in maxima.items()),
+            tuple(
+                Sample(labels, maximum.roll(now) * self._unit) for labels, maximum in maxima.items()
+            ),
         )
 
 

@@ -66,6 +66,8 @@ def test_a_producer_reads_into_smaller_buffers_and_an_admin_client_leaves_sooner
             "times.setup",
             ExponentialBackoff(10.0, 60.0),
         ),
+        ({"metrics_num_samples": 7}, "metrics.samples", 7),
+        ({"metrics_sample_window_ms": 1500}, "metrics.window_seconds", 1.5),
         ({"send_buffer_bytes": -1}, "connections.send_buffer_bytes", -1),
         ({"receive_buffer_bytes": 7}, "connections.receive_buffer_bytes", 7),
         ({"receive_message_max_bytes": 7000}, "connections.frame_bytes_max", 7000),

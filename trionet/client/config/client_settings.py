@@ -6,6 +6,7 @@ import logging
 import math
 
 from ..backoff import ExponentialBackoff
+from ..client_metrics import MetricsSettings
 from ..connection_states import ConnectionTimes
 from ..connections import ConnectionSettings
 from ..metadata import MetadataTimes
@@ -52,6 +53,10 @@ def client_settings(
             in_flight_max=in_flight_max,
         ),
         security=security_settings(config, token_provider),
+        metrics=MetricsSettings(
+            samples=config.integer("metrics.num.samples"),
+            window_seconds=config.seconds("metrics.sample.window.ms"),
+        ),
         idle_seconds_max=config.seconds("connections.max.idle.ms"),
     )
 

@@ -28,6 +28,8 @@ COMMON: tuple[Row, ...] = (
     ("metadata.max.age.ms", LONG, 300_000, FROM_0),
     ("metadata.recovery.rebootstrap.trigger.ms", LONG, 300_000, FROM_0),
     ("metadata.recovery.strategy", STRING, "rebootstrap", ("rebootstrap", "none")),
+    ("metrics.num.samples", INT, 2, FROM_1),
+    ("metrics.sample.window.ms", LONG, 30_000, FROM_1),
     ("receive.buffer.bytes", INT, 65_536, FROM_MINUS_1),
     ("reconnect.backoff.max.ms", LONG, 1000, FROM_0),
     ("reconnect.backoff.ms", LONG, 50, FROM_0),

@@ -24,6 +24,8 @@ class ClientKeywords(TypedDict, total=False):
     metadata_max_age_ms: int
     metadata_recovery_rebootstrap_trigger_ms: int
     metadata_recovery_strategy: Literal["rebootstrap", "none"]
+    metrics_num_samples: int
+    metrics_sample_window_ms: int
     receive_buffer_bytes: int
     receive_message_max_bytes: int
     reconnect_backoff_max_ms: int

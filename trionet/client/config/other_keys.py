@@ -14,8 +14,6 @@ from ...protocol.config_types import (
     BOOLEAN,
     CLASS,
     DOUBLE,
-    FROM_0,
-    FROM_1,
     INT,
     LIST,
     LONG,
@@ -31,9 +29,7 @@ _ALL_WITHOUT_MEANING: tuple[Row, ...] = (
     # An argument of its own, which counts.
     ("bootstrap.servers", LIST, None, None),
     ("metric.reporters", LIST, ("org.apache.kafka.common.metrics.JmxReporter",), None),
-    ("metrics.num.samples", INT, 2, FROM_1),
     ("metrics.recording.level", STRING, "INFO", ("INFO", "DEBUG", "TRACE")),
-    ("metrics.sample.window.ms", LONG, 30_000, FROM_0),
     ("sasl.kerberos.kinit.cmd", STRING, "/usr/bin/kinit", None),
     ("sasl.kerberos.min.time.before.relogin", LONG, 60_000, None),
     ("sasl.kerberos.service.name", STRING, None, None),

@@ -1,0 +1,79 @@
+"""All metrics of one client: of its network, and of what is built on it."""
+
+from __future__ import annotations
+
+import attrs
+
+from ..metrics.group import MetricGroup
+from ..metrics.rates import SAMPLE_SECONDS, SAMPLES
+from ..metrics.registry import Collect, Registry
+from ..net.selector import Selector
+from .counters import ClientCounters
+from .network_metrics import NetworkMetrics
+from .statistics import ClientStatistics
+
+
+@attrs.frozen(kw_only=True)
+class MetricsSettings:
+    """The windows that rates and averages are taken over.
+
+    Attributes:
+        samples: how many, the one in progress included (``metrics.num.samples``).
+        window_seconds: the length of one (``metrics.sample.window.ms``).
+    """
+
+    samples: int = SAMPLES
+    window_seconds: float = SAMPLE_SECONDS
+
+
+class ClientMetrics:
+    """What can be measured of one client.
+
+    Args:
+        client: what Kafka's names begin with: ``producer``, ``consumer``, ``admin-client``, or
+            ``network-client`` for a client that is none of these.
+        settings: the windows.
+        selector: of the client.
+        now: when it was opened, in seconds of the loop's clock.
+
+    Attributes:
+        counters: of the client's requests.
+    """
+
+    def __init__(
+        self,
+        client: str,
+        settings: MetricsSettings,
+        selector: Selector,
+        now: float,
+    ) -> None:
+        self.counters = ClientCounters()
+        self._client = client
+        self._settings = settings
+        self._registry = Registry()
+        network = NetworkMetrics(
+            client,
+            selector,
+            self.counters,
+            now,
+            samples=settings.samples,
+            seconds=settings.window_seconds,
+        )
+        self.register(network.collect, now)
+
+    def group(self, group: str, *labels: str) -> MetricGroup:
+        """A group of this client's metrics, by Kafka's name, such as ``producer-metrics``."""
+        settings = self._settings
+        return MetricGroup(
+            self._client, group, *labels, samples=settings.samples, seconds=settings.window_seconds
+        )
+
+    def register(self, collect: Collect, now: float) -> None:
+        """Ask ``collect``, too, from now on; its first windows begin."""
+        for _ in collect(now):
+            pass
+        self._registry.register(collect)
+
+    def statistics(self, now: float) -> ClientStatistics:
+        """Everything at ``now``."""
+        return ClientStatistics(self._registry.snapshot(now))
