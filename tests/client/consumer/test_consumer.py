@@ -278,7 +278,7 @@ async def test_batches_and_records_follow_each_other() -> None:
 async def test_who_reads_nothing_is_told() -> None:
     async with reading() as (consumer, _, _):
         consumer.unsubscribe()
-        with pytest.raises(ValueError, match="nothing is assigned"):
+        with pytest.raises(ValueError, match=r"reads nothing; subscribe\(\) or assign\(\)"):
             await anext(consumer)
 
 

@@ -16,6 +16,7 @@ from .failures import Failures
 from .fetcher import Fetcher
 from .offset_reset import OffsetReset
 from .subscription_state import SubscriptionState
+from .validation import Validation
 
 logger = logging.getLogger("trionet.client.consumer")
 
@@ -39,7 +40,7 @@ class Background:
         client: NetworkClient,
         subscriptions: SubscriptionState,
         failures: Failures,
-        workers: tuple[OffsetReset | Fetcher, ...],
+        workers: tuple[OffsetReset | Validation | Fetcher, ...],
         look_for_offsets: Callable[[], None],
     ) -> None:
         self._client = client

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
 import trio
 
-from ...errors import TrionetError
+from ...errors import ConfigError, TrionetError
 from ..network_client import NetworkClient
+from ..offset_and_metadata import OffsetAndMetadata
 from ..topic_partition import TopicPartition
 from .chunk import Chunk
+from .coordinator.callbacks import RebalanceCallback, RebalanceCallbacks
+from .coordinator.consumer_coordinator import ConsumerCoordinator
 from .failures import Failures
 from .fetcher import Fetcher
 from .partition_state import NO_EPOCH, FetchPosition, PartitionState
@@ -40,6 +44,7 @@ class Consumer:
         failures: what the background has to tell.
         settings: of the consumer.
         news: parks who waits for records.
+        coordinator: the consumer's side of its group; None without one.
     """
 
     def __init__(
@@ -50,6 +55,7 @@ class Consumer:
         failures: Failures,
         settings: ConsumerSettings,
         news: trio.lowlevel.ParkingLot,
+        coordinator: ConsumerCoordinator | None,
     ) -> None:
         self._client = client
         self._subscriptions = subscriptions
@@ -57,6 +63,7 @@ class Consumer:
         self._failures = failures
         self._settings = settings
         self._news = news
+        self._coordinator = coordinator
         self._clock = trio.lowlevel.current_clock().current_time
         self._records = _NOTHING
         self._in_hand: PartitionState | None = None
@@ -65,6 +72,41 @@ class Consumer:
         subscriptions.on_change = self._changed
 
     # What is wanted.
+
+    def subscribe(
+        self,
+        topics: str | Iterable[str] | re.Pattern[str],
+        *,
+        on_assigned: RebalanceCallback | None = None,
+        on_revoked: RebalanceCallback | None = None,
+        on_lost: RebalanceCallback | None = None,
+    ) -> None:
+        """Read what the group gives this consumer of these topics, in place of those before.
+
+        Callbacks run in the task that asks for records, before it gets any; see
+        :class:`.RebalanceCallbacks`.
+
+        Args:
+            topics: names, or a pattern that matches whole names, of topics to come, too.
+            on_assigned: told of partitions that were added; plain or async, as the others.
+            on_revoked: told of partitions that are to be given up.
+            on_lost: told of partitions that were lost to others; ``on_revoked`` is without.
+
+        Raises:
+            ConfigError: there is no ``group.id``.
+            ValueError: partitions are assigned by hand, or one subscribes to names after a pattern
+                or the other way round; :meth:`unsubscribe` before.
+        """
+        coordinator = self._member()
+        if isinstance(topics, re.Pattern):
+            self._subscriptions.subscribe_pattern(topics)
+        else:
+            self._subscriptions.subscribe([topics] if isinstance(topics, str) else topics)
+        coordinator.callbacks = RebalanceCallbacks(
+            assigned=on_assigned, revoked=on_revoked, lost=on_lost
+        )
+        self._changed()
+        self._news.unpark_all()
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly these partitions, without a group; an empty list ends that.
@@ -108,6 +150,55 @@ class Consumer:
     def paused(self) -> frozenset[TopicPartition]:
         """The partitions that are paused."""
         return self._subscriptions.paused
+
+    # The group.
+
+    def _member(self) -> ConsumerCoordinator:
+        if self._coordinator is None:
+            raise ConfigError("this consumer has no group; set group.id")
+        return self._coordinator
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None
+    ) -> None:
+        """Commit offsets to the group, and wait until that is done.
+
+        Args:
+            offsets: of the next record to read; without, those behind all that was handed out,
+                with the record in hand.
+
+        Raises:
+            ConfigError: there is no ``group.id``.
+            CommitFailedError: the consumer is not a member of its group any more.
+            RebalanceInProgressError: ask for the next record, then commit again.
+            FencedInstanceIdError: another has its ``group.instance.id``.
+            TrionetError: the coordinator cannot be asked, or refuses.
+
+        Cancellation: the offsets may be committed.
+        """
+        await self._member().commit(offsets)
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed last of each partition; None for nothing.
+
+        Raises:
+            ConfigError: there is no ``group.id``.
+            TrionetError: the coordinator cannot be asked, or refuses.
+        """
+        return await self._member().committed(partitions)
+
+    def rejoin(self, reason: str) -> None:
+        """Have the group divide its partitions anew (KIP-568).
+
+        Args:
+            reason: what the coordinator is told.
+
+        Raises:
+            ConfigError: there is no ``group.id``.
+        """
+        self._member().rejoin(reason)
 
     # Positions.
 
@@ -181,7 +272,8 @@ class Consumer:
             AuthenticationError: they do not let us in.
             trio.BusyResourceError: another task asks for records.
             trio.ClosedResourceError: the consumer is closed.
-            ValueError: nothing is assigned.
+            ValueError: nothing is subscribed to or assigned.
+            Exception: what a callback of a rebalance raised.
 
         Cancellation: no record is lost; the next call gives the one that this one would have given.
         It is looked for with each record; a full checkpoint is made when what was decoded is used
@@ -217,6 +309,8 @@ class Consumer:
             await trio.lowlevel.checkpoint()
             while True:
                 self._raise_failure()
+                if self._coordinator is not None and self._coordinator.needs_poll:
+                    await self._coordinator.poll()
                 chunk = self._fetcher.next_chunk(self._settings.records_max, self._clock())
                 if chunk is not None:
                     break
@@ -231,10 +325,16 @@ class Consumer:
             raise trio.BusyResourceError("another task asks this consumer for records")
         self._records = _NOTHING
         self._is_asking = True
+        interval = self._coordinator.poll_interval if self._coordinator is not None else None
+        if interval is not None:
+            interval.asked(self._clock())
+            interval.is_waiting = True
         try:
             yield
         finally:
             self._is_asking = False
+            if interval is not None:
+                interval.stop_waiting(self._clock())
 
     def _raise_failure(self) -> None:
         if self._is_closed:
@@ -243,8 +343,8 @@ class Consumer:
         if error is not None:
             self._client.wakeup()  # what failed is tried again
             raise error
-        if not self._subscriptions.partitions:
-            raise ValueError("nothing is assigned to this consumer; assign() before")
+        if self._subscriptions.is_empty:
+            raise ValueError("this consumer reads nothing; subscribe() or assign() before")
 
     def _changed(self) -> None:
         """Something else is wanted than before."""

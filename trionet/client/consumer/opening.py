@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
@@ -13,11 +14,13 @@ from ..network_client import NetworkClient
 from ..opening import open_network_client
 from .background import Background
 from .consumer import Consumer
+from .coordinator.consumer_coordinator import ConsumerCoordinator
 from .failures import Failures
 from .fetcher import Fetcher
 from .offset_reset import OffsetReset
 from .settings import ConsumerSettings
 from .subscription_state import SubscriptionState
+from .validation import Validation
 
 
 @asynccontextmanager
@@ -25,13 +28,19 @@ async def open_consumer(
     bootstrap_servers: str | Iterable[str],
     settings: ConsumerSettings | None = None,
     *,
+    topics: str | Iterable[str] | re.Pattern[str] | None = None,
     network: Network = SYSTEM,
 ) -> AsyncIterator[Consumer]:
     """A consumer for the length of the block.
 
+    At a normal end of the block everything that was handed out counts as finished; after an error
+    or a cancellation the last record does not. What is finished is committed if
+    ``enable.auto.commit`` is set, and the group is left, both within a bounded time.
+
     Args:
         bootstrap_servers: ``host:port`` texts, or one text of them with commas.
         settings: Kafka's defaults without.
+        topics: to subscribe to; see :meth:`.Consumer.subscribe`.
         network: where connections come from.
 
     Raises:
@@ -39,53 +48,79 @@ async def open_consumer(
     """
     settings = settings or ConsumerSettings()
     async with open_network_client(bootstrap_servers, settings.client, network=network) as client:
-        news = trio.lowlevel.ParkingLot()
-        consumer, background = _made(client, settings, network, news)
+        parts = _Parts(client, settings, network)
+        if topics is not None:
+            parts.consumer.subscribe(topics)
         with raise_single_error() as caller:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(background.run)
+                nursery.start_soon(parts.background.run)
+                if parts.coordinator is not None:
+                    nursery.start_soon(parts.coordinator.run)
                 try:
                     with caller.block():
-                        yield consumer
+                        yield parts.consumer
+                except BaseException:
+                    await parts.close(is_normal=False)
+                    raise
+                else:
+                    await parts.close(is_normal=True)
                 finally:
-                    consumer.end()
+                    parts.consumer.end()
                     nursery.cancel_scope.cancel(reason="the consumer is closed")
 
 
-def _made(
-    client: NetworkClient,
-    settings: ConsumerSettings,
-    network: Network,
-    news: trio.lowlevel.ParkingLot,
-) -> tuple[Consumer, Background]:
-    client.metadata.allow_auto_topic_creation = settings.allow_auto_topic_creation
-    failures = Failures(news.unpark_all)
-    subscriptions = SubscriptionState(settings.reset)
-    retry = settings.client.metadata.retry
-    fetcher = Fetcher(
-        client,
-        subscriptions,
-        settings.fetch,
-        failures,
-        replica_seconds=settings.client.metadata.max_age_seconds,
-        retry=retry,
-        chance=network.chance,
-        on_news=news.unpark_all,
-    )
-    reset = OffsetReset(
-        client,
-        subscriptions,
-        failures,
-        is_read_committed=settings.fetch.is_read_committed,
-        retry=retry,
-        chance=network.chance,
-        now_ms=network.now_ms,
-    )
+class _Parts:
+    """A consumer and what it is made of."""
 
-    def begin_without_group() -> None:
-        for each in subscriptions.initializing():
-            subscriptions.request_reset(each)
+    def __init__(self, client: NetworkClient, settings: ConsumerSettings, network: Network) -> None:
+        client.metadata.allow_auto_topic_creation = settings.allow_auto_topic_creation
+        news = trio.lowlevel.ParkingLot()
+        failures = Failures(news.unpark_all)
+        self._subscriptions = subscriptions = SubscriptionState(settings.reset)
+        retry = settings.client.metadata.retry
+        fetcher = Fetcher(
+            client,
+            subscriptions,
+            settings.fetch,
+            failures,
+            replica_seconds=settings.client.metadata.max_age_seconds,
+            retry=retry,
+            chance=network.chance,
+            on_news=news.unpark_all,
+        )
+        reset = OffsetReset(
+            client,
+            subscriptions,
+            failures,
+            is_read_committed=settings.fetch.is_read_committed,
+            retry=retry,
+            chance=network.chance,
+            now_ms=network.now_ms,
+        )
+        validation = Validation(client, subscriptions, failures, retry=retry, chance=network.chance)
+        self.coordinator: ConsumerCoordinator | None = None
+        look_for_offsets = self._begin_without_group
+        if settings.group is not None:
+            self.coordinator = ConsumerCoordinator(
+                client,
+                settings.group,
+                subscriptions,
+                network.chance,
+                on_news=news.unpark_all,
+            )
+            look_for_offsets = self.coordinator.look_for_offsets
+        self.consumer = Consumer(
+            client, subscriptions, fetcher, failures, settings, news, self.coordinator
+        )
+        self.background = Background(
+            client, subscriptions, failures, (reset, validation, fetcher), look_for_offsets
+        )
 
-    consumer = Consumer(client, subscriptions, fetcher, failures, settings, news)
-    background = Background(client, subscriptions, failures, (reset, fetcher), begin_without_group)
-    return consumer, background
+    def _begin_without_group(self) -> None:
+        for each in self._subscriptions.initializing():
+            self._subscriptions.request_reset(each)
+
+    async def close(self, *, is_normal: bool) -> None:
+        """Leave the group."""
+        if self.coordinator is not None:
+            await self.coordinator.close(is_normal=is_normal)

@@ -6,6 +6,7 @@ import attrs
 
 from ..opening import ClientSettings
 from ..request_settings import RequestSettings
+from .coordinator.settings import GroupSettings
 from .reset_strategy import LATEST, ResetStrategy
 
 #: A consumer's requests to one node that are under way (Kafka: ConsumerNetworkClient has 100).
@@ -49,8 +50,7 @@ class ConsumerSettings:
             answered (``default.api.timeout.ms``).
         allow_auto_topic_creation: whether asking for a topic may make it
             (``allow.auto.create.topics``).
-        exclude_internal_topics: no pattern matches Kafka's own topics
-            (``exclude.internal.topics``).
+        group: how it takes part in its group; None without ``group.id``.
     """
 
     client: ClientSettings = attrs.field(
@@ -61,4 +61,4 @@ class ConsumerSettings:
     records_max: int = 500
     api_seconds: float = 60.0
     allow_auto_topic_creation: bool = True
-    exclude_internal_topics: bool = True
+    group: GroupSettings | None = None

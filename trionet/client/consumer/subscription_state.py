@@ -127,6 +127,13 @@ class SubscriptionState:
         """Whether a group assigns the partitions."""
         return self.type in {SubscriptionType.TOPICS, SubscriptionType.PATTERN}
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is wanted at all."""
+        if self.type is SubscriptionType.USER:
+            return not self._partitions
+        return self.type is SubscriptionType.NONE
+
     # What the group says.
 
     def subscribe_group(self, topics: Iterable[str]) -> bool:

@@ -62,7 +62,7 @@ class ConsumerCoordinator:
         subscription: SubscriptionState,
         chance: random.Random,
         *,
-        on_news: Callable[[], None],
+        on_news: Callable[[], object],
     ) -> None:
         self._settings = settings
         self._subscription = subscription

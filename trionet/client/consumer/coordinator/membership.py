@@ -58,7 +58,7 @@ class Membership:
         chance: random.Random,
         *,
         protocols: Callable[[], list[tuple[str, bytes]]],
-        on_news: Callable[[], None],
+        on_news: Callable[[], object],
     ) -> None:
         self._finder = finder
         self._member = member

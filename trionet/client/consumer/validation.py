@@ -1,0 +1,211 @@
+"""Asks new leaders whether they have what was read before: a log may have been cut (KIP-320).
+
+(Kafka: OffsetsForLeaderEpochClient, SubscriptionState.maybeCompleteValidation.) Nothing here waits.
+Whoever polls the client calls :meth:`Validation.send` between two polls.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+from typing import NamedTuple
+
+import trio
+
+from ...errors import (
+    AuthenticationError,
+    LogTruncationError,
+    UnsupportedVersionError,
+)
+from ...protocol import api_keys
+from ...protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from ..api_errors import STALE_METADATA, api_error, is_retriable
+from ..backoff import ExponentialBackoff
+from ..network_client import NetworkClient
+from ..node import Node
+from ..response import ClientResponse
+from ..topic_partition import TopicPartition
+from .failures import Failures
+from .leaders import by_leader, leader_epoch
+from .partition_state import FetchPosition, PartitionState
+from .reset_strategy import NONE
+from .subscription_state import SubscriptionState
+
+logger = logging.getLogger("trionet.client.consumer")
+
+#: Before it a consumer would have needed rights on the whole cluster.
+VERSION_MIN = 3
+_UNDEFINED = -1
+_CONSUMER = -1
+
+
+class _Asked(NamedTuple):
+    """A partition when its leader was asked."""
+
+    state: PartitionState
+    jumps: int
+    position: FetchPosition
+    leader_epoch: int
+
+
+class Validation:
+    """See the module.
+
+    Args:
+        client: sends.
+        subscriptions: whose positions are validated.
+        failures: what the user has to be told.
+        retry: the wait before a leader is asked again.
+        chance: what blurs that.
+    """
+
+    def __init__(
+        self,
+        client: NetworkClient,
+        subscriptions: SubscriptionState,
+        failures: Failures,
+        *,
+        retry: ExponentialBackoff,
+        chance: random.Random,
+    ) -> None:
+        self._client = client
+        self._subscriptions = subscriptions
+        self._failures = failures
+        self._retry = retry
+        self._chance = chance
+
+    def send(self, now: float) -> float:
+        """Ask what is to be asked; seconds until this has to be called again."""
+        due = [
+            each
+            for each in self._subscriptions.to_validate(now)
+            if not self._failures.has(each, self._subscriptions.partitions[each])
+        ]
+        if not due:
+            return self._subscriptions.seconds_to_retry(now)
+        metadata = self._client.metadata
+        leaders, unknown = by_leader(metadata.cluster, due)
+        if unknown:
+            metadata.request_update()
+        seconds = self._subscriptions.seconds_to_retry(now)
+        for node, names in leaders.items():
+            if self._client.ready(node):
+                self._ask(node, names)
+            else:
+                seconds = min(seconds, self._client.poll_delay(node) or math.inf)
+                error = self._client.authentication_error(node)
+                if error is not None:
+                    self._failures.add(error)
+        return seconds
+
+    def _ask(self, node: Node, names: list[TopicPartition]) -> None:
+        asked = {name: self._asked(name) for name in names}
+        versions = self._client.versions(node)
+        if versions is not None and VERSION_MIN not in versions.versions(
+            api_keys.OFFSET_FOR_LEADER_EPOCH
+        ):
+            for each in asked.values():  # nobody can tell
+                each.state.validated(each.leader_epoch)
+            return
+        topics: dict[str, OffsetForLeaderTopic] = {}
+        for name, each in asked.items():
+            each.state.is_asking = True
+            topic = topics.setdefault(name.topic, OffsetForLeaderTopic(topic=name.topic))
+            topic.partitions.append(
+                OffsetForLeaderPartition(
+                    partition=name.partition,
+                    current_leader_epoch=each.leader_epoch,
+                    leader_epoch=each.position.epoch,
+                )
+            )
+        request = OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=list(topics.values()))
+        self._client.send(
+            node,
+            request,
+            lambda response: self._answered(asked, response),
+            version_min=VERSION_MIN,
+        )
+
+    def _asked(self, name: TopicPartition) -> _Asked:
+        state = self._subscriptions.partitions[name]
+        position = state.position
+        assert position is not None
+        epoch = leader_epoch(self._client.metadata.cluster, name)
+        return _Asked(state, state.jumps, position, epoch)
+
+    # Answers.
+
+    def _answered(self, asked: dict[TopicPartition, _Asked], response: ClientResponse) -> None:
+        now = trio.current_time()
+        found: dict[TopicPartition, EpochEndOffset] = {}
+        if response.error is not None:
+            if isinstance(response.error, (AuthenticationError, UnsupportedVersionError)):
+                self._failures.add(response.error)
+        else:
+            found = {
+                TopicPartition(topic.topic, each.partition): each
+                for topic in response.body.topics
+                for each in topic.partitions
+            }
+        for name, each in asked.items():
+            if each.state.jumps == each.jumps:
+                each.state.is_asking = False
+                self._take(name, each, found.get(name), now)
+
+    def _take(
+        self, name: TopicPartition, asked: _Asked, answer: EpochEndOffset | None, now: float
+    ) -> None:
+        if answer is not None and not answer.error_code:
+            self._compare(name, asked, answer)
+            return
+        asked.state.retry_at = now + self._retry.seconds(1, self._chance)
+        if answer is None:
+            return
+        if answer.error_code in STALE_METADATA:
+            self._client.metadata.request_update()
+        error = api_error(answer.error_code, f"the epochs of {name}")
+        if not is_retriable(error):
+            self._failures.add_partition(name, asked.state, error)
+
+    def _compare(self, name: TopicPartition, asked: _Asked, answer: EpochEndOffset) -> None:
+        """Look whether the log goes as far in the position's epoch as was read of it."""
+        position = asked.position
+        is_unknown = _UNDEFINED in {answer.end_offset, answer.leader_epoch}
+        if not is_unknown and answer.end_offset >= position.offset:
+            asked.state.validated(asked.leader_epoch)
+            self._subscriptions.on_change()
+            return
+        if self._subscriptions.default_reset == NONE:
+            divergent = None if is_unknown else answer.end_offset
+            self._failures.add_partition(name, asked.state, _truncated(name, position, divergent))
+        elif is_unknown:
+            logger.warning("%s has nothing of epoch %d any more", name, position.epoch)
+            self._subscriptions.request_reset(name)
+        else:
+            logger.warning(
+                "%s was cut: going on at offset %d, not %d",
+                name,
+                answer.end_offset,
+                position.offset,
+            )
+            asked.state.leader_epoch = max(asked.state.leader_epoch, asked.leader_epoch)
+            self._subscriptions.seek(name, FetchPosition(answer.end_offset, answer.leader_epoch))
+
+
+def _truncated(
+    name: TopicPartition, position: FetchPosition, divergent_offset: int | None
+) -> LogTruncationError:
+    where = "" if divergent_offset is None else f" at offset {divergent_offset}"
+    return LogTruncationError(
+        f"{name} was cut{where}, behind what was read up to offset {position.offset}, "
+        "and auto.offset.reset is none; seek() to where to go on",
+        *name,
+        position.offset,
+        divergent_offset,
+    )
