@@ -17,6 +17,7 @@ from trionet.protocol.messages.heartbeat import HeartbeatRequest
 NODE = Node(1, "10.0.0.1", 9092)
 HEARTBEAT = HeartbeatRequest(group_id="g", member_id="m")
 SETTINGS = ClientSettings()
+LOOK_SECONDS = 0.01
 
 
 def with_requests(**fields: object) -> ClientSettings:
@@ -30,7 +31,8 @@ async def become_ready(client: NetworkClient, node: Node = NODE) -> None:
 
 async def poll_until(client: NetworkClient, is_so: Callable[[], object]) -> None:
     while not is_so():
-        await client.poll()
+        # What is waited for may happen elsewhere, and wake no poll.
+        await client.poll(LOOK_SECONDS)
 
 
 async def outcomes(client: NetworkClient, count: int = 1) -> list[ClientResponse]:

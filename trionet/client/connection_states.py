@@ -51,19 +51,19 @@ class ConnectionTimes:
     setup: ExponentialBackoff = attrs.field(default=ExponentialBackoff(10.0, 30.0))
 
 
-@attrs.define
 class _NodeConnection:
-    host: str
-    state: ConnectionState = ConnectionState.DISCONNECTED
-    #: Of the last attempt, or of the end of it.
-    changed_at: float = 0.0
-    failures: int = 0
-    wait_seconds: float = 0.0
-    failed_setups: int = 0
-    setup_seconds: float = 0.0
-    throttled_until: float = -math.inf
-    error: TrionetError | None = None
-    addresses: HostAddresses = attrs.field(factory=HostAddresses)
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.state = ConnectionState.DISCONNECTED
+        #: Of the last attempt, or of the end of it.
+        self.changed_at = 0.0
+        self.failures = 0
+        self.wait_seconds = 0.0
+        self.failed_setups = 0
+        self.setup_seconds = 0.0
+        self.throttled_until = -math.inf
+        self.error: TrionetError | None = None
+        self.addresses = HostAddresses()
 
 
 class ClusterConnectionStates:
@@ -173,14 +173,11 @@ class ClusterConnectionStates:
 
     def next_late_connect(self) -> float:
         """When the first connect under way will have taken too long; never: ``math.inf``."""
-        return min(
-            (
-                node.changed_at + node.setup_seconds
-                for node in self._nodes.values()
-                if node.state is ConnectionState.CONNECTING
-            ),
-            default=math.inf,
-        )
+        at = math.inf
+        for node in self._nodes.values():
+            if node.state is ConnectionState.CONNECTING:
+                at = min(at, node.changed_at + node.setup_seconds)
+        return at
 
     # What happened.
 

@@ -149,18 +149,23 @@ class InFlightRequests:
 
     def late_nodes(self, now: float) -> list[int]:
         """The nodes of which any request, not only the oldest, is late (KAFKA-7231)."""
-        return [
-            node_id
-            for node_id, requests in self._by_node.items()
-            if any(now > each.expires_at for each in requests)
-        ]
+        late = []
+        for node_id, requests in self._by_node.items():
+            for each in requests:
+                if now > each.expires_at:
+                    late.append(node_id)
+                    break
+        return late
 
     def next_expiry(self) -> float:
         """When the first of them is late; ``math.inf`` if nothing is on its way.
 
         That is the instant after its time, since one that comes just in time is not late.
         """
-        at = min((each.expires_at for each in self), default=math.inf)
+        at = math.inf
+        for requests in self._by_node.values():
+            for each in requests:
+                at = min(at, each.expires_at)
         return math.nextafter(at, math.inf)
 
     def _of(self, node_id: int) -> deque[InFlightRequest]:

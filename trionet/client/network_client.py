@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
@@ -85,7 +83,7 @@ class NetworkClient:
         )
         self._clock = trio.lowlevel.current_clock().current_time
         self._awaited: dict[int, int] = {}
-        self._news = trio.Event()
+        self._news: trio.Event | None = None  # made by the first who waits
         self._poll_ends_at = math.inf
         self._is_polling = self._is_closed = False
 
@@ -361,7 +359,7 @@ class NetworkClient:
                 if has_failed and was_tried:
                     raise self._why_failed(node)
                 was_tried = was_tried or not has_failed
-                await self._news.wait()
+                await self._wait_for_news()
         finally:
             self._awaited[node.id] -= 1
             if not self._awaited[node.id]:
@@ -392,7 +390,7 @@ class NetworkClient:
             error = self.metadata.error
             if isinstance(error, (AuthenticationError, UnsupportedVersionError)):
                 raise error
-            await self._news.wait()
+            await self._wait_for_news()
 
     # The turn.
 
@@ -429,39 +427,49 @@ class NetworkClient:
         """
         if seconds_max < 0:
             raise ValueError(f"seconds_max = {seconds_max}; allowed: 0 or more")
-        with self._polling():
-            if self._exchange.has_completed:
+        self._check_open()
+        if self._is_polling:
+            raise trio.BusyResourceError("another task polls this client")
+        self._is_polling = True
+        exchange = self._exchange
+        try:
+            if exchange.has_completed:
                 await trio.lowlevel.checkpoint()
-                return self._exchange.hand_out()
+                return exchange.hand_out()
             now = self._clock()
             due = self._updater.maybe_update(self, now)
             seconds = max(0.0, min(seconds_max, due, self._next_event(now)))
             self._poll_ends_at = now + seconds
             result = await self._selector.poll(seconds_max=seconds)
             self._check_open()
-            self._exchange.take(result, self._clock())
-            return self._exchange.hand_out()
-
-    @contextmanager
-    def _polling(self) -> Iterator[None]:
-        self._check_open()
-        if self._is_polling:
-            raise trio.BusyResourceError("another task polls this client")
-        self._is_polling = True
-        try:
-            yield
+            exchange.take(result, self._clock())
+            return exchange.hand_out()
         finally:
             self._is_polling = False
             self._poll_ends_at = math.inf
-            news, self._news = self._news, trio.Event()
-            news.set()
+            self._tell_news()
+
+    def _tell_news(self) -> None:
+        """Whoever waits for something looks again."""
+        if self._news is not None:
+            self._news.set()
+            self._news = None
+
+    async def _wait_for_news(self) -> None:
+        if self._news is None:
+            self._news = trio.Event()
+        await self._news.wait()
 
     def _next_event(self, now: float) -> float:
         """Seconds until time alone brings something."""
         at = min(self._exchange.in_flight.next_expiry(), self._states.next_late_connect())
-        delays = (self._states.poll_delay(node_id, now) for node_id in self._awaited)
-        # A wait that is over, and led to nothing, is not waited for again (KAFKA-1642).
-        return min([at - now, *(delay for delay in delays if delay > 0)])
+        soonest = at - now
+        for node_id in self._awaited:
+            delay = self._states.poll_delay(node_id, now)
+            # A wait that is over, and led to nothing, is not waited for again (KAFKA-1642).
+            if 0 < delay < soonest:
+                soonest = delay
+        return soonest
 
     # The end.
 
@@ -476,4 +484,4 @@ class NetworkClient:
         self._exchange.end_all(DisconnectedError("the client is closed"), self._clock())
         self._exchange.hand_out()
         self._selector.wakeup()
-        self._news.set()
+        self._tell_news()

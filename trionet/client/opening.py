@@ -80,7 +80,9 @@ async def open_network_client(
     security = await prepare_security(settings.security, settings.requests.client_id, network)
     with raise_single_error() as caller:
         async with network.open_readiness(None) as readiness, trio.open_nursery() as nursery:
-            selector = Selector(readiness, idle_seconds_max=settings.idle_seconds_max)
+            selector = Selector(
+                readiness, idle_seconds_max=settings.idle_seconds_max, parks_at_once=True
+            )
             nursery.start_soon(selector.alarm.keep_time)
             nursery.start_soon(security.keep_fresh)
             connections = Connections(selector, network, settings.connections, security, nursery)

@@ -13,7 +13,7 @@ requests, are stepped by :mod:`.preparing`.
 
 One poll is one trio checkpoint. A processor's handlers run during it, so an empty poll is repeated
 across two more checkpoints before the task parks: with one busy connection this saves a park and
-its wake-up per request.
+its wake-up per request. A client parks at once.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class Selector:
 
     Args:
         readiness: where the sockets are registered; owned by the caller.
-        on_error: told of unexpected errors in a channel's step, for the log; the channel is
-            closed in any case.
+        on_error: told of unexpected errors in a channel's step, which close it, for the log.
         idle_seconds_max: how long a connection may be unused (``connections.max.idle.ms``).
         authentication_seconds_max: how long a handshake and an authentication may take together.
         pool: where the memory of large frames comes from; None for no limit.
         shuffle: puts a list in any order; who is read first where memory is short.
+        parks_at_once: park at the first empty poll; what is waited for comes from far away.
 
     Attributes:
         alarm: wakes the loop for what is due; its owner runs it beside the loop, or idle channels
@@ -73,8 +73,10 @@ class Selector:
         authentication_seconds_max: float = math.inf,
         pool: MemoryPool | None = None,
         shuffle: Shuffle | None = None,
+        parks_at_once: bool = False,
     ) -> None:
         self._readiness = readiness
+        self._empty_polls_max = 0 if parks_at_once else EMPTY_POLLS_BEFORE_PARK
         self._clock = trio.lowlevel.current_clock().current_time
         self._on_error = on_error or log_unexpected
         self._idle: IdleExpiry[Channel] = IdleExpiry(idle_seconds_max)
@@ -91,11 +93,9 @@ class Selector:
         self._with_staged: dict[Channel, None] = {}
         self._result = PollResult()  # being filled: by poll, and by send and close between polls
         self._empty_polls = 0
-        self._is_woken = False
-        self._is_paused = False
+        self._is_woken = self._is_paused = False
         self._paused_reads: dict[Channel, None] = {}
-        self._bytes_received_by_closed = 0
-        self._bytes_sent_by_closed = 0
+        self._bytes_received_by_closed = self._bytes_sent_by_closed = 0
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -262,7 +262,7 @@ class Selector:
         events = readiness.poll(events_max)
         if events or not seconds_max or not self._must_wait():
             self._empty_polls = 0
-        elif self._empty_polls < EMPTY_POLLS_BEFORE_PARK:
+        elif self._empty_polls < self._empty_polls_max:
             self._empty_polls += 1
         else:
             self._empty_polls = 0
