@@ -281,3 +281,30 @@ def test_late_connects(states: ClusterConnectionStates) -> None:
 def test_node_that_was_never_tried_cannot_become_ready(states: ClusterConnectionStates) -> None:
     with pytest.raises(LocalProtocolError, match="no connection to node 1 was ever begun"):
         states.ready(A)
+
+
+def test_nodes_that_left_the_cluster_are_forgotten_when_there_is_no_connection(
+    states: ClusterConnectionStates,
+) -> None:
+    """The states of a cluster that replaces its nodes again and again would grow for ever."""
+    for node_id in (A, B, C):
+        states.connecting(node_id, "h", 0.0)
+    states.disconnected(A, 1.0)
+    states.disconnected(C, 1.0)
+
+    states.keep_up({A, B}, {7})
+    assert [None, ConnectionState.CONNECTING] == [states.state(A), states.state(B)]
+    assert ConnectionState.DISCONNECTED is states.state(C), "it was never a part of the cluster"
+    states.disconnected(B, 2.0)
+    states.keep_up({7}, {7})
+    assert states.state(B) is None
+
+
+def test_a_node_that_comes_back_in_time_is_not_forgotten(states: ClusterConnectionStates) -> None:
+    states.connecting(A, "h", 0.0)
+    states.keep_up({A}, {B})
+    states.keep_up({B}, {A, B})
+    states.disconnected(A, 1.0)
+    states.keep_up({A, B}, {A, B})
+
+    assert ConnectionState.DISCONNECTED is states.state(A)

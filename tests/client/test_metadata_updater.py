@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.network_clients import NODE, be_able_to_send, poll_until
 from support.scripted_node import ScriptedNode
@@ -38,7 +38,27 @@ async def test_who_waits_for_metadata_hears_that_nobody_is_let_in(
     async with open_network_client("10.0.0.9:9092", network=network) as client:
         await be_able_to_send(client)
         await poll_until(client, lambda: client.connection_failed(Node(-1, "10.0.0.9", 9092)))
-        client._exchange._lost(NODE.id, DENIED, trio.current_time())
 
-        with pytest.raises(AuthenticationError, match="node 2: no"):
+        async def wait() -> None:
+            with pytest.raises(AuthenticationError, match="node 2: no"):
+                await client.until_updated()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait)
+            await wait_all_tasks_blocked()
+            client._exchange._lost(NODE.id, DENIED, trio.current_time())
+            await client.poll()
+
+
+async def test_who_begins_to_wait_after_a_failure_waits_for_the_next_attempt(
+    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+) -> None:
+    """What was wrong may have been put right meanwhile."""
+    async with open_network_client(node.address, network=network) as client:
+        client.metadata.failed(trio.current_time(), DENIED)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(client.run)
             await client.until_updated()
+            nursery.cancel_scope.cancel()
+
+        assert client.metadata.error is None

@@ -11,11 +11,13 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.network_clients import HEARTBEAT, NODE, become_ready, outcomes, with_requests
 from support.scripted_node import NamedNetwork, ScriptedNode
+from trionet.client.connections import LOOKUPS_MAX
 from trionet.client.network_client import NetworkClient
 from trionet.client.node import Node
 from trionet.client.opening import open_network_client
 from trionet.client.response import ClientResponse
 from trionet.errors import DisconnectedError
+from trionet.net.connecting import Address
 from trionet.protocol.messages.heartbeat import HeartbeatResponse
 from trionet.protocol.messages.produce import ProduceRequest
 from trionet.testing import MemoryNetwork
@@ -195,3 +197,84 @@ async def test_who_waits_for_a_throttled_node_goes_on_when_it_may(
 
         assert 5.0 <= trio.current_time() - began < 5.1
         nursery.cancel_scope.cancel()
+
+
+class HangingNetwork(MemoryNetwork):
+    """Names that take long to be looked up.
+
+    Attributes:
+        lookups: the names that are being looked up now.
+        most: the most that there were at a time.
+        answers: lets all of them end.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lookups: list[str] = []
+        self.most = 0
+        self.answers = trio.Event()
+
+    async def resolve(self, host: str, port: int) -> list[Address]:
+        self.lookups.append(host)
+        self.most = max(self.most, len(self.lookups))
+        await self.answers.wait()
+        self.lookups.remove(host)
+        return await super().resolve("10.0.0.1", port)
+
+
+async def test_a_name_whose_look_up_hangs_is_looked_up_once(autojump_clock: MockClock) -> None:
+    """However many attempts to connect it outlives; and it serves the last of them."""
+    network = HangingNetwork()
+    node = ScriptedNode(network)
+    async with (
+        node.listening(),
+        open_network_client("named:9092", network=network) as client,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(client.run)
+        with trio.move_on_after(100):
+            await client.until_updated()
+        assert ["named"] == network.lookups
+        network.answers.set()
+
+        with trio.fail_after(40):
+            await client.until_updated()
+        nursery.cancel_scope.cancel()
+
+
+async def test_look_ups_that_hang_do_not_take_all_threads(autojump_clock: MockClock) -> None:
+    network = HangingNetwork()
+    async with (
+        open_network_client("10.0.0.9:9092", network=network) as client,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(client.run)
+        for number in range(20):
+            client.ready(Node(number, f"host{number}", 9092))
+        await trio.sleep(1)
+
+        assert LOOKUPS_MAX == network.most
+        nursery.cancel_scope.cancel()
+
+
+async def test_who_waits_for_a_node_is_told_why_it_cannot_be_reached(
+    autojump_clock: MockClock,
+) -> None:
+    network = NamedNetwork(**{"10.0.0.1": ["10.0.0.1"]})
+    async with (
+        open_network_client("10.0.0.9:9092", network=network) as client,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(client.run)
+        with pytest.raises(DisconnectedError) as refused:
+            await client.until_ready(NODE)
+        with pytest.raises(DisconnectedError) as unknown:
+            await client.until_ready(Node(3, "nowhere", 9092))
+        nursery.cancel_scope.cancel()
+
+    assert "10.0.0.1:9092 (node 1) cannot be reached: the connection could not be made" in str(
+        refused.value
+    )
+    assert "Connection refused" in str(refused.value)
+    expected = "nowhere:9092 (node 3) cannot be reached: nowhere has no address"
+    assert expected == str(unknown.value)

@@ -78,6 +78,7 @@ class ClusterConnectionStates:
         self._times = times
         self._chance = chance
         self._nodes: dict[int, _NodeConnection] = {}
+        self._departed: set[int] = set()
 
     # What may be done.
 
@@ -236,6 +237,22 @@ class ClusterConnectionStates:
         """The broker asked for silence; no earlier end is moved back by a later answer."""
         node = self._node(node_id)
         node.throttled_until = max(node.throttled_until, until)
+
+    def keep_up(self, known: set[int], nodes: set[int]) -> None:
+        """The cluster was described anew: forget who left it, once there is no connection either.
+
+        Nodes that were never a part of it stay, as their owner knows them from elsewhere.
+
+        Args:
+            known: the nodes it had before.
+            nodes: those it has now.
+        """
+        self._departed = (self._departed | known) - nodes
+        for node_id in list(self._departed):
+            node = self._nodes.get(node_id)
+            if node is None or node.state in _LOST:
+                self._departed.discard(node_id)
+                self.remove(node_id)
 
     def remove(self, node_id: int) -> None:
         """Forget everything about a node."""

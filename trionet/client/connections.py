@@ -2,12 +2,13 @@
 
 A look-up may take seconds, and must hold up neither the requests to other nodes nor whoever asked
 for the connection (KAFKA-7974): the node is CONNECTING meanwhile, and its time for connecting runs.
+It outlives the attempt that began it, and serves the next one: no host is looked up twice at a time.
 """
 
 from __future__ import annotations
 
 import itertools
-from typing import cast
+from typing import Final, cast
 
 import attrs
 import trio
@@ -20,6 +21,9 @@ from ..net.selector import Selector
 from .addresses import HostAddresses
 from .node import Node
 from .security.connecting import ClientSecurity
+
+# The threads that a client's look-ups may take; those that hang would else take all of the program.
+LOOKUPS_MAX: Final = 8
 
 
 @attrs.frozen(kw_only=True)
@@ -35,6 +39,15 @@ class ConnectionSettings:
     send_buffer_bytes: int = 131_072
     receive_buffer_bytes: int = 65_536
     frame_bytes_max: int = 100_000_000
+
+
+@attrs.frozen
+class _Attempt:
+    """One that waits for a look-up."""
+
+    node: Node
+    addresses: HostAddresses
+    number: int
 
 
 class Connections:
@@ -64,6 +77,8 @@ class Connections:
         self._channels: dict[int, Channel] = {}
         self._attempts: dict[int, int] = {}
         self._numbers = itertools.count(1)
+        self._lookups: dict[str, dict[int, _Attempt]] = {}
+        self._threads = trio.CapacityLimiter(LOOKUPS_MAX)
         self._failed: dict[int, str] = {}
 
     def channel(self, node_id: int) -> Channel | None:
@@ -73,27 +88,33 @@ class Connections:
     def connect(self, node: Node, addresses: HostAddresses) -> None:
         """Begin to connect; how it ends, a later poll tells."""
         number = self._attempts[node.id] = next(self._numbers)
-        if addresses.needs_lookup:
-            self._nursery.start_soon(self._look_up, node, addresses, number)
-        else:
+        if not addresses.needs_lookup:
             self._begin(node, addresses.take(), number)
+            return
+        if node.host not in self._lookups:
+            self._lookups[node.host] = {}
+            self._nursery.start_soon(self._look_up, node.host, node.port)
+        self._lookups[node.host][node.id] = _Attempt(node, addresses, number)
 
-    async def _look_up(self, node: Node, addresses: HostAddresses, number: int) -> None:
+    async def _look_up(self, host: str, port: int) -> None:
         found: list[Address] = []
         failure = ""
         try:
-            found = await self._network.resolve(node.host, node.port)
+            async with self._threads:
+                found = await self._network.resolve(host, port)
         except OSError as error:
             failure = str(error)
             await trio.lowlevel.checkpoint()
-        if self._attempts.get(node.id) != number:
-            pass  # it was given up meanwhile
-        elif found:
-            addresses.found(found)
-            self._begin(node, addresses.take(), number)
-            self._selector.wakeup()
-        else:
-            self._fail(node.id, failure)
+        for attempt in self._lookups.pop(host).values():
+            node = attempt.node
+            if self._attempts.get(node.id) != attempt.number:
+                continue  # it was given up meanwhile
+            if found:
+                attempt.addresses.found(list(found))
+                self._begin(node, attempt.addresses.take(), attempt.number)
+                self._selector.wakeup()
+            else:
+                self._fail(node.id, failure)
 
     def _begin(self, node: Node, found: Address, number: int) -> None:
         settings = self._settings

@@ -245,7 +245,9 @@ class Exchange:
     ) -> None:
         if request.codec.api_key == api_keys.METADATA:
             if error is None:
+                known = set(self._updater.metadata.cluster.nodes)
                 self._updater.answered(body, now)
+                self._states.keep_up(known, set(self._updater.metadata.cluster.nodes))
             else:
                 self._updater.failed(now, error)
         elif error is None:

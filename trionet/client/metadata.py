@@ -73,6 +73,7 @@ class Metadata:
             (``allow.auto.create.topics``).
         updates: how often the cluster was described.
         error: why the last attempt failed; None after one that succeeded.
+        errors: how many attempts have failed so far.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Metadata:
         self.allow_auto_topic_creation = allow_auto_topic_creation
         self.updates = 0
         self.error: TrionetError | None = None
+        self.errors = 0
         self._servers = servers
         self._times = times
         self._chance = chance
@@ -188,6 +190,7 @@ class Metadata:
     def failed(self, now: float, error: TrionetError | None = None) -> None:
         """No answer came, or none that helps."""
         self.error = error
+        self.errors += 1
         self._wanted = True
         self._failures += 1
         self._tried_at = now

@@ -376,6 +376,8 @@ class NetworkClient:
     async def until_updated(self, updates: int = 0) -> None:
         """Wait until the cluster was described more than ``updates`` times.
 
+        An attempt that failed before this was called is no matter: there will be another.
+
         Args:
             updates: what :meth:`.Metadata.request_update` returned.
 
@@ -385,11 +387,12 @@ class NetworkClient:
         """
         await trio.lowlevel.checkpoint()
         self._selector.wakeup()  # the poll under way may not know that an update is wanted
+        errors = self.metadata.errors
         while self.metadata.updates <= updates:
             self._check_open()
-            error = self.metadata.error
-            if isinstance(error, (AuthenticationError, UnsupportedVersionError)):
-                raise error
+            error = self.metadata.error if self.metadata.errors > errors else None
+            if isinstance(error, AuthenticationError | UnsupportedVersionError):
+                raise copy(error)
             await self._wait_for_news()
 
     # The turn.
