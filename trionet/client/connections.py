@@ -2,7 +2,7 @@
 
 A look-up may take seconds, and must hold up neither the requests to other nodes nor whoever asked
 for the connection (KAFKA-7974): the node is CONNECTING meanwhile, and its time for connecting runs.
-It outlives the attempt that began it, and serves the next one: no host is looked up twice at a time.
+It outlives the attempt that began it, and serves the next: no host is looked up twice at a time.
 """
 
 from __future__ import annotations

@@ -391,7 +391,7 @@ class NetworkClient:
         while self.metadata.updates <= updates:
             self._check_open()
             error = self.metadata.error if self.metadata.errors > errors else None
-            if isinstance(error, AuthenticationError | UnsupportedVersionError):
+            if isinstance(error, (AuthenticationError, UnsupportedVersionError)):
                 raise copy(error)
             await self._wait_for_news()
 
