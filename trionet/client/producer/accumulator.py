@@ -90,12 +90,12 @@ class RecordAccumulator(BatchQueues):
             queue = chosen
         elif key is None or self._ignores_keys:
             is_sticky = True
-            sticky = found.sticky
-            if sticky is not None and sticky.filling is not None:
-                delivery = sticky.filling.try_append(timestamp, key, value, headers)
+            batch = found.sticky_batch
+            if batch is not None and batch is found.sticky_filling:
+                delivery = batch.try_append(timestamp, key, value, headers)
                 if delivery is not None:
                     return delivery
-                sticky.filling.mark_full()
+                batch.mark_full()
             queue = self._topics.choose(found)
         else:
             queue = found.queues[partition_of(key, found.partitions)]
@@ -148,7 +148,7 @@ class RecordAccumulator(BatchQueues):
         try:
             while number < stop:
                 if found is not None and not self.is_closed:
-                    queue = found.sticky
+                    queue = found.sticky if found.sticky_batch is found.sticky_filling else None
                     if partition is not None:
                         queue = found.queue(partition)
                     elif has_keys:

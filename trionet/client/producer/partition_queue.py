@@ -119,10 +119,17 @@ class TopicQueues:
         """A partition's queue; None if there is no such partition, as far as is known."""
         return self.queues[partition] if 0 <= partition < self.partitions else None
 
+    @property
+    def sticky_filling(self) -> ProducerBatch | None:
+        """The batch that is filled where records without a key go; others may have begun it."""
+        return None if self.sticky is None else self.sticky.filling
+
     def update(self, topic: TopicMetadata | None, nodes: frozenset[int]) -> None:
         """Who leads what now."""
         known = {} if topic is None else topic.partitions
         self.partitions = max(known, default=-1) + 1
+        if self.sticky is not None and self.queue(self.sticky.topic_partition.partition) is None:
+            self.sticky = self.sticky_batch = None
         while len(self.queues) < self.partitions:
             self.queues.append(PartitionQueue(TopicPartition(self.name, len(self.queues))))
         for queue in self.queues:

@@ -91,7 +91,7 @@ class ProducerTopics:
             topic.sticky_bytes += last.size
             if queue is not None and (last.is_full or topic.sticky_bytes >= self._batch_bytes):
                 queue = None
-        if queue is None or queue.topic_partition.partition >= topic.partitions:
+        if queue is None:
             topic.sticky_bytes = 0
             queue = next_queue(
                 topic, self._chance, self._slow_nodes(), is_adaptive=self._is_adaptive
