@@ -42,7 +42,7 @@ async def test_a_delivery_is_awaited_by_any_number_of_tasks_any_number_of_times(
 
     expected = [(TOPIC, 0, 5, 1000)] * 4 + [(TOPIC, 0, 6, 1001)] * 2
     assert expected == sorted(found)
-    assert first.is_done
+    assert second.is_done
     assert found[0].topic == TOPIC
     assert (0, 6, 1001) == second.result()[1:]
 
