@@ -1,4 +1,4 @@
-"""The metrics of one group of Kafka's clients, such as ``producer-metrics``, made by their names."""
+"""The metrics of one group of a client, such as ``producer-metrics``, made by their names."""
 
 from __future__ import annotations
 

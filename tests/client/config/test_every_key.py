@@ -7,13 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from trionet.client.config.keys import PRODUCER_KEYS, ClientKeys
+from trionet.client.admin.config import admin_settings
+from trionet.client.config.keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS, ClientKeys
+from trionet.client.consumer.config import consumer_settings
 from trionet.client.producer.config import producer_settings
 from trionet.protocol.config_types import BOOLEAN, LIST, Row
 
 Read = Callable[[Mapping[str, object] | None, Mapping[str, object]], object]
 
-CLIENTS: tuple[tuple[ClientKeys, Read], ...] = ((PRODUCER_KEYS, producer_settings),)
+CLIENTS: tuple[tuple[ClientKeys, Read], ...] = (
+    (PRODUCER_KEYS, producer_settings),
+    (CONSUMER_KEYS, consumer_settings),
+    (ADMIN_KEYS, admin_settings),
+)
 
 _PASSWORD = {"sasl.mechanism": "PLAIN", "sasl.username": "ali", "sasl.password": "sesame"}
 _SASL: dict[str, object] = {"security.protocol": "SASL_PLAINTEXT", **_PASSWORD}
@@ -30,14 +36,28 @@ def beside(key: str) -> dict[str, object]:
         return {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
     if key.startswith("ssl."):
         return {"security.protocol": "SSL"}
+    if key in OF_GROUPS:
+        return {"group.id": "g"}
     return _SASL if key.startswith("sasl.") else {}
 
 
+OF_GROUPS = {
+    "auto.commit.interval.ms",
+    "enable.auto.commit",
+    "exclude.internal.topics",
+    "group.instance.id",
+    "heartbeat.interval.ms",
+    "max.poll.interval.ms",
+    "partition.assignment.strategy",
+    "session.timeout.ms",
+}
 ANOTHER: dict[str, object] = {
     "acks": "0",
+    "auto.offset.reset": "by_duration:PT1H",
     "delivery.timeout.ms": 300_000,
     "sasl.jaas.config": _JAAS,
     "sasl.mechanism": "SCRAM-SHA-256",
+    "partition.assignment.strategy": ["sticky"],
     "security.protocol": "SSL",
     "max.in.flight.requests.per.connection": 3,
 }
@@ -87,4 +107,5 @@ def test_another_value_of_a_key_gives_other_settings(read: Read, row: Row, tmp_p
 
     changed = read({**beside(key), key: value}, {})
 
+    assert read(without(key), {}) == read(without(key), {})
     assert read(without(key), {}) != changed

@@ -8,6 +8,7 @@ from typing import Final
 from ..config.client_config import read_config
 from ..config.client_settings import client_settings, retry_backoff
 from ..config.keys import ADMIN_KEYS
+from ..security.settings import TokenProvider
 from .settings import AdminSettings
 
 _IN_FLIGHT_MAX: Final = 1_000_000
@@ -15,16 +16,24 @@ _IN_FLIGHT_MAX: Final = 1_000_000
 
 
 def admin_settings(
-    config: Mapping[str, object] | None, keywords: Mapping[str, object]
+    config: Mapping[str, object] | None,
+    keywords: Mapping[str, object],
+    token_provider: TokenProvider | None = None,
 ) -> AdminSettings:
-    """Check settings as a whole; see :func:`.read_config`.
+    """Check settings as a whole.
+
+    Args:
+        config: see :func:`.read_config`.
+        keywords: the same.
+        token_provider: gives the tokens of OAUTHBEARER.
 
     Raises:
-        ConfigError: a key is unknown, or its value is not allowed.
+        ConfigError: a key is unknown, a value is not allowed, or values do not fit each other; says
+            which are.
     """
     read = read_config(ADMIN_KEYS, config, keywords)
     settings = AdminSettings(
-        client=client_settings(read, in_flight_max=_IN_FLIGHT_MAX),
+        client=client_settings(read, in_flight_max=_IN_FLIGHT_MAX, token_provider=token_provider),
         api_seconds=read.seconds("default.api.timeout.ms"),
         retries=read.integer("retries"),
         retry=retry_backoff(read),

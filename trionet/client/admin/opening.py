@@ -12,6 +12,7 @@ from ..._util.single_error import raise_single_error
 from ...net.network import SYSTEM, Network
 from ..config.keywords import AdminKeywords
 from ..opening import open_network_client
+from ..security.settings import TokenProvider
 from .admin import Admin
 from .calls import Calls
 from .config import admin_settings
@@ -24,6 +25,7 @@ async def open_admin(
     /,
     *,
     network: Network = SYSTEM,
+    token_provider: TokenProvider | None = None,
     **keywords: Unpack[AdminKeywords],
 ) -> AsyncIterator[Admin]:
     """An admin client for the length of a block.
@@ -34,6 +36,7 @@ async def open_admin(
         bootstrap_servers: ``host:port`` texts, or one text of them with commas.
         config: settings by Kafka's keys, such as ``{"request.timeout.ms": 5000}``.
         network: where connections come from.
+        token_provider: gives the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
         keywords: settings by the same keys with underscores for dots; they win.
 
     Raises:
@@ -42,8 +45,10 @@ async def open_admin(
 
     Cancellation: at the end of the block every connection is closed at once.
     """
-    settings = admin_settings(config, keywords)
-    async with open_network_client(bootstrap_servers, settings.client, network=network) as client:
+    settings = admin_settings(config, keywords, token_provider)
+    async with open_network_client(
+        bootstrap_servers, settings.client, network=network, kind="admin-client"
+    ) as client:
         with raise_single_error() as caller:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(client.run)

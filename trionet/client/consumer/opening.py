@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from typing import Unpack
 
 import trio
 
 from ..._util.single_error import raise_single_error
 from ...net.network import SYSTEM, Network
+from ..config.keywords import ConsumerKeywords
 from ..network_client import NetworkClient
 from ..opening import open_network_client
+from ..security.settings import TokenProvider
 from .background import Background
+from .config import consumer_settings
 from .consumer import Consumer
 from .coordinator.consumer_coordinator import ConsumerCoordinator
 from .failures import Failures
@@ -26,10 +30,13 @@ from .validation import Validation
 @asynccontextmanager
 async def open_consumer(
     bootstrap_servers: str | Iterable[str],
-    settings: ConsumerSettings | None = None,
+    config: Mapping[str, object] | ConsumerSettings | None = None,
+    /,
     *,
     topics: str | Iterable[str] | re.Pattern[str] | None = None,
     network: Network = SYSTEM,
+    token_provider: TokenProvider | None = None,
+    **keywords: Unpack[ConsumerKeywords],
 ) -> AsyncIterator[Consumer]:
     """A consumer for the length of the block.
 
@@ -39,15 +46,22 @@ async def open_consumer(
 
     Args:
         bootstrap_servers: ``host:port`` texts, or one text of them with commas.
-        settings: Kafka's defaults without.
+        config: settings by Kafka's dotted keys, as texts or Python values, among the names of
+            ``partition.assignment.strategy`` also assignors of your own; or made settings.
         topics: to subscribe to; see :meth:`.Consumer.subscribe`.
         network: where connections come from.
+        token_provider: gives the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
+        keywords: settings by Kafka's keys with underscores for dots; they win.
 
     Raises:
-        ConfigError: a setting is not allowed.
+        ConfigError: ``bootstrap_servers`` is not of that form, a key is unknown, a value is not
+            allowed, or values do not fit each other.
+        ValueError: there are topics, and no ``group.id``.
     """
-    settings = settings or ConsumerSettings()
-    async with open_network_client(bootstrap_servers, settings.client, network=network) as client:
+    settings = consumer_settings(config, keywords, token_provider)
+    async with open_network_client(
+        bootstrap_servers, settings.client, network=network, kind="consumer"
+    ) as client:
         parts = _Parts(client, settings, network)
         if topics is not None:
             parts.consumer.subscribe(topics)

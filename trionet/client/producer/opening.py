@@ -60,7 +60,9 @@ async def open_producer(
             allowed, or values do not fit each other.
     """
     settings = producer_settings(config, keywords, token_provider)
-    async with open_network_client(bootstrap_servers, settings.client, network=network) as client:
+    async with open_network_client(
+        bootstrap_servers, settings.client, network=network, kind="producer"
+    ) as client:
         with raise_single_error() as caller:
             async with trio.open_nursery() as nursery:
                 parts = _Parts(client, settings, network.chance)

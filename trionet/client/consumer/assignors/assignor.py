@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
@@ -60,6 +60,7 @@ class MemberSubscription:
     group_instance_id: str | None = None
 
 
+@runtime_checkable
 class Assignor(Protocol):
     """Divides partitions among members; you may write your own.
 
