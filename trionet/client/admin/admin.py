@@ -6,15 +6,43 @@ from typing import Any, final
 
 from ...protocol.wire import Message
 from ..node import Node
+from .acls import AclCalls
 from .cluster import ClusterCalls
+from .configs import ConfigCalls
+from .delegation_tokens import DelegationTokenCalls
+from .features import FeatureCalls
+from .group_offsets import GroupOffsetCalls
+from .groups import GroupCalls
+from .log_dirs import LogDirCalls
+from .partitions import PartitionCalls
+from .quorum import QuorumCalls
+from .quotas import QuotaCalls
+from .scram_credentials import ScramCredentialCalls
+from .share_group_offsets import ShareGroupOffsetCalls
+from .streams_groups import StreamsGroupCalls
 from .topic_descriptions import TopicDescriptionCalls
 from .topics import TopicCalls
+from .transactions import TransactionCalls
 
 
 @final
 class Admin(
     TopicCalls,
     TopicDescriptionCalls,
+    PartitionCalls,
+    ConfigCalls,
+    GroupCalls,
+    GroupOffsetCalls,
+    ShareGroupOffsetCalls,
+    StreamsGroupCalls,
+    TransactionCalls,
+    AclCalls,
+    QuotaCalls,
+    ScramCredentialCalls,
+    DelegationTokenCalls,
+    LogDirCalls,
+    FeatureCalls,
+    QuorumCalls,
     ClusterCalls,
 ):
     """An admin client, made by :func:`.opening.open_admin`.

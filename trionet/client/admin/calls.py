@@ -211,9 +211,22 @@ class Calls:
         """Each group at its coordinator."""
         return await self.nodes.coordinators(CoordinatorKind.GROUP, keys)
 
+    def at_group(self, group: str) -> Place[K]:
+        """All at the coordinator of one group."""
+
+        async def place(keys: Sequence[K]) -> dict[K, Node | TrionetError]:
+            return dict.fromkeys(keys, (await self.at_groups([group]))[group])
+
+        return place
+
     async def at_transactions(self, keys: Sequence[str]) -> dict[str, Node | TrionetError]:
         """Each transactional id at its coordinator."""
         return await self.nodes.coordinators(CoordinatorKind.TRANSACTION, keys)
+
+    async def at_themselves(self, keys: Sequence[int]) -> Mapping[int, Node | TrionetError]:
+        """Each broker, by its id, at itself."""
+        itself: Place[int] = self.at_brokers(lambda node_id: node_id)
+        return await itself(keys)
 
     def at_brokers(self, node_id_of: Callable[[K], int]) -> Place[K]:
         """Each at a broker that is known by its id."""

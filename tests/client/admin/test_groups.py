@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import pytest
+
+import trionet
+from support.admin_errors import code_of
+from trionet import Admin, Broker
+from trionet.client.admin import AclOperation, GroupListing
+from trionet.client.consumer.assignors import MemberSubscription
+from trionet.client.consumer.assignors.protocol import encode_assignment, encode_subscription
+from trionet.client.topic_partition import TopicPartition
+from trionet.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from trionet.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+A0 = TopicPartition("a", 0)
+
+
+async def be_in_group(admin: Admin, instance_id: str | None = None) -> str:
+    """Join group ``g`` as its only member, with one partition; gives the member id."""
+    metadata = encode_subscription(MemberSubscription(["a"]))
+    join = JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=30_000,
+        rebalance_timeout_ms=30_000,
+        group_instance_id=instance_id,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=metadata)],
+    )
+    answer: JoinGroupResponse = await admin.request(join)
+    if answer.error_code:  # MEMBER_ID_REQUIRED
+        join.member_id = answer.member_id
+        answer = await admin.request(join)
+    assignment = SyncGroupRequestAssignment(
+        member_id=answer.member_id, assignment=encode_assignment([A0])
+    )
+    await admin.request(
+        SyncGroupRequest(
+            group_id="g",
+            generation_id=answer.generation_id,
+            member_id=answer.member_id,
+            group_instance_id=instance_id,
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=[assignment],
+        )
+    )
+    return answer.member_id
+
+
+async def test_groups_are_listed(admin: Admin) -> None:
+    await admin.create_topics(["a"])
+    await admin.alter_group_offsets("empty", {A0: 1})
+    await be_in_group(admin)
+
+    assert {
+        "empty": GroupListing("empty", "classic", "Empty", ""),
+        "g": GroupListing("g", "classic", "Stable", "consumer"),
+    } == await admin.list_groups()
+    assert ["empty"] == list(await admin.list_groups(states=["Empty"]))
+    assert {} == await admin.list_groups(types=["share"])
+
+
+async def test_groups_of_all_brokers_are_listed() -> None:
+    async with (
+        trionet.open_broker(brokers=3) as broker,
+        trionet.open_admin(broker.bootstrap_servers) as admin,
+    ):
+        await admin.create_topics(["a"])
+        for name in "defghijk":
+            (await admin.alter_group_offsets(name, {A0: 1})).checked()
+
+        assert set("defghijk") == set(await admin.list_groups())
+        found = (await admin.describe_groups(list("defghijk"))).checked()
+        assert len({each.coordinator for each in found.values()}) > 1
+
+
+async def test_group_is_described_with_its_members(broker: Broker, admin: Admin) -> None:
+    await admin.create_topics(["a"])
+    member_id = await be_in_group(admin, "static")
+
+    results = await admin.describe_groups(["g", "unknown"], include_operations=True)
+
+    assert "GROUP_ID_NOT_FOUND" == code_of(results.pop("unknown"))
+    group = results.checked()["g"]
+    assert ("classic", "Stable", "consumer", "range") == (
+        group.type,
+        group.state,
+        group.protocol_type,
+        group.assignor,
+    )
+    assert broker.bootstrap_servers == f"{group.coordinator.host}:{group.coordinator.port}"
+    (member,) = group.members
+    assert (member_id, "static", frozenset({A0})) == (
+        member.id,
+        member.instance_id,
+        member.assignment,
+    )
+    assert group.operations is not None
+    assert AclOperation.READ in group.operations
+
+
+async def test_group_without_members_is_deleted(admin: Admin) -> None:
+    await admin.create_topics(["a"])
+    await admin.alter_group_offsets("empty", {A0: 1})
+    await be_in_group(admin)
+
+    results = await admin.delete_groups(["empty", "g", "unknown"])
+
+    assert {"g": "NON_EMPTY_GROUP", "unknown": "GROUP_ID_NOT_FOUND"} == {
+        name: code_of(error) for name, error in results.errors.items()
+    }
+    assert ["g"] == list(await admin.list_groups())
+
+
+@pytest.mark.parametrize("instance_id", [None, "static"])
+async def test_all_members_are_removed(admin: Admin, instance_id: str | None) -> None:
+    await admin.create_topics(["a"])
+    member_id = await be_in_group(admin, instance_id)
+
+    assert {instance_id or member_id: None} == await admin.remove_members("g")
+    assert "Empty" == (await admin.list_groups())["g"].state
+
+
+async def test_static_members_are_removed_by_their_names(admin: Admin) -> None:
+    await admin.create_topics(["a"])
+    await be_in_group(admin, "static")
+
+    results = await admin.remove_members("g", ["static", "unknown"])
+
+    assert results["static"] is None
+    assert "UNKNOWN_MEMBER_ID" == code_of(results["unknown"])
