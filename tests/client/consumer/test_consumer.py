@@ -19,7 +19,7 @@ from trionet.client.consumer.record import ConsumerRecord
 from trionet.client.consumer.reset_strategy import EARLIEST, NONE, ResetStrategy
 from trionet.client.consumer.settings import ConsumerSettings, FetchSettings
 from trionet.client.topic_partition import TopicPartition
-from trionet.errors import NoOffsetForPartitionError, OffsetOutOfRangeError
+from trionet.errors import CallTimedOutError, NoOffsetForPartitionError, OffsetOutOfRangeError
 from trionet.net.network import SYSTEM
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -270,6 +270,47 @@ async def test_batches_and_records_follow_each_other() -> None:
         found += (await consumer.next_batch()).values
 
         assert [b"%d" % each for each in range(7)] == found
+
+
+# What logs say.
+
+
+async def test_offsets_for_times_and_ends_of_logs() -> None:
+    async with reading(partitions=2) as (consumer, writer, _):
+        for at in (1000, 2000, 3000):
+            await produce(writer, "t", batch(b"x", timestamp=at))
+        other = TopicPartition("t", 1)
+
+        assert {T0: 0, other: 0} == await consumer.beginning_offsets([T0, other])
+        assert {T0: 3, other: 0} == await consumer.end_offsets([T0, other])
+        assert {T0: (1, 2000, 0), other: None} == await consumer.offsets_for_times(
+            {T0: 1500, other: 1500}
+        )
+        assert {T0: None} == await consumer.offsets_for_times({T0: 3001})
+        with pytest.raises(ValueError, match="0 or more"):
+            await consumer.offsets_for_times({T0: -1})
+
+
+async def test_topic_need_not_be_read_to_be_asked_about() -> None:
+    async with reading() as (consumer, writer, _):
+        await create_topic(writer, "u", 3)
+        await append(writer, b"a", topic="u", partition=2)
+        u2 = TopicPartition("u", 2)
+
+        assert {u2: 1} == await consumer.end_offsets([u2])
+        assert [0, 1, 2] == await consumer.partitions_of("u")
+        assert {T0} == consumer.assignment
+
+
+async def test_questions_that_nobody_can_answer_end_in_time() -> None:
+    settings = attrs.evolve(FROM_START, api_seconds=0.2, allow_auto_topic_creation=False)
+    async with reading(settings) as (consumer, _, _):
+        nowhere = TopicPartition("nowhere", 0)
+        with pytest.raises(
+            CallTimedOutError, match=r"nowhere-0 .* default\.api\.timeout\.ms = 200"
+        ):
+            await consumer.end_offsets([nowhere])
+        assert [] == await consumer.partitions_of("nowhere")
 
 
 # Errors and ends.

@@ -18,9 +18,16 @@ from .coordinator.callbacks import RebalanceCallback, RebalanceCallbacks
 from .coordinator.consumer_coordinator import ConsumerCoordinator
 from .failures import Failures
 from .fetcher import Fetcher
+from .offset_questions import OffsetAndTimestamp, OffsetQuestions
 from .partition_state import NO_EPOCH, FetchPosition, PartitionState
 from .record import ConsumerBatch, ConsumerRecord
-from .reset_strategy import EARLIEST, LATEST, ResetStrategy
+from .reset_strategy import (
+    EARLIEST,
+    EARLIEST_TIMESTAMP,
+    LATEST,
+    LATEST_TIMESTAMP,
+    ResetStrategy,
+)
 from .settings import ConsumerSettings
 from .subscription_state import SubscriptionState
 
@@ -45,6 +52,7 @@ class Consumer:
         settings: of the consumer.
         news: parks who waits for records.
         coordinator: the consumer's side of its group; None without one.
+        questions: asks logs for offsets.
     """
 
     def __init__(
@@ -56,6 +64,7 @@ class Consumer:
         settings: ConsumerSettings,
         news: trio.lowlevel.ParkingLot,
         coordinator: ConsumerCoordinator | None,
+        questions: OffsetQuestions,
     ) -> None:
         self._client = client
         self._subscriptions = subscriptions
@@ -64,6 +73,7 @@ class Consumer:
         self._settings = settings
         self._news = news
         self._coordinator = coordinator
+        self._questions = questions
         self._clock = trio.lowlevel.current_clock().current_time
         self._records = _NOTHING
         self._in_hand: PartitionState | None = None
@@ -258,6 +268,57 @@ class Consumer:
             end = state.last_stable_offset
         return None if end is None or position is None else max(0, end - position.offset)
 
+    # What logs say.
+
+    async def offsets_for_times(
+        self, times: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record at or after a time in each partition; None where there is none.
+
+        Args:
+            times: in milliseconds since 1970; the partitions need not be assigned.
+
+        Raises:
+            ValueError: a time is negative.
+            CallTimedOutError: there was no answer within ``default.api.timeout.ms``.
+            TrionetError: a broker refuses.
+
+        Cancellation: nothing happens.
+        """
+        if any(each < 0 for each in times.values()):
+            raise ValueError("a time is 0 or more, in milliseconds since 1970")
+        return await self._questions.ask(times)
+
+    async def beginning_offsets(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """The first offset that is there; raises as :meth:`offsets_for_times` does."""
+        return await self._ends(partitions, EARLIEST_TIMESTAMP)
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset behind the last record that may be read; see :meth:`seek_to_end`.
+
+        Raises as :meth:`offsets_for_times` does.
+        """
+        return await self._ends(partitions, LATEST_TIMESTAMP)
+
+    async def _ends(
+        self, partitions: Iterable[TopicPartition], timestamp: int
+    ) -> dict[TopicPartition, int]:
+        answers = await self._questions.ask(dict.fromkeys(partitions, timestamp))
+        return {each: answer.offset for each, answer in answers.items() if answer is not None}
+
+    async def partitions_of(self, topic: str) -> list[int]:
+        """The numbers of a topic's partitions; none if there is no such topic.
+
+        Raises:
+            CallTimedOutError: there was no answer within ``default.api.timeout.ms``.
+            ApiError: the brokers refuse to tell.
+
+        Cancellation: nothing happens.
+        """
+        return await self._questions.partitions_of(topic)
+
     # Records.
 
     def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
@@ -350,7 +411,10 @@ class Consumer:
         """Something else is wanted than before."""
         if self._in_hand is not None and not self._in_hand.is_fetchable:
             self._records = _NOTHING
-        self._client.metadata.want(self._subscriptions.metadata_topics)
+        topics = self._subscriptions.metadata_topics
+        if topics is not None:
+            topics |= frozenset(self._questions.topics)
+        self._client.metadata.want(topics)
         self._client.wakeup()
 
     # The end.

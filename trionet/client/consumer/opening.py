@@ -21,6 +21,7 @@ from .consumer import Consumer
 from .coordinator.consumer_coordinator import ConsumerCoordinator
 from .failures import Failures
 from .fetcher import Fetcher
+from .offset_questions import OffsetQuestions
 from .offset_reset import OffsetReset
 from .settings import ConsumerSettings
 from .subscription_state import SubscriptionState
@@ -124,7 +125,14 @@ class _Parts:
             )
             look_for_offsets = self.coordinator.look_for_offsets
         self.consumer = Consumer(
-            client, subscriptions, fetcher, failures, settings, news, self.coordinator
+            client,
+            subscriptions,
+            fetcher,
+            failures,
+            settings,
+            news,
+            self.coordinator,
+            OffsetQuestions(client, settings, network.chance),
         )
         self.background = Background(
             client, subscriptions, failures, (reset, validation, fetcher), look_for_offsets
