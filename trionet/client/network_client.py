@@ -82,6 +82,8 @@ class NetworkClient:
             selector, connections, states, updater, settings, metrics.counters
         )
         self._clock = trio.lowlevel.current_clock().current_time
+        # No longer, and what is sent meanwhile need not end a poll for the sake of its own time.
+        self._poll_seconds = settings.timeout_seconds
         self._awaited: dict[int, int] = {}
         self._news: trio.Event | None = None  # made by the first who waits
         self._poll_ends_at = math.inf
@@ -441,7 +443,7 @@ class NetworkClient:
                 return exchange.hand_out()
             now = self._clock()
             due = self._updater.maybe_update(self, now)
-            seconds = max(0.0, min(seconds_max, due, self._next_event(now)))
+            seconds = max(0.0, min(seconds_max, due, self._next_event(now), self._poll_seconds))
             self._poll_ends_at = now + seconds
             result = await self._selector.poll(seconds_max=seconds)
             self._check_open()
