@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final, Unpack
@@ -65,7 +64,7 @@ async def open_producer(
     ) as client:
         with raise_single_error() as caller:
             async with trio.open_nursery() as nursery:
-                parts = _Parts(client, settings, network.chance)
+                parts = _Parts(client, settings, network)
                 nursery.start_soon(parts.sender.run)
                 try:
                     with caller.block():
@@ -81,9 +80,8 @@ async def open_producer(
 class _Parts:
     """A producer and what it is made of."""
 
-    def __init__(
-        self, client: NetworkClient, settings: ProducerSettings, chance: random.Random
-    ) -> None:
+    def __init__(self, client: NetworkClient, settings: ProducerSettings, network: Network) -> None:
+        chance = network.chance
         requests = settings.client.requests
         idempotence = Idempotence() if settings.idempotence else None
         self.accumulator = RecordAccumulator(_gathering(settings), chance, idempotence)
@@ -113,6 +111,7 @@ class _Parts:
             self.sender,
             TopicWait(client, self.accumulator, topics),
             Room(self.accumulator.pool),
+            network.now_ms,
             settings.max_block_seconds,
         )
 

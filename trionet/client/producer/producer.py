@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import time_ns
+from collections.abc import Callable
 
 import trio
 
@@ -26,6 +26,7 @@ class Producer:
         sender: who sends it.
         topics: what is known of topics, and waiting for more.
         room: waiting for ``buffer.memory``.
+        now_ms: the time of day, in milliseconds.
         max_block_seconds: ``max.block.ms``.
     """
 
@@ -35,12 +36,14 @@ class Producer:
         sender: Sender,
         topics: TopicWait,
         room: Room,
+        now_ms: Callable[[], int],
         max_block_seconds: float,
     ) -> None:
         self._accumulator = accumulator
         self._sender = sender
         self._topics = topics
         self._room = room
+        self._now_ms = now_ms
         self._max_block_seconds = max_block_seconds
         self._clock = trio.lowlevel.current_clock().current_time
 
@@ -128,7 +131,7 @@ class Producer:
             delivery = self._accumulator.append(
                 topic,
                 partition,
-                time_ns() // 1_000_000 if timestamp is None else timestamp,
+                self._now_ms() if timestamp is None else timestamp,
                 key,
                 value,
                 headers,

@@ -1,0 +1,461 @@
+"""What becomes of records, against leaders that answer as a test says, in virtual time."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import attrs
+import pytest
+import trio
+from trio.testing import MockClock
+
+from support.leaders import AT_ONCE, Leaders, hang_up, refusal, say_nothing
+from support.network_clients import with_requests
+from support.scripted_node import encoded
+from trionet import ApiError, DeliveryTimeoutError, DisconnectedError, open_producer
+from trionet.client.producer.settings import ProducerSettings
+from trionet.errors import RecordTooLargeError
+from trionet.protocol import error_codes
+from trionet.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from trionet.testing import MemoryNetwork
+
+ONE_EACH = attrs.evolve(AT_ONCE, batch_bytes=0)
+PLAIN = attrs.evolve(AT_ONCE, idempotence=False)
+T0 = ("t", 0)
+
+
+@pytest.fixture
+def leaders(network: MemoryNetwork) -> Leaders:
+    return Leaders(network)
+
+
+async def test_record_is_sent_and_its_offset_is_told(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D1: one request is in flight until the answer is there."""
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+    ):
+        first = await producer.send("t", b"a")
+        second = await producer.send("t", b"b")
+
+    assert [("t", 0, 0), ("t", 0, 1)] == [first[:3], second[:3]]
+    assert [b"a", b"b"] == leaders.values()
+
+
+async def test_lost_connection_is_made_again_and_the_batch_sent_again(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D4: with one retry a second loss is the end."""
+    leaders.answers = [hang_up, leaders.write, hang_up, hang_up]
+    settings = attrs.evolve(PLAIN, retries=1)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        assert 0 == (await producer.send("t", b"a")).offset
+        with pytest.raises(DisconnectedError):
+            await producer.send("t", b"b")
+
+    assert [b"a"] == leaders.values()
+
+
+async def test_with_one_in_flight_a_partition_is_muted_until_the_answer(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    """D5, K15: nor is the second sent to a new leader while the first is under way."""
+    leaders = Leaders(network, nodes=2)
+    requests = with_requests(in_flight_max=1)
+    times = attrs.evolve(requests.metadata, max_age_seconds=1.0)
+    client = attrs.evolve(requests, metadata=times)
+    settings = attrs.evolve(ONE_EACH, idempotence=False, client=client)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        await producer.send("t", b"0")
+        leaders.answers = [say_nothing]
+        first = await producer.enqueue("t", b"a")
+        second = await producer.enqueue("t", b"b")
+        leaders.leaders[T0] = (2, 2)
+        await trio.sleep(10)  # the new leader is known by now
+
+        assert [b"0", b"a"] == [value for each in leaders.batches for value in each.values]
+        await first
+        await second
+    assert [b"0", b"a", b"b"] == leaders.values()
+    assert [1, 1, 2, 2] == [each.node for each in leaders.batches]
+
+
+async def test_error_that_is_no_passing_one_fails_the_record_at_once(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D10"""
+    leaders.answers = [refusal(error_codes.TOPIC_AUTHORIZATION_FAILED)]
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, PLAIN, network=network) as producer,
+    ):
+        with pytest.raises(ApiError, match="TOPIC_AUTHORIZATION_FAILED"):
+            await producer.send("t", b"a")
+        await producer.send("t", b"b")
+
+    assert [[b"a"], [b"b"]] == [each.values for each in leaders.batches]
+    assert [b"b"] == leaders.values()
+
+
+async def test_delivery_timeout_ends_a_batch_in_flight_and_its_late_answer_changes_nothing(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D11: it is not sent again either."""
+    settings = attrs.evolve(
+        AT_ONCE, delivery_seconds=20.0, client=with_requests(timeout_seconds=60.0)
+    )
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        await producer.send("t", b"0")
+        leaders.answers = [say_nothing]
+        began = trio.current_time()
+        delivery = producer.send_nowait("t", b"a")
+        with pytest.raises(DeliveryTimeoutError, match=r"t-0 .* 20 s"):
+            await delivery
+
+        assert began + 20 == pytest.approx(trio.current_time())
+        silent = leaders.nodes[1].last("Produce")
+        answer = PartitionProduceResponse(index=0, base_offset=1)
+        late = TopicProduceResponse(topic_id=leaders.topic_id("t"), partition_responses=[answer])
+        await silent.stream.send_all(
+            encoded(
+                "Produce", silent.version, silent.correlation_id, ProduceResponse(responses=[late])
+            )
+        )
+        await trio.sleep(1)
+        with pytest.raises(DeliveryTimeoutError):
+            delivery.result()
+    assert [[b"0"], [b"a"]] == [each.values for each in leaders.batches]
+
+
+async def test_delivery_timeout_tells_the_last_error(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D11, K14: a batch that waits to be sent again expires, too."""
+    leaders.answers = [refusal(error_codes.NOT_ENOUGH_REPLICAS)] * 1000
+    settings = attrs.evolve(AT_ONCE, delivery_seconds=5.0)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        with pytest.raises(DeliveryTimeoutError, match="NOT_ENOUGH_REPLICAS"):
+            await producer.send("t", b"a")
+        leaders.answers.clear()
+        await producer.send("t", b"b")
+
+    assert [b"b"] == leaders.values()
+
+
+async def test_several_partitions_may_expire_at_once(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    """D14: nobody is told of anything but its own."""
+    leaders = Leaders(network, topics={"t": 3})
+    settings = ProducerSettings(
+        linger_seconds=0.0, delivery_seconds=5.0, client=with_requests(timeout_seconds=60.0)
+    )
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        await producer.send("t", b"0", partition=0)
+        leaders.answers = [say_nothing] * 3
+        deliveries = [
+            await producer.enqueue("t", b"%d" % each, partition=each) for each in (0, 1, 2)
+        ]
+        await producer.flush()
+
+        for number, delivery in enumerate(deliveries):
+            with pytest.raises(DeliveryTimeoutError, match=f"t-{number}"):
+                delivery.result()
+
+
+async def test_retry_waits_for_its_backoff(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D17"""
+    leaders.answers = [refusal(error_codes.NOT_ENOUGH_REPLICAS)] * 3
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, PLAIN, network=network) as producer,
+    ):
+        await producer.send("t", b"a")
+    times = [each.at for each in leaders.batches]
+    waits = [later - earlier for earlier, later in pairwise(times)]
+
+    assert 4 == len(times)
+    for number, wait in enumerate(waits):
+        assert 0.1 * 2**number * 0.8 <= wait <= 0.1 * 2**number * 1.2 + 0.001
+
+
+async def test_new_leader_that_an_answer_names_is_sent_to_at_once(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    """D18: without a wait, and without waiting for metadata (KIP-951)."""
+    leaders = Leaders(network, nodes=2)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+    ):
+        await producer.send("t", b"a")
+        leaders.leaders[T0] = (2, 2)
+        for node in leaders.nodes.values():
+            node.replies["Metadata"] = lambda _: None
+        produce = leaders.nodes[1].replies["Produce"]
+        leaders.nodes[1].replies["Produce"] = lambda seen: with_endpoint(produce(seen))
+        leaders.answers = [
+            refusal(
+                error_codes.NOT_LEADER_OR_FOLLOWER,
+                current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=2),
+            )
+        ]
+        began = trio.current_time()
+        await producer.send("t", b"b")
+
+        assert trio.current_time() - began < 0.05
+    assert [1, 1, 2] == [each.node for each in leaders.batches]
+
+
+def with_endpoint(answer: ProduceResponse) -> ProduceResponse:
+    answer.node_endpoints = [NodeEndpoint(node_id=2, host="10.0.0.2", port=9092)]
+    return answer
+
+
+async def test_new_leader_that_nobody_names_is_found_by_metadata(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    """D18: after the wait."""
+    leaders = Leaders(network, nodes=2)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+    ):
+        await producer.send("t", b"a")
+        leaders.leaders[T0] = (2, 2)
+        await producer.send("t", b"b")
+
+    assert [b"a", b"b"] == leaders.values()
+    assert [1, 2] == [leaders.batches[0].node, leaders.batches[-1].node]
+
+
+async def test_what_was_wrong_with_single_records_is_told_to_these(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D19: and the others hear that they were in bad company (KIP-467)."""
+    wrong = [
+        BatchIndexAndErrorMessage(batch_index=0, batch_index_error_message="no key"),
+        BatchIndexAndErrorMessage(batch_index=2),
+    ]
+    invalid = error_codes.INVALID_TIMESTAMP
+    settings = ProducerSettings(linger_seconds=1.0)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        await producer.send("t", b"0")
+        leaders.answers = [
+            refusal(invalid, record_errors=wrong, error_message="bad records"),
+            refusal(invalid, record_errors=wrong[:1]),
+        ]
+        several = [await producer.enqueue("t", b"%d" % each) for each in range(3)]
+        await producer.flush()
+        single = [await producer.enqueue("t", b"%d" % each) for each in range(2)]
+        await producer.flush()
+
+    texts = []
+    for delivery in [*several, *single]:
+        with pytest.raises(ApiError) as caught:
+            delivery.result()
+        texts.append((caught.value.error_code, str(caught.value)))
+    of_record = error_codes.INVALID_RECORD
+    others = (
+        of_record,
+        "t-0: INVALID_RECORD: the record was in a batch with others that were refused; nothing of it was written",
+    )
+    assert [
+        (of_record, "t-0, a record: INVALID_RECORD: no key"),
+        others,
+        (of_record, "t-0, a record: INVALID_RECORD: bad records"),
+        (invalid, "t-0, a record: INVALID_TIMESTAMP: no key"),
+        others,
+    ] == texts
+
+
+@pytest.mark.parametrize("lost", range(5))
+async def test_five_in_flight_stay_in_order_whichever_is_lost(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, lost: int
+) -> None:
+    """D20: the later ones are refused as out of order, and all are sent again in turn."""
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, ONE_EACH, network=network) as producer,
+    ):
+        await producer.send("t", b"first")
+        leaders.answers = [leaders.write] * lost + [refusal(error_codes.NOT_ENOUGH_REPLICAS)]
+        deliveries = [producer.send_nowait("t", b"%d" % each) for each in range(8)]
+        assert list(range(1, 9)) == [(await each).offset for each in deliveries]
+
+    assert [b"first", *(b"%d" % each for each in range(8))] == leaders.values()
+
+
+@pytest.mark.parametrize("lost", range(5))
+async def test_batches_whose_answers_are_lost_are_not_written_twice(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, lost: int
+) -> None:
+    """D20: the leader has them, and says where they are."""
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, ONE_EACH, network=network) as producer,
+    ):
+        await producer.send("t", b"first")
+        leaders.answers = [leaders.write] * lost + [leaders.write_and(hang_up)]
+        deliveries = [producer.send_nowait("t", b"%d" % each) for each in range(8)]
+        assert list(range(1, 9)) == [(await each).offset for each in deliveries]
+
+    assert [b"first", *(b"%d" % each for each in range(8))] == leaders.values()
+
+
+async def test_duplicate_that_the_leader_does_not_remember_was_written(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D20: where, nobody can tell any more."""
+    leaders.answers = [leaders.write_and(refusal(error_codes.DUPLICATE_SEQUENCE_NUMBER))]
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+    ):
+        assert -1 == (await producer.send("t", b"a")).offset
+        assert 1 == (await producer.send("t", b"b")).offset
+
+    assert [(0, 0), (0, 1)] == leaders.numbers()
+
+
+async def test_batch_that_expired_on_its_way_raises_the_epoch(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D21: nobody knows whether it was written, and what follows is taken in either case."""
+    settings = attrs.evolve(
+        AT_ONCE, delivery_seconds=20.0, client=with_requests(timeout_seconds=60.0)
+    )
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        await producer.send("t", b"0")
+        leaders.answers = [leaders.write_and(say_nothing)]
+        with pytest.raises(DeliveryTimeoutError):
+            await producer.send("t", b"a")
+        await trio.sleep(60)
+        assert 2 == (await producer.send("t", b"b")).offset
+
+    assert [b"0", b"a", b"b"] == leaders.values()
+    assert (1, 0) == leaders.numbers()[-1]
+
+
+async def test_refused_batch_leaves_no_gap_in_the_numbers(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D21: what follows begins a new epoch."""
+    leaders.answers = [leaders.write, refusal(error_codes.INVALID_RECORD)]
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+    ):
+        await producer.send("t", b"a")
+        with pytest.raises(ApiError, match="INVALID_RECORD"):
+            await producer.send("t", b"bad")
+        await producer.send("t", b"b")
+
+    assert [(0, 0), (0, 1), (1, 0)] == leaders.numbers()
+    assert [b"a", b"b"] == leaders.values()
+
+
+@pytest.mark.parametrize(
+    "settings", [ProducerSettings(), attrs.evolve(PLAIN, linger_seconds=0.005)]
+)
+async def test_batch_that_is_too_large_is_split(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, settings: ProducerSettings
+) -> None:
+    """D22: numbers go on, order stays, every record has its own offset."""
+    too_large = refusal(error_codes.MESSAGE_TOO_LARGE)
+    settings = attrs.evolve(settings, batch_bytes=1000)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        await producer.send("t", b"0")
+        leaders.answers = [too_large]
+        values = [b"%d" % each * 100 for each in range(8)]
+        deliveries = [await producer.enqueue("t", each) for each in values]
+        await producer.flush()
+
+        assert list(range(1, 9)) == [each.result().offset for each in deliveries]
+        assert [b"0", *values] == leaders.values()
+
+
+async def test_record_that_is_too_large_for_its_topic_is_refused(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D22: a batch of one cannot be split."""
+    leaders.answers = [refusal(error_codes.MESSAGE_TOO_LARGE)]
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+    ):
+        with pytest.raises(RecordTooLargeError, match=r"max\.message\.bytes"):
+            await producer.send("t", b"a")
+        await producer.send("t", b"b")
+
+
+async def test_nothing_is_acknowledged_with_acks_0_but_that_it_left(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    settings = attrs.evolve(PLAIN, acks=0)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        assert -1 == (await producer.send("t", b"a")).offset
+
+    assert [b"a"] == leaders.values()
+
+
+async def test_idle_topic_leaves_the_metadata_and_comes_back(
+    autojump_clock: MockClock,
+    network: MemoryNetwork,
+) -> None:
+    """D7"""
+    leaders = Leaders(network, topics={"t": 1, "u": 1})
+    settings = attrs.evolve(AT_ONCE, metadata_idle_seconds=400.0)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        await producer.send("t", b"a")
+        for _ in range(100):
+            await producer.send("u", b"b")
+            await trio.sleep(10)
+        asked = [each.name for each in leaders.nodes[1].last("Metadata").body.topics]
+        assert ["u"] == asked
+        await producer.send("t", b"c")
+        asked = [each.name for each in leaders.nodes[1].last("Metadata").body.topics]
+        assert ["t", "u"] == asked
+
+    assert [b"a", b"c"] == leaders.values()
