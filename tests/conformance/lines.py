@@ -339,6 +339,41 @@ CONNECTION_STATES = [
     Line("C16", CORE, "sending and waiting gives the request's own answer, or an error"),
 ]
 
+SENDER = [
+    Line("D1", CORE, "a record is sent, and its offset told"),
+    Line("D2", CORE, "the throttle times of answers to Produce are counted"),
+    Line(
+        "D3",
+        BEYOND,
+        "every metric of the sender is registered",
+        "counts are attributes of one class; what a metric is called is the list of metrics' own",
+    ),
+    Line("D4", CORE, "a lost connection is made again, as often as retries allow"),
+    Line("D5", CORE, "with one in flight the second waits, whoever leads"),
+    Line("D6", CORE, "who hears of an expiry may send again at once"),
+    Line("D7", CORE, "idle topics leave the metadata and come back"),
+    Line("D8", BEYOND, "a node that takes nothing gets no records without keys"),
+    Line(
+        "D9",
+        BEYOND,
+        "records are converted for brokers that know older formats",
+        "brokers before 0.11 are refused, as Kafka's own clients do since 4.0 (KIP-896)",
+    ),
+    Line("D10", CORE, "an error that will not pass fails at once"),
+    Line("D11", BEYOND, "delivery.timeout.ms ends batches in flight, and late answers are nothing"),
+    Line("D12", BEYOND, "the memory of an expired batch is given back once"),
+    Line("D13", BEYOND, "guaranteed order holds up the next until the answer"),
+    Line("D14", BEYOND, "several partitions may expire at once"),
+    Line("D15", BEYOND, "a sender waits for what is due, and never spins"),
+    Line("D16", BEYOND, "nor does it when there is nothing to send"),
+    Line("D17", BEYOND, "a passing error waits before the next attempt"),
+    Line("D18", BEYOND, "a new leader that an answer names is sent to at once"),
+    Line("D19", BEYOND, "errors of single records are told to these"),
+    Line("D20", BEYOND, "five in flight stay in order, without duplicates"),
+    Line("D21", BEYOND, "unresolved sequences, and new epochs"),
+    Line("D22", BEYOND, "a batch that is too large is split"),
+]
+
 SEEDS = [
     Line("X1", CORE, "connections go to the processors in turn"),
     Line("X2", CORE, "a negative size ends its connection"),
@@ -370,5 +405,6 @@ PARTS = {
     "NetworkClient": NETWORK_CLIENT,
     "In-flight requests": IN_FLIGHT,
     "States of connections, addresses": CONNECTION_STATES,
+    "Sender": SENDER,
     "What is older than Kafka's tests": SEEDS,
 }

@@ -47,7 +47,7 @@ class Batch(NamedTuple):
 
 
 Answer = Callable[[Batch], "PartitionProduceResponse | Hangup | None"]
-"""What to say to a batch; None is silence."""
+"""What to say to a batch; None is silence, to all that comes on that connection from then on."""
 
 
 class Leaders:
@@ -83,7 +83,7 @@ class Leaders:
         for node in self.nodes.values():
             node.replies["Metadata"] = self._describe
             node.replies["InitProducerId"] = self._give_id
-            node.replies["Produce"] = self._replier(node.node_id)
+            node.replies["Produce"] = self.replier(node.node_id)
         for name, partitions in self.topics.items():
             for index in range(partitions):
                 self.leaders[name, index] = index % nodes + 1, 1
@@ -138,7 +138,9 @@ class Leaders:
 
     # Batches.
 
-    def _replier(self, node_id: int) -> Callable[[Seen], Any]:
+    def replier(self, node_id: int) -> Callable[[Seen], Any]:
+        """How a node answers Produce."""
+
         def reply(seen: Seen) -> Any:
             topics: list[TopicProduceResponse] = []
             for topic in seen.body.topic_data:
@@ -148,6 +150,8 @@ class Leaders:
                     for each in topic.partition_data
                 ]
                 for answer in answers:
+                    if answer is None:
+                        self.nodes[node_id].silent.add(seen.stream)
                     if answer is None or isinstance(answer, Hangup):
                         return answer
                 partitions = cast("list[PartitionProduceResponse]", answers)
@@ -177,7 +181,7 @@ class Leaders:
         """Write a batch as a leader does, and say where."""
         index = batch.partition[1]
         if self.leaders[batch.partition][0] != batch.node:
-            return refusal(error_codes.NOT_LEADER_OR_FOLLOWER)(batch)
+            return refused(batch, error_codes.NOT_LEADER_OR_FOLLOWER)
         log = self.log.setdefault(batch.partition, [])
         if batch.sequence >= 0:
             written = self._written.setdefault((batch.partition, self.id, batch.epoch), {})
@@ -186,7 +190,7 @@ class Leaders:
                 return PartitionProduceResponse(index=index, base_offset=offset)
             following = max((end for _, end in written.values()), default=0)
             if batch.sequence != following:
-                return refusal(error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER)(batch)
+                return refused(batch, error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER)
             written[batch.sequence] = len(log), batch.sequence + len(batch.values)
         log += batch.values
         return PartitionProduceResponse(index=index, base_offset=len(log) - len(batch.values))
@@ -201,10 +205,14 @@ class Leaders:
         return answer
 
 
-def refusal(code: int, **fields: Any) -> Answer:
-    return lambda batch: PartitionProduceResponse(
+def refused(batch: Batch, code: int, **fields: Any) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
         index=batch.partition[1], error_code=code, base_offset=-1, **fields
     )
+
+
+def refusal(code: int, **fields: Any) -> Answer:
+    return lambda batch: refused(batch, code, **fields)
 
 
 def hang_up(_: Batch) -> Hangup:

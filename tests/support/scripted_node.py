@@ -65,6 +65,7 @@ class ScriptedNode:
     Attributes:
         replies: what it answers, by the API's name.
         seen: the requests that came.
+        silent: connections on which nothing is answered any more.
         ranges: the versions it serves, by API key; what has codecs by default.
     """
 
@@ -88,6 +89,7 @@ class ScriptedNode:
             "Metadata": lambda _: self.metadata(),
         }
         self.seen: list[Seen] = []
+        self.silent: set[MemoryStream] = set()
         self._network = network
 
     def last(self, name: str) -> Seen:
@@ -153,6 +155,8 @@ class ScriptedNode:
     async def _answer(self, stream: MemoryStream, payload: bytes) -> None:
         seen = _decoded(payload, stream)
         self.seen.append(seen)
+        if stream in self.silent:
+            return
         answer = self.replies.get(seen.name)
         reply = answer(seen) if answer is not None else None
         if isinstance(reply, bytes):

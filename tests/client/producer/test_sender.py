@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from support.leaders import AT_ONCE, Leaders, hang_up, refusal, say_nothing
 from support.network_clients import with_requests
-from support.scripted_node import encoded
+from support.scripted_node import Seen, encoded
 from trionet import ApiError, DeliveryTimeoutError, DisconnectedError, open_producer
 from trionet.client.producer.settings import ProducerSettings
 from trionet.errors import RecordTooLargeError
@@ -98,7 +98,7 @@ async def test_with_one_in_flight_a_partition_is_muted_until_the_answer(
 async def test_error_that_is_no_passing_one_fails_the_record_at_once(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:
-    """D10"""
+    """D10: and what comes after it is not held up."""
     leaders.answers = [refusal(error_codes.TOPIC_AUTHORIZATION_FAILED)]
     async with (
         leaders.listening(),
@@ -190,7 +190,7 @@ async def test_several_partitions_may_expire_at_once(
 async def test_retry_waits_for_its_backoff(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:
-    """D17"""
+    """D17: which doubles with each attempt."""
     leaders.answers = [refusal(error_codes.NOT_ENOUGH_REPLICAS)] * 3
     async with (
         leaders.listening(),
@@ -218,7 +218,7 @@ async def test_new_leader_that_an_answer_names_is_sent_to_at_once(
         leaders.leaders[T0] = (2, 2)
         for node in leaders.nodes.values():
             node.replies["Metadata"] = lambda _: None
-        produce = leaders.nodes[1].replies["Produce"]
+        produce = leaders.replier(1)
         leaders.nodes[1].replies["Produce"] = lambda seen: with_endpoint(produce(seen))
         leaders.answers = [
             refusal(
@@ -441,7 +441,7 @@ async def test_idle_topic_leaves_the_metadata_and_comes_back(
     autojump_clock: MockClock,
     network: MemoryNetwork,
 ) -> None:
-    """D7"""
+    """D7: with the first answer after the idle time, and with the next record."""
     leaders = Leaders(network, topics={"t": 1, "u": 1})
     settings = attrs.evolve(AT_ONCE, metadata_idle_seconds=400.0)
     async with (
@@ -459,3 +459,161 @@ async def test_idle_topic_leaves_the_metadata_and_comes_back(
         assert ["t", "u"] == asked
 
     assert [b"a", b"c"] == leaders.values()
+
+
+async def test_throttle_times_of_answers_are_counted(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D2: those of Produce alone, and a node that asked for silence gets nothing meanwhile."""
+    produce = leaders.replier(1)
+    times = iter([100, 200, 300])
+
+    def throttled(seen: Seen) -> ProduceResponse:
+        answer: ProduceResponse = produce(seen)
+        answer.throttle_time_ms = next(times)
+        return answer
+
+    leaders.nodes[1].replies["Produce"] = throttled
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+    ):
+        for value in (b"a", b"b", b"c"):
+            await producer.send("t", value)
+        counters = producer.counters
+
+    assert (3, 3, 3) == (
+        counters.requests_sent,
+        counters.requests_answered,
+        counters.records_sent,
+    )
+    assert 0.2 == pytest.approx(counters.throttle_seconds / counters.requests_answered)
+    assert 0.3 == counters.throttle_seconds_max
+    assert [0.1, 0.2] == pytest.approx(
+        [later.at - each.at for each, later in pairwise(leaders.batches)], abs=0.001
+    )
+
+
+async def test_who_hears_of_an_expiry_may_send_to_the_same_partition_at_once(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D6, D12, D14: the memory of what expired is free again when its request is over, not before.
+
+    The buffer has room for two batches: one is under way without an answer, one waits behind it.
+    """
+    settings = attrs.evolve(
+        AT_ONCE,
+        idempotence=False,
+        delivery_seconds=20.0,
+        buffer_bytes=40_000,
+        client=with_requests(timeout_seconds=60.0, in_flight_max=1),
+    )
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        await producer.send("t", b"0")
+        leaders.answers = [say_nothing]
+        first = producer.send_nowait("t", b"a")
+        second = producer.send_nowait("t", b"b")
+        with pytest.raises(DeliveryTimeoutError):
+            await first
+        with pytest.raises(DeliveryTimeoutError):
+            await second
+        assert 20 == pytest.approx(trio.current_time(), abs=1)
+        with pytest.raises(trio.WouldBlock):
+            _ = producer.send_nowait("t", bytes(30_000))
+        third = await producer.enqueue("t", bytes(30_000))
+        assert 60 <= trio.current_time()
+
+        assert 1 == (await third).offset
+        both = [producer.send_nowait("t", bytes(16_384)) for _ in range(2)]
+        await producer.flush()
+        assert [2, 3] == [each.result().offset for each in both]
+
+
+async def test_with_guaranteed_order_an_expired_batch_holds_up_the_next_until_its_answer(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D13: or the first might be written after the second."""
+    settings = attrs.evolve(
+        ONE_EACH,
+        idempotence=False,
+        delivery_seconds=20.0,
+        client=with_requests(timeout_seconds=30.0, in_flight_max=1),
+    )
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        await producer.send("t", b"0")
+        leaders.answers = [say_nothing]
+        first = producer.send_nowait("t", b"a")
+        await trio.sleep(15)
+        second = producer.send_nowait("t", b"b")
+        with pytest.raises(DeliveryTimeoutError):
+            await first
+        assert [[b"0"], [b"a"]] == [each.values for each in leaders.batches]
+        await second
+
+    assert 30 <= leaders.batches[-1].at
+    assert [b"0", b"b"] == leaders.values()
+
+
+async def test_records_without_a_key_avoid_a_node_that_takes_nothing(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    """D8: what it last took is long ago, though there is always something for it."""
+    leaders = Leaders(network, nodes=2, topics={"t": 2})
+    settings = attrs.evolve(
+        ONE_EACH,
+        idempotence=False,
+        partitioner_availability_seconds=1.0,
+        client=with_requests(in_flight_max=2),
+    )
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        for partition in (0, 1):
+            await producer.send("t", b"", partition=partition)
+        leaders.answers = [say_nothing]
+        for _ in range(3):
+            _ = await producer.enqueue("t", b"", partition=0)
+        await trio.sleep(2)
+        for _ in range(3):  # the choice is as old as the last batch
+            _ = await producer.enqueue("t", b"")
+        placed = [await producer.send("t", b"") for _ in range(20)]
+
+    assert {1} == {each.partition for each in placed}
+
+
+class Steps(trio.abc.Instrument):
+    """Counts how often a producer's task has its turn."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.count += "Sender.run" in task.name
+
+
+async def test_producer_with_nothing_to_do_does_not_spin(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D15, D16: nor does one that waits for a batch to expire (KAFKA-7311)."""
+    steps = Steps()
+    settings = attrs.evolve(AT_ONCE, delivery_seconds=300.0)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        await producer.send("t", b"0")
+        leaders.answers = [refusal(error_codes.NOT_ENOUGH_REPLICAS)] + [say_nothing] * 100
+        trio.lowlevel.add_instrument(steps)
+        with pytest.raises(DeliveryTimeoutError):
+            await producer.send("t", b"a")
+        await trio.sleep(3600)
+        trio.lowlevel.remove_instrument(steps)
+
+    assert 0 < steps.count < 1000

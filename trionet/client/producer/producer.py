@@ -28,6 +28,9 @@ class Producer:
         room: waiting for ``buffer.memory``.
         now_ms: the time of day, in milliseconds.
         max_block_seconds: ``max.block.ms``.
+
+    Attributes:
+        counters: what was sent, and what became of it.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class Producer:
         now_ms: Callable[[], int],
         max_block_seconds: float,
     ) -> None:
+        self.counters = sender.counters
         self._accumulator = accumulator
         self._sender = sender
         self._topics = topics

@@ -43,6 +43,7 @@ class Sender:
 
     Attributes:
         error: why nothing can be sent any more; None while it can.
+        counters: what was sent, and what became of it.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Sender:
         timeout_ms: int,
     ) -> None:
         self.error: Exception | None = None
+        self.counters = completion.counters
         self._client = client
         self._accumulator = accumulator
         self._completion = completion
@@ -170,12 +172,11 @@ class Sender:
             acks=self._acks,
             timeout_ms=self._timeout_ms,
         )
-        counters = self._completion.counters
-        counters.requests_sent += 1
+        self.counters.requests_sent += 1
         for batch in batches:
             topic = batch.topic_partition.topic
             self._topics.use(topic, now)
-            counters.sent(batch.record_count, batch.size, now - batch.created_at)
+            self.counters.sent(batch.record_count, batch.size, now - batch.created_at)
         self._completion.sent(batches)
         answered = partial(self._completion.answered, batches=batches)
         self._client.send(node, request, answered, version_max=version_max)
