@@ -11,8 +11,8 @@ from trio.testing import MockClock
 
 from support.leaders import AT_ONCE, Leaders, hang_up, refusal, say_nothing
 from support.network_clients import with_requests
-from support.scripted_node import Seen, encoded
-from trionet import ApiError, DeliveryTimeoutError, DisconnectedError, open_producer
+from support.scripted_node import Seen
+from trionet import ApiError, DisconnectedError, open_producer
 from trionet.client.producer.settings import ProducerSettings
 from trionet.errors import RecordTooLargeError
 from trionet.protocol import error_codes
@@ -20,20 +20,15 @@ from trionet.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
-    PartitionProduceResponse,
     ProduceResponse,
-    TopicProduceResponse,
 )
 from trionet.testing import MemoryNetwork
 
 ONE_EACH = attrs.evolve(AT_ONCE, batch_bytes=0)
+
 PLAIN = attrs.evolve(AT_ONCE, idempotence=False)
+
 T0 = ("t", 0)
-
-
-@pytest.fixture
-def leaders(network: MemoryNetwork) -> Leaders:
-    return Leaders(network)
 
 
 async def test_record_is_sent_and_its_offset_is_told(
@@ -110,81 +105,6 @@ async def test_error_that_is_no_passing_one_fails_the_record_at_once(
 
     assert [[b"a"], [b"b"]] == [each.values for each in leaders.batches]
     assert [b"b"] == leaders.values()
-
-
-async def test_delivery_timeout_ends_a_batch_in_flight_and_its_late_answer_changes_nothing(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
-) -> None:
-    """D11: it is not sent again either."""
-    settings = attrs.evolve(
-        AT_ONCE, delivery_seconds=20.0, client=with_requests(timeout_seconds=60.0)
-    )
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
-        await producer.send("t", b"0")
-        leaders.answers = [say_nothing]
-        began = trio.current_time()
-        delivery = producer.send_nowait("t", b"a")
-        with pytest.raises(DeliveryTimeoutError, match=r"t-0 .* 20 s"):
-            await delivery
-
-        assert began + 20 == pytest.approx(trio.current_time())
-        silent = leaders.nodes[1].last("Produce")
-        answer = PartitionProduceResponse(index=0, base_offset=1)
-        late = TopicProduceResponse(topic_id=leaders.topic_id("t"), partition_responses=[answer])
-        await silent.stream.send_all(
-            encoded(
-                "Produce", silent.version, silent.correlation_id, ProduceResponse(responses=[late])
-            )
-        )
-        await trio.sleep(1)
-        with pytest.raises(DeliveryTimeoutError):
-            delivery.result()
-    assert [[b"0"], [b"a"]] == [each.values for each in leaders.batches]
-
-
-async def test_delivery_timeout_tells_the_last_error(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
-) -> None:
-    """D11, K14: a batch that waits to be sent again expires, too."""
-    leaders.answers = [refusal(error_codes.NOT_ENOUGH_REPLICAS)] * 1000
-    settings = attrs.evolve(AT_ONCE, delivery_seconds=5.0)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
-        with pytest.raises(DeliveryTimeoutError, match="NOT_ENOUGH_REPLICAS"):
-            await producer.send("t", b"a")
-        leaders.answers.clear()
-        await producer.send("t", b"b")
-
-    assert [b"b"] == leaders.values()
-
-
-async def test_several_partitions_may_expire_at_once(
-    autojump_clock: MockClock, network: MemoryNetwork
-) -> None:
-    """D14: nobody is told of anything but its own."""
-    leaders = Leaders(network, topics={"t": 3})
-    settings = ProducerSettings(
-        linger_seconds=0.0, delivery_seconds=5.0, client=with_requests(timeout_seconds=60.0)
-    )
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
-        await producer.send("t", b"0", partition=0)
-        leaders.answers = [say_nothing] * 3
-        deliveries = [
-            await producer.enqueue("t", b"%d" % each, partition=each) for each in (0, 1, 2)
-        ]
-        await producer.flush()
-
-        for number, delivery in enumerate(deliveries):
-            with pytest.raises(DeliveryTimeoutError, match=f"t-{number}"):
-                delivery.result()
 
 
 async def test_retry_waits_for_its_backoff(
@@ -285,10 +205,8 @@ async def test_what_was_wrong_with_single_records_is_told_to_these(
             delivery.result()
         texts.append((caught.value.error_code, str(caught.value)))
     of_record = error_codes.INVALID_RECORD
-    others = (
-        of_record,
-        "t-0: INVALID_RECORD: the record was in a batch with others that were refused; nothing of it was written",
-    )
+    company = "the record was in a batch with others that were refused; nothing of it was written"
+    others = (of_record, f"t-0: INVALID_RECORD: {company}")
     assert [
         (of_record, "t-0, a record: INVALID_RECORD: no key"),
         others,
@@ -296,118 +214,6 @@ async def test_what_was_wrong_with_single_records_is_told_to_these(
         (invalid, "t-0, a record: INVALID_TIMESTAMP: no key"),
         others,
     ] == texts
-
-
-@pytest.mark.parametrize("lost", range(5))
-async def test_five_in_flight_stay_in_order_whichever_is_lost(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, lost: int
-) -> None:
-    """D20: the later ones are refused as out of order, and all are sent again in turn."""
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, ONE_EACH, network=network) as producer,
-    ):
-        await producer.send("t", b"first")
-        leaders.answers = [leaders.write] * lost + [refusal(error_codes.NOT_ENOUGH_REPLICAS)]
-        deliveries = [producer.send_nowait("t", b"%d" % each) for each in range(8)]
-        assert list(range(1, 9)) == [(await each).offset for each in deliveries]
-
-    assert [b"first", *(b"%d" % each for each in range(8))] == leaders.values()
-
-
-@pytest.mark.parametrize("lost", range(5))
-async def test_batches_whose_answers_are_lost_are_not_written_twice(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, lost: int
-) -> None:
-    """D20: the leader has them, and says where they are."""
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, ONE_EACH, network=network) as producer,
-    ):
-        await producer.send("t", b"first")
-        leaders.answers = [leaders.write] * lost + [leaders.write_and(hang_up)]
-        deliveries = [producer.send_nowait("t", b"%d" % each) for each in range(8)]
-        assert list(range(1, 9)) == [(await each).offset for each in deliveries]
-
-    assert [b"first", *(b"%d" % each for each in range(8))] == leaders.values()
-
-
-async def test_duplicate_that_the_leader_does_not_remember_was_written(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
-) -> None:
-    """D20: where, nobody can tell any more."""
-    leaders.answers = [leaders.write_and(refusal(error_codes.DUPLICATE_SEQUENCE_NUMBER))]
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
-        assert -1 == (await producer.send("t", b"a")).offset
-        assert 1 == (await producer.send("t", b"b")).offset
-
-    assert [(0, 0), (0, 1)] == leaders.numbers()
-
-
-async def test_batch_that_expired_on_its_way_raises_the_epoch(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
-) -> None:
-    """D21: nobody knows whether it was written, and what follows is taken in either case."""
-    settings = attrs.evolve(
-        AT_ONCE, delivery_seconds=20.0, client=with_requests(timeout_seconds=60.0)
-    )
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
-        await producer.send("t", b"0")
-        leaders.answers = [leaders.write_and(say_nothing)]
-        with pytest.raises(DeliveryTimeoutError):
-            await producer.send("t", b"a")
-        await trio.sleep(60)
-        assert 2 == (await producer.send("t", b"b")).offset
-
-    assert [b"0", b"a", b"b"] == leaders.values()
-    assert (1, 0) == leaders.numbers()[-1]
-
-
-async def test_refused_batch_leaves_no_gap_in_the_numbers(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
-) -> None:
-    """D21: what follows begins a new epoch."""
-    leaders.answers = [leaders.write, refusal(error_codes.INVALID_RECORD)]
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, AT_ONCE, network=network) as producer,
-    ):
-        await producer.send("t", b"a")
-        with pytest.raises(ApiError, match="INVALID_RECORD"):
-            await producer.send("t", b"bad")
-        await producer.send("t", b"b")
-
-    assert [(0, 0), (0, 1), (1, 0)] == leaders.numbers()
-    assert [b"a", b"b"] == leaders.values()
-
-
-@pytest.mark.parametrize(
-    "settings", [ProducerSettings(), attrs.evolve(PLAIN, linger_seconds=0.005)]
-)
-async def test_batch_that_is_too_large_is_split(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, settings: ProducerSettings
-) -> None:
-    """D22: numbers go on, order stays, every record has its own offset."""
-    too_large = refusal(error_codes.MESSAGE_TOO_LARGE)
-    settings = attrs.evolve(settings, batch_bytes=1000)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
-        await producer.send("t", b"0")
-        leaders.answers = [too_large]
-        values = [b"%d" % each * 100 for each in range(8)]
-        deliveries = [await producer.enqueue("t", each) for each in values]
-        await producer.flush()
-
-        assert list(range(1, 9)) == [each.result().offset for each in deliveries]
-        assert [b"0", *values] == leaders.values()
 
 
 async def test_record_that_is_too_large_for_its_topic_is_refused(
@@ -494,72 +300,6 @@ async def test_throttle_times_of_answers_are_counted(
     )
 
 
-async def test_who_hears_of_an_expiry_may_send_to_the_same_partition_at_once(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
-) -> None:
-    """D6, D12, D14: the memory of what expired is free again when its request is over, not before.
-
-    The buffer has room for two batches: one is under way without an answer, one waits behind it.
-    """
-    settings = attrs.evolve(
-        AT_ONCE,
-        idempotence=False,
-        delivery_seconds=20.0,
-        buffer_bytes=40_000,
-        client=with_requests(timeout_seconds=60.0, in_flight_max=1),
-    )
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
-        await producer.send("t", b"0")
-        leaders.answers = [say_nothing]
-        first = producer.send_nowait("t", b"a")
-        second = producer.send_nowait("t", b"b")
-        with pytest.raises(DeliveryTimeoutError):
-            await first
-        with pytest.raises(DeliveryTimeoutError):
-            await second
-        assert 20 == pytest.approx(trio.current_time(), abs=1)
-        with pytest.raises(trio.WouldBlock):
-            _ = producer.send_nowait("t", bytes(30_000))
-        third = await producer.enqueue("t", bytes(30_000))
-        assert 60 <= trio.current_time()
-
-        assert 1 == (await third).offset
-        both = [producer.send_nowait("t", bytes(16_384)) for _ in range(2)]
-        await producer.flush()
-        assert [2, 3] == [each.result().offset for each in both]
-
-
-async def test_with_guaranteed_order_an_expired_batch_holds_up_the_next_until_its_answer(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
-) -> None:
-    """D13: or the first might be written after the second."""
-    settings = attrs.evolve(
-        ONE_EACH,
-        idempotence=False,
-        delivery_seconds=20.0,
-        client=with_requests(timeout_seconds=30.0, in_flight_max=1),
-    )
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
-        await producer.send("t", b"0")
-        leaders.answers = [say_nothing]
-        first = producer.send_nowait("t", b"a")
-        await trio.sleep(15)
-        second = producer.send_nowait("t", b"b")
-        with pytest.raises(DeliveryTimeoutError):
-            await first
-        assert [[b"0"], [b"a"]] == [each.values for each in leaders.batches]
-        await second
-
-    assert 30 <= leaders.batches[-1].at
-    assert [b"0", b"b"] == leaders.values()
-
-
 async def test_records_without_a_key_avoid_a_node_that_takes_nothing(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:
@@ -586,34 +326,3 @@ async def test_records_without_a_key_avoid_a_node_that_takes_nothing(
         placed = [await producer.send("t", b"") for _ in range(20)]
 
     assert {1} == {each.partition for each in placed}
-
-
-class Steps(trio.abc.Instrument):
-    """Counts how often a producer's task has its turn."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        self.count += "Sender.run" in task.name
-
-
-async def test_producer_with_nothing_to_do_does_not_spin(
-    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
-) -> None:
-    """D15, D16: nor does one that waits for a batch to expire (KAFKA-7311)."""
-    steps = Steps()
-    settings = attrs.evolve(AT_ONCE, delivery_seconds=300.0)
-    async with (
-        leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,
-    ):
-        await producer.send("t", b"0")
-        leaders.answers = [refusal(error_codes.NOT_ENOUGH_REPLICAS)] + [say_nothing] * 100
-        trio.lowlevel.add_instrument(steps)
-        with pytest.raises(DeliveryTimeoutError):
-            await producer.send("t", b"a")
-        await trio.sleep(3600)
-        trio.lowlevel.remove_instrument(steps)
-
-    assert 0 < steps.count < 1000

@@ -1,0 +1,127 @@
+"""Batches that are lost, refused or split on their way to a leader that counts them."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+import trio
+from trio.testing import MockClock
+
+from support.leaders import AT_ONCE, Leaders, hang_up, refusal, say_nothing
+from support.network_clients import with_requests
+from trionet import ApiError, DeliveryTimeoutError, open_producer
+from trionet.client.producer.settings import ProducerSettings
+from trionet.protocol import error_codes
+from trionet.testing import MemoryNetwork
+
+ONE_EACH = attrs.evolve(AT_ONCE, batch_bytes=0)
+
+
+@pytest.mark.parametrize("lost", range(5))
+async def test_five_in_flight_stay_in_order_whichever_is_lost(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, lost: int
+) -> None:
+    """D20: the later ones are refused as out of order, and all are sent again in turn."""
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, ONE_EACH, network=network) as producer,
+    ):
+        await producer.send("t", b"first")
+        leaders.answers = [leaders.write] * lost + [refusal(error_codes.NOT_ENOUGH_REPLICAS)]
+        deliveries = [producer.send_nowait("t", b"%d" % each) for each in range(8)]
+        assert list(range(1, 9)) == [(await each).offset for each in deliveries]
+
+    assert [b"first", *(b"%d" % each for each in range(8))] == leaders.values()
+
+
+@pytest.mark.parametrize("lost", range(5))
+async def test_batches_whose_answers_are_lost_are_not_written_twice(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, lost: int
+) -> None:
+    """D20: the leader has them, and says where they are."""
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, ONE_EACH, network=network) as producer,
+    ):
+        await producer.send("t", b"first")
+        leaders.answers = [leaders.write] * lost + [leaders.write_and(hang_up)]
+        deliveries = [producer.send_nowait("t", b"%d" % each) for each in range(8)]
+        assert list(range(1, 9)) == [(await each).offset for each in deliveries]
+
+    assert [b"first", *(b"%d" % each for each in range(8))] == leaders.values()
+
+
+async def test_duplicate_that_the_leader_does_not_remember_was_written(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D20: where, nobody can tell any more."""
+    leaders.answers = [leaders.write_and(refusal(error_codes.DUPLICATE_SEQUENCE_NUMBER))]
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+    ):
+        assert -1 == (await producer.send("t", b"a")).offset
+        assert 1 == (await producer.send("t", b"b")).offset
+
+    assert [(0, 0), (0, 1)] == leaders.numbers()
+
+
+async def test_batch_that_expired_on_its_way_raises_the_epoch(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D21: nobody knows whether it was written, and what follows is taken in either case."""
+    settings = attrs.evolve(
+        AT_ONCE, delivery_seconds=20.0, client=with_requests(timeout_seconds=60.0)
+    )
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        await producer.send("t", b"0")
+        leaders.answers = [leaders.write_and(say_nothing)]
+        with pytest.raises(DeliveryTimeoutError):
+            await producer.send("t", b"a")
+        await trio.sleep(60)
+        assert 2 == (await producer.send("t", b"b")).offset
+
+    assert [b"0", b"a", b"b"] == leaders.values()
+    assert (1, 0) == leaders.numbers()[-1]
+
+
+async def test_refused_batch_leaves_no_gap_in_the_numbers(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D21: what follows begins a new epoch."""
+    leaders.answers = [leaders.write, refusal(error_codes.INVALID_RECORD)]
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+    ):
+        await producer.send("t", b"a")
+        with pytest.raises(ApiError, match="INVALID_RECORD"):
+            await producer.send("t", b"bad")
+        await producer.send("t", b"b")
+
+    assert [(0, 0), (0, 1), (1, 0)] == leaders.numbers()
+    assert [b"a", b"b"] == leaders.values()
+
+
+@pytest.mark.parametrize("settings", [ProducerSettings(), ProducerSettings(idempotence=False)])
+async def test_batch_that_is_too_large_is_split(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, settings: ProducerSettings
+) -> None:
+    """D22: numbers go on, order stays, every record has its own offset."""
+    too_large = refusal(error_codes.MESSAGE_TOO_LARGE)
+    settings = attrs.evolve(settings, batch_bytes=1000)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        await producer.send("t", b"0")
+        leaders.answers = [too_large]
+        values = [b"%d" % each * 100 for each in range(8)]
+        deliveries = [await producer.enqueue("t", each) for each in values]
+        await producer.flush()
+
+        assert list(range(1, 9)) == [each.result().offset for each in deliveries]
+        assert [b"0", *values] == leaders.values()
