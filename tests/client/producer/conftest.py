@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.leaders import Leaders
+from support.scripted_leaders import Leaders
 from trionet.testing import MemoryNetwork
 
 

@@ -7,8 +7,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from support.leaders import AT_ONCE, Leaders, refusal, say_nothing
 from support.network_clients import with_requests
+from support.scripted_leaders import AT_ONCE, Leaders, refusal, say_nothing
 from support.scripted_node import encoded
 from trionet import DeliveryTimeoutError, open_producer
 from trionet.client.producer.settings import ProducerSettings

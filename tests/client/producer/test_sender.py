@@ -9,8 +9,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from support.leaders import AT_ONCE, Leaders, hang_up, refusal, say_nothing
 from support.network_clients import with_requests
+from support.scripted_leaders import AT_ONCE, Leaders, hang_up, refusal, say_nothing
 from support.scripted_node import Seen
 from trionet import ApiError, DisconnectedError, open_producer
 from trionet.client.producer.settings import ProducerSettings

@@ -7,8 +7,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from support.leaders import AT_ONCE, Leaders, hang_up, refusal, say_nothing
 from support.network_clients import with_requests
+from support.scripted_leaders import AT_ONCE, Leaders, hang_up, refusal, say_nothing
 from trionet import ApiError, DeliveryTimeoutError, open_producer
 from trionet.client.producer.settings import ProducerSettings
 from trionet.protocol import error_codes
