@@ -133,6 +133,10 @@ class Metadata:
         since = self._unanswered_since
         return since is not None and now - since > self._times.rebootstrap_seconds
 
+    def age(self, now: float) -> float:
+        """Seconds since the cluster was described; for ever before that."""
+        return now - self._succeeded_at
+
     @property
     def can_rebootstrap(self) -> bool:
         """``metadata.recovery.strategy`` is ``rebootstrap``."""

@@ -17,7 +17,6 @@ from trionet.client.consumer.reset_strategy import EARLIEST, ResetStrategy
 from trionet.client.consumer.settings import ConsumerSettings
 from trionet.errors import ConfigError
 
-
 JAVA = "org.apache.kafka.clients.consumer"
 
 

@@ -179,6 +179,12 @@ class ProducerBatch:
         return self._builder.size
 
     @property
+    def sent_size(self) -> int:
+        """In bytes, with its header and as it is sent; after :meth:`chunks` was asked for."""
+        assert self._body is not None
+        return HEADER_SIZE + sum(map(len, self._body))
+
+    @property
     def record_count(self) -> int:
         """How many records are sent."""
         count = self._builder.count

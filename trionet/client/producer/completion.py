@@ -195,7 +195,7 @@ class Completion:
             "%s: %s; %d records are sent again", batch.topic_partition, why, batch.record_count
         )
         self._accumulator.reenqueue(batch, now)
-        self.counters.records_retried += batch.record_count
+        self.counters.retried(batch)
 
     # Failures.
 
@@ -216,7 +216,7 @@ class Completion:
         self, batch: ProducerBatch, error: TrionetError, code: int, *, is_known_unwritten: bool
     ) -> None:
         batch.fail(error)
-        self.counters.records_failed += batch.record_count
+        self.counters.failed(batch)
         if self._idempotence is not None:
             self._idempotence.failed(batch, code, is_known_unwritten=is_known_unwritten)
 

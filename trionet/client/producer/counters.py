@@ -1,66 +1,119 @@
-"""What a producer has sent, and what became of it; numbers that only grow, for metrics."""
+"""What a producer has sent, and what became of it: plain numbers, for metrics.
+
+(Kafka: SenderMetricsRegistry.) A batch or a request pays a few additions.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 
-class SenderCounters:
-    """Counts by Kafka's names (Kafka: SenderMetricsRegistry).
+from ...metrics.rates import RollingMaximum
+from .batch import ProducerBatch
+
+US = 1e6
+
+
+class TopicCounters:
+    """One topic's numbers, which only grow.
 
     Attributes:
-        records_sent: with their batch, again for each attempt.
+        records_sent: with their batches, again for each attempt.
+        batches_sent: the same.
+        bytes_gathered: of these before compression.
+        bytes_sent: as they travel.
         records_retried: that go once more.
         records_failed: whose deliveries failed.
-        batches_sent: as records.
-        bytes_sent: of batches as they travel, compressed.
-        batches_split: that were too large.
-        queue_seconds: from the beginning of batches to when they were sent, together.
-        queue_seconds_max: the longest of these.
-        requests_sent: Produce requests.
-        requests_answered: that were answered.
-        latency_seconds: how long these took together.
-        latency_seconds_max: the longest of them.
-        throttle_seconds: what answers asked for together (``produce-throttle-time``).
-        throttle_seconds_max: the most that one asked for.
     """
 
     __slots__ = (
         "batches_sent",
-        "batches_split",
+        "bytes_gathered",
         "bytes_sent",
-        "latency_seconds",
-        "latency_seconds_max",
-        "queue_seconds",
-        "queue_seconds_max",
         "records_failed",
         "records_retried",
         "records_sent",
-        "requests_answered",
-        "requests_sent",
-        "throttle_seconds",
-        "throttle_seconds_max",
     )
 
     def __init__(self) -> None:
-        self.records_sent = self.records_retried = self.records_failed = 0
-        self.batches_sent = self.bytes_sent = self.batches_split = 0
-        self.queue_seconds = self.queue_seconds_max = 0.0
+        self.records_sent = self.batches_sent = self.bytes_gathered = self.bytes_sent = 0
+        self.records_retried = self.records_failed = 0
+
+    @classmethod
+    def together(cls, topics: Iterable[TopicCounters]) -> TopicCounters:
+        """The sums of several."""
+        whole = cls()
+        for each in topics:
+            for name in cls.__slots__:
+                setattr(whole, name, getattr(whole, name) + getattr(each, name))
+        return whole
+
+
+class SenderCounters:
+    """Everything that is counted where batches are sent and answered.
+
+    Attributes:
+        topics: what is counted by topic, by name.
+        largest_batch: bytes as they travel, of late.
+        batches_split: that were too large.
+        queue_us: from the beginning of batches to when they were sent, in all, in microseconds.
+        longest_queue_us: the longest of these, of late.
+        requests_sent: Produce requests.
+        requests_answered: that were answered.
+        latency_us: how long these took in all.
+        longest_latency_us: the longest of them, of late.
+        throttle_ms: what their answers asked for in all.
+        longest_throttle_ms: the most that one asked for, of late.
+    """
+
+    def __init__(self) -> None:
+        self.topics: dict[str, TopicCounters] = {}
+        self.largest_batch = RollingMaximum()
+        self.batches_split = 0
+        self.queue_us = 0
+        self.longest_queue_us = RollingMaximum()
         self.requests_sent = self.requests_answered = 0
-        self.latency_seconds = self.latency_seconds_max = 0.0
-        self.throttle_seconds = self.throttle_seconds_max = 0.0
+        self.latency_us = 0
+        self.longest_latency_us = RollingMaximum()
+        self.throttle_ms = 0
+        self.longest_throttle_ms = RollingMaximum()
+
+    def sent(self, batch: ProducerBatch, now: float) -> None:
+        """A batch goes out."""
+        topic = self._topic(batch)
+        size = batch.sent_size
+        topic.batches_sent += 1
+        topic.records_sent += batch.record_count
+        topic.bytes_gathered += batch.size
+        topic.bytes_sent += size
+        _raise_to(self.largest_batch, size)
+        queued_us = int((now - batch.created_at) * US)
+        self.queue_us += queued_us
+        _raise_to(self.longest_queue_us, queued_us)
+
+    def retried(self, batch: ProducerBatch) -> None:
+        """A batch goes out once more."""
+        self._topic(batch).records_retried += batch.record_count
+
+    def failed(self, batch: ProducerBatch) -> None:
+        """The deliveries of a batch have failed."""
+        self._topic(batch).records_failed += batch.record_count
 
     def answered(self, latency_seconds: float, throttle_ms: int) -> None:
         """A Produce request was answered."""
         self.requests_answered += 1
-        self.latency_seconds += latency_seconds
-        self.latency_seconds_max = max(self.latency_seconds_max, latency_seconds)
-        throttle = throttle_ms / 1000
-        self.throttle_seconds += throttle
-        self.throttle_seconds_max = max(self.throttle_seconds_max, throttle)
+        latency_us = int(latency_seconds * US)
+        self.latency_us += latency_us
+        _raise_to(self.longest_latency_us, latency_us)
+        self.throttle_ms += throttle_ms
+        _raise_to(self.longest_throttle_ms, throttle_ms)
 
-    def sent(self, records: int, bytes_: int, queued_seconds: float) -> None:
-        """A batch goes out."""
-        self.batches_sent += 1
-        self.records_sent += records
-        self.bytes_sent += bytes_
-        self.queue_seconds += queued_seconds
-        self.queue_seconds_max = max(self.queue_seconds_max, queued_seconds)
+    def _topic(self, batch: ProducerBatch) -> TopicCounters:
+        name = batch.topic_partition.topic
+        counters = self.topics.get(name)
+        if counters is None:
+            counters = self.topics[name] = TopicCounters()
+        return counters
+
+
+def _raise_to(maximum: RollingMaximum, value: int) -> None:
+    maximum.current = max(maximum.current, value)

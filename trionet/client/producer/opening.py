@@ -20,6 +20,7 @@ from .accumulator_settings import AccumulatorSettings
 from .completion import Completion, DeliveryLimits
 from .config import producer_settings
 from .idempotence import Idempotence
+from .metrics import ProducerMetrics
 from .producer import Producer
 from .producer_id import ProducerIdAsker
 from .room import Room
@@ -106,11 +107,14 @@ class _Parts:
             refused = self.sender.refused
             asker = ProducerIdAsker(client, idempotence, settings.retry, chance, refused)
             self.sender.number_batches(idempotence, asker)
+        room = Room(self.accumulator.pool)
+        metrics = ProducerMetrics(client, completion.counters, self.accumulator.pool, room)
+        client.metrics.register(metrics.collect, trio.current_time())
         self.producer = Producer(
             self.accumulator,
             self.sender,
             TopicWait(client, self.accumulator, topics),
-            Room(self.accumulator.pool),
+            room,
             network.now_ms,
             settings.max_block_seconds,
         )

@@ -8,6 +8,7 @@ import trio
 
 from ...errors import BufferExhaustedError, MetadataTimeoutError
 from ...protocol.records.types import Headers
+from ..statistics import ClientStatistics
 from .accumulator import RecordAccumulator
 from .delivery import Delivery, RecordMetadata
 from .room import Room
@@ -28,9 +29,6 @@ class Producer:
         room: waiting for ``buffer.memory``.
         now_ms: the time of day, in milliseconds.
         max_block_seconds: ``max.block.ms``.
-
-    Attributes:
-        counters: what was sent, and what became of it.
     """
 
     def __init__(
@@ -42,7 +40,6 @@ class Producer:
         now_ms: Callable[[], int],
         max_block_seconds: float,
     ) -> None:
-        self.counters = sender.counters
         self._accumulator = accumulator
         self._sender = sender
         self._topics = topics
@@ -205,9 +202,14 @@ class Producer:
     def _too_late(self, topic: str, partition: int | None) -> Exception:
         seconds = f"{self._max_block_seconds:g} s (max.block.ms)"
         if self._accumulator.knows(topic, partition):
+            self._room.exhausted += 1
             return BufferExhaustedError(f"buffer.memory had no room within {seconds}")
         what = f"topic {topic}" if partition is None else f"partition {topic}-{partition}"
         return MetadataTimeoutError(f"{what} was not known within {seconds}")
+
+    def statistics(self) -> ClientStatistics:
+        """What this producer did and holds at the moment, by Kafka's names."""
+        return self._sender.statistics()
 
     async def flush(self) -> None:
         """Send what was taken so far at once, and wait until it is known what became of all of it.

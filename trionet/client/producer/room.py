@@ -18,9 +18,14 @@ class Room:
 
     Args:
         pool: what they wait for.
+
+    Attributes:
+        exhausted: how often somebody waited in vain (``buffer-exhausted-total``).
     """
 
     def __init__(self, pool: BufferPool) -> None:
+        self.exhausted = 0
+        self._waited_seconds = 0.0
         self._places: deque[Place] = deque()
         pool.on_freed = self._wake_first
 
@@ -29,16 +34,21 @@ class Room:
         """How many wait (``waiting-threads``)."""
         return len(self._places)
 
+    def waited_seconds(self, now: float) -> float:
+        """How long all together have waited until now."""
+        return self._waited_seconds + sum(now - place.since for place in self._places)
+
     @contextmanager
     def place(self) -> Iterator[Place]:
         """A place at the end of the queue; whoever leaves it, for whatever reason, is gone."""
-        place = Place()
+        place = Place(trio.current_time())
         self._places.append(place)
         self._wake_first()
         try:
             yield place
         finally:
             self._places.remove(place)
+            self._waited_seconds += trio.current_time() - place.since
             self._wake_first()
 
     def wake_all(self) -> None:
@@ -52,11 +62,16 @@ class Room:
 
 
 class Place:
-    """One who waits."""
+    """One who waits.
 
-    __slots__ = ("_news",)
+    Args:
+        since: when that began, on the loop's clock.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_news", "since")
+
+    def __init__(self, since: float) -> None:
+        self.since = since
         self._news = trio.Event()
 
     def wake(self) -> None:

@@ -18,6 +18,7 @@ from ...errors import DeliveryAbortedError, TrionetError
 from ...protocol import error_codes
 from ..network_client import NetworkClient
 from ..node import Node
+from ..statistics import ClientStatistics
 from .accumulator import RecordAccumulator
 from .batch import ProducerBatch
 from .completion import Completion
@@ -114,6 +115,10 @@ class Sender:
         unknown = "the producer was closed before the answer: the record may have been written"
         self._accumulator.abort_incomplete(DeliveryAbortedError(unknown))
 
+    def statistics(self) -> ClientStatistics:
+        """See :meth:`.Producer.statistics`."""
+        return self._client.statistics()
+
     # The half of a turn that does not wait.
 
     def _send_ready(self, now: float) -> float:
@@ -176,7 +181,7 @@ class Sender:
         for batch in batches:
             topic = batch.topic_partition.topic
             self._topics.use(topic, now)
-            self.counters.sent(batch.record_count, batch.size, now - batch.created_at)
+            self.counters.sent(batch, now)
         self._completion.sent(batches)
         answered = partial(self._completion.answered, batches=batches)
         self._client.send(node, request, answered, version_max=version_max)
