@@ -43,6 +43,7 @@ PUBLIC = [
     "RecordTooLargeError",
     "RecordWithdrawnError",
     "RequestTimedOutError",
+    "SendBatchError",
     "SocketServer",
     "TopicPartition",
     "TrionetError",

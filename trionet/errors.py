@@ -5,6 +5,8 @@ Misuse stays ``ValueError``/``TypeError``; cancellation is never mapped to any o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class TrionetError(Exception):
     """The root of everything that trionet raises by itself."""
@@ -80,6 +82,31 @@ class RecordTooLargeError(TrionetError):
 
     Not a full buffer, which has room later (Kafka: RecordTooLargeException).
     """
+
+
+class SendBatchError(TrionetError):
+    """Some records of one ``send_batch`` were not written, or nobody knows whether they were.
+
+    The others were. Its cause is the first one's error.
+
+    Args:
+        deliveries: of all records.
+        failures: the numbers of those records, and why.
+    """
+
+    def __init__(
+        self, deliveries: Sequence[object], failures: Sequence[tuple[int, Exception]]
+    ) -> None:
+        super().__init__(deliveries, failures)
+        self.deliveries = deliveries
+        self.failures = failures
+
+    def __str__(self) -> str:
+        number, error = self.failures[0]
+        return (
+            f"{len(self.failures)} of {len(self.deliveries)} records were not written, or nobody"
+            f" knows; the first is number {number}: {error}"
+        )
 
 
 class RecordWithdrawnError(TrionetError):

@@ -9,8 +9,6 @@ from trio.testing import wait_all_tasks_blocked
 from trionet.client.producer.buffer_pool import BufferPool
 from trionet.client.producer.room import Room
 
-CLOSED = "closed"
-
 
 async def take(room: Room, pool: BufferPool, size: int) -> None:
     """Take memory as soon as it is there and it is our turn."""
@@ -103,7 +101,6 @@ async def test_who_gives_up_leaves_nothing_behind(place: int) -> None:
 
 async def test_many_tasks_leave_all_memory_free(autojump_clock: trio.testing.MockClock) -> None:
     """B7."""
-    assert autojump_clock.rate == 0
     pool = BufferPool(10_000)
     room = Room(pool)
     chance = random.Random(7)
@@ -129,21 +126,25 @@ async def test_many_tasks_leave_all_memory_free(autojump_clock: trio.testing.Moc
 
 async def test_the_end_wakes_all_who_wait() -> None:
     """B9: each finds out by itself that there is no more to be had."""
-    pool = BufferPool(1000)
-    room = Room(pool)
-    pool.take(1000)
-    woken: list[int] = []
+    room = Room(BufferPool(1000))
+    is_closed = False
+    turns: list[int] = []
 
     async def wait(number: int) -> None:
         with room.place() as place:
-            await place.turn()
-            woken.append(number)
+            while not is_closed:
+                await place.turn()
+                turns.append(number)
 
     async with trio.open_nursery() as nursery:
         for number in range(3):
             nursery.start_soon(wait, number)
-        await wait_all_tasks_blocked()
-        woken.clear()
+            await wait_all_tasks_blocked()
+
+        assert {0} == set(turns)
+
+        is_closed = True
         room.wake_all()
 
-    assert room.waiting == 0
+    assert {0, 1, 2} == set(turns)
+    assert 0 == room.waiting

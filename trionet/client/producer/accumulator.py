@@ -19,6 +19,7 @@ from .batch_queues import BatchQueues, ReadyCheck, Sequencing
 from .columns import RecordColumns
 from .deliveries import Deliveries
 from .delivery import Delivery
+from .outcome import BatchOutcome
 from .partition_queue import PartitionQueue
 from .partitioner import partition_of
 
@@ -127,7 +128,7 @@ class RecordAccumulator(BatchQueues):
         Args:
             topic: one that :meth:`knows` says yes to.
             partition: its number; None lets the keys decide, or without a key the load.
-            columns: the records, checked.
+            columns: the records, of which these passed :meth:`check_columns`.
             start: the number of the first one.
             stop: the number of the one after the last.
             deliveries: take theirs.
@@ -139,8 +140,7 @@ class RecordAccumulator(BatchQueues):
 
         Raises:
             trio.ClosedResourceError: the accumulator is closed.
-            RecordTooLargeError: as :meth:`append`; the records before that one were added.
-            LocalProtocolError: as there.
+            LocalProtocolError: as :meth:`append`; the records before that one were added.
         """
         found = self._topics.get(topic)
         number = start
@@ -164,6 +164,20 @@ class RecordAccumulator(BatchQueues):
         except trio.WouldBlock:
             pass
         return number
+
+    def check_columns(self, columns: RecordColumns, start: int, stop: int) -> None:
+        """Look at some records before any of them is appended.
+
+        Raises:
+            TypeError: a key or a value is neither bytes nor None; says which.
+            RecordTooLargeError: as :meth:`append`.
+        """
+        longest = columns.check(start, stop)
+        limit = min(self._settings.request_bytes_max, self._settings.buffer_bytes)
+        if columns.headers is not None or record_size_max(None, None, ()) + longest > limit:
+            for number in range(start, stop):
+                _, key, value, headers = columns.row(number)
+                self._check_size(record_size_max(key, value, headers))
 
     def _begin_batch(
         self,
@@ -198,43 +212,59 @@ class RecordAccumulator(BatchQueues):
     def _reserve(self, key: Bytes | None, value: Bytes | None, headers: Headers) -> int:
         """Take the memory of a batch that begins with a record; how much it is."""
         size = record_size_max(key, value, headers)
+        self._check_size(size)
         settings = self._settings
+        size = max(size, min(settings.batch_bytes, settings.buffer_bytes))
+        if not self.pool.take(size):
+            raise trio.WouldBlock
+        return size
+
+    def _check_size(self, size: int) -> None:
         for limit, name in (
-            (settings.request_bytes_max, "max.request.size"),
-            (settings.buffer_bytes, "buffer.memory"),
+            (self._settings.request_bytes_max, "max.request.size"),
+            (self._settings.buffer_bytes, "buffer.memory"),
         ):
             if size > limit:
                 raise RecordTooLargeError(
                     f"a record of {size} bytes, with all that belongs to it, is larger than"
                     f" {name} = {limit}; send less, or raise that"
                 )
-        size = max(size, min(settings.batch_bytes, settings.buffer_bytes))
-        if not self.pool.take(size):
-            raise trio.WouldBlock
-        return size
 
     def _why_not(self) -> Exception:
         if self.is_closed:
             return trio.ClosedResourceError("the producer is closed")
         return trio.WouldBlock()
 
+    def withdraw_all(self, deliveries: Deliveries) -> None:
+        """Take back the records whose batches were not drained yet."""
+        for outcome, index, count in deliveries.spans():
+            batch = self._undrained_batch(outcome)
+            if batch is not None:
+                for number in range(index, index + count):
+                    outcome.withdraw(number)
+                self._drop_if_empty(batch)
+
     def withdraw(self, delivery: Delivery) -> bool:
         """Take a record back whose batch was not drained yet; whether that was so."""
-        outcome = delivery.outcome
+        batch = self._undrained_batch(delivery.outcome)
+        if batch is None or not delivery.outcome.withdraw(delivery.index):
+            return False
+        self._drop_if_empty(batch)
+        return True
+
+    def _undrained_batch(self, outcome: BatchOutcome) -> ProducerBatch | None:
         queue = self._topics.queue(outcome.topic_partition)
-        if queue is None:
-            return False
-        for batch in queue.batches:
-            if batch.outcome is outcome:
-                break
-        else:
-            return False
-        if batch.is_drained or not outcome.withdraw(delivery.index):
-            return False
-        if not batch.record_count:
+        if queue is not None:
+            for batch in queue.batches:
+                if batch.outcome is outcome:
+                    return None if batch.is_drained else batch
+        return None
+
+    def _drop_if_empty(self, batch: ProducerBatch) -> None:
+        queue = self._topics.queue(batch.topic_partition)
+        if queue is not None and not batch.record_count:
             self._remove(queue, batch)
             self.deallocate(batch)
-        return True
 
 
 def _fill(

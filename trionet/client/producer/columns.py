@@ -61,27 +61,43 @@ class RecordColumns:
             () if self.headers is None else self.headers[number],
         )
 
-    def check(self, start: int, stop: int) -> None:
+    def check(self, start: int, stop: int) -> int:
         """Look at some records before any is sent.
+
+        Returns:
+            The longest key and the longest value together, in bytes.
 
         Raises:
             TypeError: a key or a value is neither bytes nor None; says which.
         """
-        _check_bytes("value", self.values, start, stop)
+        longest = _longest("value", self.values, start, stop)
         if self.keys is not None:
-            _check_bytes("key", self.keys, start, stop)
+            longest += _longest("key", self.keys, start, stop)
+        return longest
 
 
 def _listed(column: Sequence[T]) -> list[T]:
     return column if isinstance(column, list) else list(column)
 
 
-def _check_bytes(what: str, column: list[Bytes | None], start: int, stop: int) -> None:
+def _longest(what: str, column: list[Bytes | None], start: int, stop: int) -> int:
+    longest = 0
     number = start
     while number < stop:
         each: object = column[number]
-        if each is not None and not isinstance(each, (bytes, bytearray, memoryview)):
-            hint = "; text has to be encoded, with .encode()" if isinstance(each, str) else ""
-            kind = type(each).__name__
-            raise TypeError(f"{what} {number} is {kind}, not bytes or None{hint}")
+        if each is not None:
+            if isinstance(each, (bytes, bytearray)):
+                length = len(each)
+            elif isinstance(each, memoryview):
+                length = each.nbytes
+            else:
+                raise _not_bytes(f"{what} {number}", each)
+            if length > longest:  # noqa: PLR1730  # a call of max() for each takes longer
+                longest = length
         number += 1
+    return longest
+
+
+def _not_bytes(what: str, field: object) -> TypeError:
+    hint = "; encode text, with .encode()" if isinstance(field, str) else ""
+    return TypeError(f"{what} is {type(field).__name__}, not bytes or None{hint}")

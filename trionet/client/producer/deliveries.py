@@ -44,6 +44,11 @@ class Deliveries(Sequence[Delivery]):
         self._spans.append((outcome, index, start))
         self._ends.append(start + count)
 
+    def spans(self) -> Iterator[tuple[BatchOutcome, int, int]]:
+        """Batches, the numbers of the first records there, and how many there are; in order."""
+        for (outcome, index, start), end in zip(self._spans, self._ends, strict=True):
+            yield outcome, index, end - start
+
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
@@ -65,6 +70,33 @@ class Deliveries(Sequence[Delivery]):
         for (outcome, index, start), end in zip(self._spans, self._ends, strict=True):
             for number in range(start, end):
                 yield Delivery(outcome, index + number - start, self._timestamp(number))
+
+    def offsets(self) -> list[int]:
+        """The offset of each record, in its partition.
+
+        Raises:
+            trio.WouldBlock: of some it is not decided yet what became of them.
+            TrionetError: one was not written, or nobody knows whether it was.
+        """
+        offsets: list[int] = []
+        for outcome, index, count in self.spans():
+            if outcome.is_plain:
+                first = outcome.base_offset + index
+                offsets += range(first, first + count)
+            else:
+                numbers = range(index, index + count)
+                offsets += [Delivery(outcome, each, 0).result().offset for each in numbers]
+        return offsets
+
+    def failures(self) -> list[tuple[int, Exception]]:
+        """The records that were not written, or of which nobody knows: which, and why."""
+        return [
+            (start + place, error)
+            for (outcome, index, start), end in zip(self._spans, self._ends, strict=True)
+            if not outcome.is_plain
+            for place in range(end - start)
+            if (error := Delivery(outcome, index + place, 0).error) is not None
+        ]
 
     def __repr__(self) -> str:
         return f"<{len(self)} deliveries>"

@@ -63,6 +63,14 @@ class Delivery:
         outcome = self.outcome
         return outcome.of(outcome.position(self.index))[0]
 
+    @property
+    def error(self) -> Exception | None:
+        """Why the record was not written, or why nobody knows; None if it was, or may be yet."""
+        if self.outcome.is_withdrawn(self.index):
+            return RecordWithdrawnError("the record was taken back before it was sent")
+        outcome, position = self.outcome.of(self.outcome.position(self.index))
+        return outcome.error(position)
+
     def result(self) -> RecordMetadata:
         """Where the record was written.
 
@@ -71,15 +79,16 @@ class Delivery:
             RecordWithdrawnError: the record was taken back before it was sent.
             TrionetError: it was not written, or nobody knows whether it was.
         """
-        if self.outcome.is_withdrawn(self.index):
-            raise RecordWithdrawnError("the record was taken back before it was sent")
-        outcome, position = self.outcome.of(self.outcome.position(self.index))
-        if not outcome.is_done:
-            raise trio.WouldBlock
-        error = outcome.error(position)
-        if error is not None:
-            # One error is raised to many: each has its own way to it.
-            raise error.with_traceback(None)
+        outcome = self.outcome
+        position = self.index
+        if not outcome.is_plain:
+            error = self.error
+            if error is not None:
+                # One error is raised to many: each has its own way to it.
+                raise error.with_traceback(None)
+            outcome, position = outcome.of(outcome.position(position))
+            if not outcome.is_done:
+                raise trio.WouldBlock
         topic, partition = outcome.topic_partition
         offset = outcome.base_offset
         if offset >= 0:

@@ -126,6 +126,16 @@ class BatchOutcome:
 
     # Looking.
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether all records were written, one after the other from the base offset on."""
+        return (
+            self.is_done
+            and self.base_offset >= 0
+            and self._error is None
+            and self._withdrawn is None
+        )
+
     def of(self, position: int) -> tuple[BatchOutcome, int]:
         """The outcome of a record, and its position there; another one after a split."""
         outcome = self

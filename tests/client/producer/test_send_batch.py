@@ -1,0 +1,204 @@
+"""Many records in one call: against leaders that answer as a test says, and our own broker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+import trio
+from trio.testing import MockClock
+
+from support.scripted_leaders import AT_ONCE, Leaders, refusal, say_nothing
+from trionet import (
+    BufferExhaustedError,
+    MetadataTimeoutError,
+    RecordTooLargeError,
+    SendBatchError,
+    open_broker,
+    open_producer,
+)
+from trionet.protocol import error_codes
+from trionet.testing import MemoryNetwork
+
+THREE = {"t": 3}
+VALUES = [b"%04d" % number + b"x" * 96 for number in range(2500)]
+
+
+async def test_many_records_are_sent_in_their_order() -> None:
+    async with (
+        open_broker(num_partitions=3) as broker,
+        open_producer(broker.bootstrap_servers) as producer,
+    ):
+        deliveries = await producer.send_batch("t", VALUES, timestamps=7)
+        places = [each.result()[1:] for each in deliveries]
+
+    assert len(VALUES) == len(deliveries) == len(set(places))
+    assert {7} == {timestamp for _, _, timestamp in places}
+    assert [offset for _, offset, _ in places] == deliveries.offsets()
+    for partition in range(3):
+        offsets = [offset for other, offset, _ in places if other == partition]
+        assert list(range(len(offsets))) == offsets
+
+
+async def test_all_is_written_where_the_deliveries_say(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    leaders = Leaders(network, nodes=2, topics=THREE)
+    keys = [b"%d" % (number % 50) if number % 5 else None for number in range(len(VALUES))]
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+    ):
+        deliveries = await producer.send_batch("t", VALUES, keys=keys)
+
+    for value, delivery in zip(VALUES, deliveries, strict=True):
+        topic, partition, offset, _ = delivery.result()
+        assert value == leaders.log[topic, partition][offset]
+    by_key: dict[bytes, set[int]] = {}
+    for key, delivery in zip(keys, deliveries, strict=True):
+        if key is not None:
+            by_key.setdefault(key, set()).add(delivery.result().partition)
+    assert {1} == {len(partitions) for partitions in by_key.values()}
+
+
+async def test_more_than_the_memory_holds_goes_by_and_by(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    settings = attrs.evolve(AT_ONCE, buffer_bytes=50_000)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        deliveries = await producer.send_batch("t", VALUES, partition=0)
+
+    assert VALUES == leaders.values()
+    assert list(range(len(VALUES))) == deliveries.offsets()
+
+
+async def test_an_empty_batch_is_sent_at_once(network: MemoryNetwork, leaders: Leaders) -> None:
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+    ):
+        assert [] == [*await producer.send_batch("t", [])]
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "text"),
+    [
+        ({"values": [b"a", "text"]}, TypeError, r"value 1 is str, .*\.encode\(\)"),
+        ({"values": [b"a"], "keys": [7]}, TypeError, "key 0 is int"),
+        ({"values": [b"a"], "keys": []}, ValueError, "there are 1 values, but 0 keys"),
+        ({"values": [b"a", bytes(2_000_000)]}, RecordTooLargeError, r"max\.request\.size"),
+        (
+            {"values": [b"a"], "headers": [[("h", bytes(2_000_000))]]},
+            RecordTooLargeError,
+            r"max\.request\.size",
+        ),
+    ],
+)
+async def test_of_a_batch_with_a_mistake_nothing_is_sent(
+    columns: dict[str, Any],
+    error: type[Exception],
+    text: str,
+    network: MemoryNetwork,
+    leaders: Leaders,
+) -> None:
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+    ):
+        await producer.send("t", b"first")
+        with pytest.raises(error, match=text):
+            await producer.send_batch("t", **columns)
+        await producer.send("t", b"last")
+
+    assert [b"first", b"last"] == leaders.values()
+
+
+async def test_records_that_were_refused_are_told_of(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    leaders = Leaders(network, topics=THREE)
+    settings = attrs.evolve(AT_ONCE, batch_bytes=30_000, idempotence=False)
+    leaders.answers = [leaders.write, refusal(error_codes.INVALID_RECORD), leaders.write]
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        with pytest.raises(SendBatchError) as caught:
+            await producer.send_batch("t", VALUES[:900])
+
+    failures = dict(caught.value.failures)
+    deliveries = caught.value.deliveries
+    assert 900 == len(deliveries)
+    assert 200 <= len(failures) <= 310
+    first = min(failures)
+    assert f"{len(failures)} of 900 records were not written, or nobody knows; the first is" in str(
+        caught.value
+    )
+    assert failures[first] is caught.value.__cause__
+    written = [value for values in leaders.log.values() for value in values]
+    refused = {VALUES[number] for number in failures}
+    assert {*VALUES[:900]} == {*written, *refused}
+    assert 900 == len(written) + len(refused)
+
+
+async def test_a_cancelled_batch_takes_back_what_was_not_sent(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """What is on its way may be written; nothing stays in memory for the rest."""
+    leaders.answers = [leaders.write, say_nothing]
+    settings = attrs.evolve(AT_ONCE, batch_bytes=10_000)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        await producer.send("t", b"first")
+        with trio.move_on_after(1) as scope:
+            await producer.send_batch("t", VALUES)
+
+        assert scope.cancelled_caught
+
+        leaders.answers = []
+    sent = {value for batch in leaders.batches for value in batch.values}
+    assert 0 < len(sent - {b"first"}) < len(VALUES)
+
+
+async def test_a_topic_that_nobody_knows_is_an_error_in_time(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    settings = attrs.evolve(AT_ONCE, max_block_seconds=3.0)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        with pytest.raises(MetadataTimeoutError, match="topic other was not known within 3 s"):
+            await producer.send_batch("other", VALUES)
+
+
+async def test_no_room_is_an_error_in_time(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """B4: after ``max.block.ms``, not before."""
+    leaders.answers = [leaders.write, say_nothing]
+    settings = attrs.evolve(AT_ONCE, buffer_bytes=40_000, max_block_seconds=3.0)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        await producer.send("t", b"first")
+        with trio.move_on_after(1):
+            await producer.send("t", b"x" * 20_000)
+        started_at = trio.current_time()
+        with pytest.raises(BufferExhaustedError, match=r"no room within 3 s \(max\.block\.ms\)"):
+            await producer.send_batch("t", VALUES)
+
+        assert 3.0 <= trio.current_time() - started_at <= 4.0
+
+        started_at = trio.current_time()
+        with pytest.raises(BufferExhaustedError):
+            await producer.enqueue("t", b"x" * 30_000)
+
+        assert 3.0 <= trio.current_time() - started_at <= 4.0
