@@ -5,7 +5,10 @@ Misuse stays ``ValueError``/``TypeError``; cancellation is never mapped to any o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+TYPE_CHECKING = False  # to import it from typing takes longer than all that is loaded here
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class TrionetError(Exception):

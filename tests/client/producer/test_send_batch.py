@@ -199,6 +199,6 @@ async def test_no_room_is_an_error_in_time(
 
         started_at = trio.current_time()
         with pytest.raises(BufferExhaustedError):
-            await producer.enqueue("t", b"x" * 30_000)
+            _ = await producer.enqueue("t", b"x" * 30_000)
 
         assert 3.0 <= trio.current_time() - started_at <= 4.0
