@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -21,6 +21,7 @@ from .fetcher import Fetcher
 from .offset_questions import OffsetAndTimestamp, OffsetQuestions
 from .partition_state import NO_EPOCH, FetchPosition, PartitionState
 from .record import ConsumerBatch, ConsumerRecord
+from .record_loop import NOTHING, RecordLoop
 from .reset_strategy import (
     EARLIEST,
     EARLIEST_TIMESTAMP,
@@ -33,8 +34,6 @@ from .subscription_state import SubscriptionState
 
 #: How long records may be handed out without a full checkpoint, in seconds.
 CHECKPOINT_SECONDS: Final = 0.001
-
-_NOTHING: Final[Iterator[ConsumerRecord]] = iter(())
 
 
 class Consumer:
@@ -75,9 +74,8 @@ class Consumer:
         self._coordinator = coordinator
         self._questions = questions
         self._clock = trio.lowlevel.current_clock().current_time
-        self._records = _NOTHING
+        self._loop = RecordLoop(self._next_chunk)
         self._in_hand: PartitionState | None = None
-        self._checkpoint_at = 0.0
         self._is_asking = self._is_closed = False
         subscriptions.on_change = self._changed
 
@@ -322,9 +320,9 @@ class Consumer:
     # Records.
 
     def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
-        return self
+        return self._loop
 
-    async def __anext__(self) -> ConsumerRecord:
+    def __anext__(self) -> Awaitable[ConsumerRecord]:
         """The next record.
 
         Raises:
@@ -340,13 +338,7 @@ class Consumer:
         It is looked for with each record; a full checkpoint is made when what was decoded is used
         up, and at least every millisecond.
         """
-        if self._clock() < self._checkpoint_at:
-            await trio.lowlevel.checkpoint_if_cancelled()
-            for record in self._records:
-                return record
-        chunk = await self._next_chunk()
-        self._records = chunk.records
-        return next(self._records)
+        return self._loop.__anext__()
 
     async def batches(self) -> AsyncIterator[ConsumerBatch]:
         """Batches of records of one partition each, as columns.
@@ -377,14 +369,14 @@ class Consumer:
                     break
                 await self._news.park()
         self._in_hand = self._subscriptions.partitions[chunk.name]
-        self._checkpoint_at = self._clock() + CHECKPOINT_SECONDS
+        self._loop.checkpoint_at = self._clock() + CHECKPOINT_SECONDS
         return chunk
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
         if self._is_asking:
             raise trio.BusyResourceError("another task asks this consumer for records")
-        self._records = _NOTHING
+        self._loop.records = NOTHING
         self._is_asking = True
         interval = self._coordinator.poll_interval if self._coordinator is not None else None
         if interval is not None:
@@ -410,7 +402,7 @@ class Consumer:
     def _changed(self) -> None:
         """Something else is wanted than before."""
         if self._in_hand is not None and not self._in_hand.is_fetchable:
-            self._records = _NOTHING
+            self._loop.records = NOTHING
         topics = self._subscriptions.metadata_topics
         if topics is not None:
             topics |= frozenset(self._questions.topics)
@@ -427,7 +419,7 @@ class Consumer:
     def end(self) -> None:
         """Hand out nothing any more; for :func:`.opening.open_consumer`."""
         self._is_closed = True
-        self._records = _NOTHING
-        self._checkpoint_at = 0.0
+        self._loop.records = NOTHING
+        self._loop.checkpoint_at = 0.0
         self._fetcher.close()
         self._news.unpark_all()
