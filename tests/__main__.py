@@ -27,6 +27,7 @@ PROGRAMS = {
 SELECTIONS = {
     "interop": ("only the tests with foreign clients and servers", ["-m", "interop"]),
     "crash": ("kill a broker again and again", ["-m", "crash", "--timeout=0"]),
+    "types": ("a user's program through mypy, also beside trio-typing", ["-m", "types"]),
     "soak": ("go on for minutes, to see that nothing grows", ["-m", "soak", "--timeout=0"]),
 }
 #: The job that tests the compiled package: what for, and the tests that run what is compiled. What
