@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ..config.client_config import read_config
+from ..config.client_config import check_nothing_beside, read_config
 from ..config.client_settings import client_settings, retry_backoff
 from ..config.keys import ADMIN_KEYS
 from ..security.settings import TokenProvider
@@ -16,21 +16,25 @@ _IN_FLIGHT_MAX: Final = 1_000_000
 
 
 def admin_settings(
-    config: Mapping[str, object] | None,
+    config: Mapping[str, object] | AdminSettings | None,
     keywords: Mapping[str, object],
     token_provider: TokenProvider | None = None,
 ) -> AdminSettings:
     """Check settings as a whole.
 
     Args:
-        config: see :func:`.read_config`.
-        keywords: the same.
+        config: see :func:`.read_config`; or settings that are made already, which are all.
+        keywords: see :func:`.read_config`.
         token_provider: gives the tokens of OAUTHBEARER.
 
     Raises:
+        TypeError: there is more than settings that are made already.
         ConfigError: a key is unknown, a value is not allowed, or values do not fit each other; says
             which are.
     """
+    if isinstance(config, AdminSettings):
+        check_nothing_beside(keywords, token_provider)
+        return config
     read = read_config(ADMIN_KEYS, config, keywords)
     settings = AdminSettings(
         client=client_settings(read, in_flight_max=_IN_FLIGHT_MAX, token_provider=token_provider),

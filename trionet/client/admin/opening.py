@@ -16,12 +16,13 @@ from ..security.settings import TokenProvider
 from .admin import Admin
 from .calls import Calls
 from .config import admin_settings
+from .settings import AdminSettings
 
 
 @asynccontextmanager
 async def open_admin(
     bootstrap_servers: str | Iterable[str],
-    config: Mapping[str, object] | None = None,
+    config: Mapping[str, object] | AdminSettings | None = None,
     /,
     *,
     network: Network = SYSTEM,
@@ -34,10 +35,10 @@ async def open_admin(
 
     Args:
         bootstrap_servers: ``host:port`` texts, or one text of them with commas.
-        config: settings by Kafka's keys, such as ``{"request.timeout.ms": 5000}``.
+        config: settings by Kafka's dotted keys, as texts or Python values; or made settings.
         network: where connections come from.
         token_provider: gives the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
-        keywords: settings by the same keys with underscores for dots; they win.
+        keywords: settings by Kafka's keys with underscores for dots; they win.
 
     Raises:
         ConfigError: a key is unknown, a value is not allowed, or ``bootstrap_servers`` is not of

@@ -1,0 +1,381 @@
+"""Asking until there is an answer: nodes that answer as a test says, in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import attrs
+import pytest
+import trio
+from trio.testing import MockClock
+
+import trionet
+from support.admin_errors import code_of
+from support.scripted_node import Hangup, Reply, ScriptedNode, Seen
+from trionet import Admin, ApiError, CallTimedOutError, UnsupportedVersionError
+from trionet.client.admin import AdminSettings, OffsetSpec
+from trionet.client.topic_partition import TopicPartition
+from trionet.protocol import error_codes
+from trionet.protocol.api_keys import FIND_COORDINATOR, OFFSET_FETCH
+from trionet.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
+from trionet.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
+from trionet.protocol.messages.describe_cluster import DescribeClusterResponse
+from trionet.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+from trionet.protocol.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from trionet.protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from trionet.protocol.messages.offset_fetch import OffsetFetchResponse
+from trionet.testing import MemoryNetwork
+
+A0 = TopicPartition("a", 0)
+
+
+@pytest.fixture
+async def admin(network: MemoryNetwork, node: ScriptedNode) -> AsyncIterator[Admin]:
+    async with trionet.open_admin(node.address, network=network) as admin:
+        yield admin
+
+
+def one_by_one(*replies: Reply) -> Reply:
+    """Another reply each time; the last one again and again."""
+    left: Iterator[Reply] = iter(replies)
+    last = replies[-1]
+
+    def reply(seen: Seen) -> Any:
+        return next(left, last)(seen)
+
+    return reply
+
+
+def created(seen: Seen, **codes: int) -> CreateTopicsResponse:
+    return CreateTopicsResponse(
+        topics=[
+            CreatableTopicResult(name=each.name, error_code=codes.get(each.name, 0))
+            for each in seen.body.topics
+        ]
+    )
+
+
+async def test_what_has_moved_is_asked_for_again_and_the_rest_is_not(
+    admin: Admin, node: ScriptedNode, autojump_clock: MockClock
+) -> None:
+    node.replies["CreateTopics"] = one_by_one(
+        lambda seen: created(seen, b=error_codes.NOT_CONTROLLER, c=error_codes.POLICY_VIOLATION),
+        created,
+    )
+
+    results = await admin.create_topics(["a", "b", "c"])
+
+    assert ["a", "b", "c"] == list(results)
+    assert {"c": "POLICY_VIOLATION"} == {key: code_of(each) for key, each in results.errors.items()}
+    asked = [seen.body.topics for seen in node.seen if seen.name == "CreateTopics"]
+    assert [["a", "b", "c"], ["b"]] == [[each.name for each in topics] for topics in asked]
+    # Between the two it was asked who is the controller now.
+    assert "Metadata" in node.names()[node.names().index("CreateTopics") :]
+
+
+async def test_lost_answer_is_asked_for_again(
+    admin: Admin, node: ScriptedNode, autojump_clock: MockClock
+) -> None:
+    node.replies["CreateTopics"] = one_by_one(lambda _: Hangup(), created)
+
+    results = await admin.create_topics(["a"])
+
+    assert not results.errors
+    assert 2 == node.names().count("CreateTopics")
+
+
+async def test_item_that_the_answer_leaves_out_is_an_error(
+    admin: Admin, node: ScriptedNode, autojump_clock: MockClock
+) -> None:
+    node.replies["CreateTopics"] = lambda seen: CreateTopicsResponse(
+        topics=created(seen).topics[1:]
+    )
+
+    results = await admin.create_topics(["a", "b"])
+
+    assert ["a"] == list(results.errors)
+    assert "UNKNOWN_SERVER_ERROR" == code_of(results["a"])
+
+
+async def test_call_that_no_broker_answers_ends_in_time_and_says_what_was_wrong(
+    admin: Admin, node: ScriptedNode, autojump_clock: MockClock
+) -> None:
+    node.replies["CreateTopics"] = lambda _: Hangup()
+    began_at = trio.current_time()
+
+    with pytest.raises(CallTimedOutError, match=r"default\.api\.timeout\.ms") as raised:
+        await admin.create_topics(["a"])
+
+    assert isinstance(raised.value.__cause__, trionet.DisconnectedError)
+    assert 60.0 == pytest.approx(trio.current_time() - began_at)
+
+
+async def test_single_answer_that_does_not_come_ends_in_time_too(
+    admin: Admin, node: ScriptedNode, autojump_clock: MockClock
+) -> None:
+    node.replies["DescribeCluster"] = lambda _: Hangup()
+
+    with pytest.raises(CallTimedOutError) as raised:
+        await admin.describe_cluster()
+
+    assert isinstance(raised.value.__cause__, trionet.DisconnectedError)
+
+
+async def test_cluster_that_nobody_serves_is_not_waited_for_longer(
+    network: MemoryNetwork, autojump_clock: MockClock
+) -> None:
+    async with trionet.open_admin(
+        "10.0.0.9:9092", network=network, default_api_timeout_ms=3000
+    ) as admin:
+        began_at = trio.current_time()
+
+        with pytest.raises(CallTimedOutError, match="no broker was reached"):
+            await admin.describe_topics(["a"])
+
+        assert 3.0 == pytest.approx(trio.current_time() - began_at)
+
+
+async def test_attempts_are_counted(
+    network: MemoryNetwork, node: ScriptedNode, autojump_clock: MockClock
+) -> None:
+    node.replies["CreateTopics"] = lambda _: Hangup()
+
+    async with trionet.open_admin(node.address, network=network, retries=2) as admin:
+        with pytest.raises(trionet.DisconnectedError):
+            await admin.create_topics(["a"])
+
+    assert 3 == node.names().count("CreateTopics")
+
+
+async def test_error_that_does_not_pass_is_told_at_once(
+    admin: Admin, node: ScriptedNode, autojump_clock: MockClock
+) -> None:
+    node.replies["DescribeCluster"] = lambda _: DescribeClusterResponse(
+        error_code=error_codes.CLUSTER_AUTHORIZATION_FAILED, error_message="not you"
+    )
+
+    with pytest.raises(ApiError, match="not you"):
+        await admin.describe_cluster()
+
+    assert 1 == node.names().count("DescribeCluster")
+
+
+# Coordinators.
+
+
+def coordinated_by(node: ScriptedNode, error_code: int = 0) -> Reply:
+    def reply(seen: Seen) -> FindCoordinatorResponse:
+        return FindCoordinatorResponse(
+            coordinators=[
+                Coordinator(
+                    key=key,
+                    node_id=node.node_id,
+                    host=node.host,
+                    port=9092,
+                    error_code=error_code,
+                )
+                for key in seen.body.coordinator_keys
+            ]
+        )
+
+    return reply
+
+
+def deleted(error_code: int = 0) -> Reply:
+    def reply(seen: Seen) -> DeleteGroupsResponse:
+        return DeleteGroupsResponse(
+            results=[
+                DeletableGroupResult(group_id=group, error_code=error_code)
+                for group in seen.body.groups_names
+            ]
+        )
+
+    return reply
+
+
+async def test_coordinator_is_looked_for_again_when_it_has_moved(
+    admin: Admin, node: ScriptedNode, autojump_clock: MockClock
+) -> None:
+    node.replies["FindCoordinator"] = one_by_one(
+        coordinated_by(node, error_codes.COORDINATOR_NOT_AVAILABLE), coordinated_by(node)
+    )
+    node.replies["DeleteGroups"] = one_by_one(deleted(error_codes.NOT_COORDINATOR), deleted())
+
+    assert {"g": None} == await admin.delete_groups(["g"])
+
+    assert 3 == node.names().count("FindCoordinator")
+    assert 2 == node.names().count("DeleteGroups")
+
+
+async def test_old_brokers_are_asked_for_one_group_at_a_time(
+    admin: Admin, node: ScriptedNode, autojump_clock: MockClock
+) -> None:
+    node.ranges[FIND_COORDINATOR] = (0, 3)
+    node.ranges[OFFSET_FETCH] = (1, 7)
+    node.replies["FindCoordinator"] = lambda _: FindCoordinatorResponse(
+        node_id=node.node_id, host=node.host, port=9092
+    )
+    node.replies["OffsetFetch"] = lambda _: OffsetFetchResponse()
+
+    found = await admin.list_group_offsets(["g", "h"])
+
+    assert {"g": {}, "h": {}} == found
+    asked = [seen.body for seen in node.seen if seen.name in {"FindCoordinator", "OffsetFetch"}]
+    assert ["g", "h"] == [each.key for each in asked[:2]]
+    assert ["g", "h"] == [each.group_id for each in asked[2:]]
+
+
+# Leaders.
+
+
+def leading(node: ScriptedNode, *leaders: int, error_code: int = 0) -> Reply:
+    """Topics have these leaders; other metadata are as ever."""
+
+    def reply(seen: Seen) -> MetadataResponse:
+        answer = node.metadata()
+        answer.topics = [
+            MetadataResponseTopic(
+                name=each.name,
+                error_code=error_code,
+                partitions=[
+                    MetadataResponsePartition(partition_index=n, leader_id=leader)
+                    for n, leader in enumerate(leaders)
+                ],
+            )
+            for each in seen.body.topics
+        ]
+        return answer
+
+    return reply
+
+
+def offset_of(offset: int, error_code: int = 0) -> Reply:
+    def reply(seen: Seen) -> ListOffsetsResponse:
+        return ListOffsetsResponse(
+            topics=[
+                ListOffsetsTopicResponse(
+                    name=topic.name,
+                    partitions=[
+                        ListOffsetsPartitionResponse(
+                            partition_index=each.partition_index,
+                            offset=offset,
+                            error_code=error_code,
+                        )
+                        for each in topic.partitions
+                    ],
+                )
+                for topic in seen.body.topics
+            ]
+        )
+
+    return reply
+
+
+@asynccontextmanager
+async def two_nodes(network: MemoryNetwork) -> AsyncIterator[tuple[ScriptedNode, ScriptedNode]]:
+    brokers = [(1, "10.0.0.1"), (2, "10.0.0.2")]
+    first = ScriptedNode(network, 1, "10.0.0.1", brokers)
+    second = ScriptedNode(network, 2, "10.0.0.2", brokers)
+    async with first.listening(), second.listening():
+        yield first, second
+
+
+async def test_leader_is_looked_for_again_when_it_has_moved(
+    network: MemoryNetwork, autojump_clock: MockClock
+) -> None:
+    async with (
+        two_nodes(network) as (first, second),
+        trionet.open_admin(first.address, network=network) as admin,
+    ):
+        for each in (first, second):
+            each.replies["Metadata"] = one_by_one(
+                leading(each), leading(each, -1), leading(each, 1), leading(each, 2)
+            )
+        first.replies["ListOffsets"] = offset_of(-1, error_codes.NOT_LEADER_OR_FOLLOWER)
+        second.replies["ListOffsets"] = offset_of(7)
+
+        found = (await admin.list_offsets({A0: OffsetSpec.LATEST})).checked()
+
+        assert 7 == found[A0].offset
+
+
+async def test_broker_that_is_down_takes_only_its_own_items_with_it(
+    network: MemoryNetwork, autojump_clock: MockClock
+) -> None:
+    async with (
+        two_nodes(network) as (first, second),
+        trionet.open_admin(first.address, network=network) as admin,
+    ):
+        for each in (first, second):
+            each.replies["Metadata"] = leading(each, 1, 2)
+        first.replies["ListOffsets"] = offset_of(7)
+        second.replies["ListOffsets"] = lambda _: Hangup()
+        a1 = TopicPartition("a", 1)
+
+        found = await admin.list_offsets(dict.fromkeys([A0, a1], OffsetSpec.LATEST))
+
+        assert [a1] == list(found.errors)
+        assert isinstance(found[a1], CallTimedOutError)
+
+
+async def test_unknown_topic_is_asked_for_again_for_a_while_only(
+    network: MemoryNetwork, node: ScriptedNode, autojump_clock: MockClock
+) -> None:
+    node.replies["Metadata"] = leading(node, error_code=error_codes.UNKNOWN_TOPIC_OR_PARTITION)
+    settings = attrs.evolve(AdminSettings(), unknown_topic_seconds=2.0)
+
+    async with trionet.open_admin(node.address, settings, network=network) as admin:
+        began_at = trio.current_time()
+        found = await admin.list_offsets({A0: OffsetSpec.LATEST})
+        waited = trio.current_time() - began_at
+
+    assert "UNKNOWN_TOPIC_OR_PARTITION" == code_of(found[A0])
+    assert 2.0 <= waited < 4.0
+
+
+# The rest.
+
+
+async def test_api_that_no_broker_has_is_an_error_at_once(
+    admin: Admin, node: ScriptedNode, autojump_clock: MockClock
+) -> None:
+    del node.ranges[FIND_COORDINATOR]
+
+    with pytest.raises(UnsupportedVersionError, match="FindCoordinator"):
+        await admin.delete_groups(["g"])
+
+
+async def test_call_about_nothing_asks_nobody(
+    admin: Admin, node: ScriptedNode, autojump_clock: MockClock
+) -> None:
+    assert {} == await admin.create_topics([])
+    assert [] == node.names()
+
+
+async def test_cancelled_call_leaves_an_admin_client_that_works(
+    admin: Admin, node: ScriptedNode, autojump_clock: MockClock
+) -> None:
+    node.replies["CreateTopics"] = one_by_one(lambda _: None, created)
+
+    with trio.move_on_after(1) as scope:
+        await admin.create_topics(["a"])
+    results = await admin.create_topics(["a"])
+
+    assert scope.cancelled_caught
+    assert not results.errors
+
+
+async def test_error_of_the_block_leaves_it_as_it_is(network: MemoryNetwork) -> None:
+    with pytest.raises(KeyError):
+        async with trionet.open_admin("10.0.0.1:9092", network=network):
+            raise KeyError
