@@ -45,6 +45,8 @@ SECURED_CLIENTS = {
 }
 # Too long for every change: only where foreign clients are asked for.
 LONG = (
+    "test_admin.py",
+    "test_admin_cluster.py",
     "test_churn.py",
     "test_cluster.py",
     "test_java_configs.py",

@@ -118,7 +118,7 @@ class ScramCredentialCalls(AdminCalls):
         """Set and delete passwords.
 
         Args:
-            alterations: what to do; all that is about one user is done, or nothing of it.
+            alterations: what to do, one for each user: Kafka takes no more at a time.
 
         Returns:
             By user, None or why nothing was done.
