@@ -125,7 +125,9 @@ async def open_member(
             open_network_client(address, client_settings, network=network) as client,
             trio.open_nursery() as nursery,
         ):
-            nursery.start_soon(client.run)
+            # As a consumer does: answers are read until the group is left.
+            polling = trio.CancelScope(shield=True)
+            nursery.start_soon(_poll_in, polling, client)
             member = GroupMember(client, settings)
             if wanted := list(topics):
                 member.subscription.subscribe(wanted)
@@ -136,8 +138,16 @@ async def open_member(
                     yield member
                 is_normal = True
             finally:
-                await member.coordinator.close(is_normal=is_normal)
-                nursery.cancel_scope.cancel()
+                try:
+                    await member.coordinator.close(is_normal=is_normal)
+                finally:
+                    polling.cancel()
+                    nursery.cancel_scope.cancel()
+
+
+async def _poll_in(scope: trio.CancelScope, client: NetworkClient) -> None:
+    with scope:
+        await client.run()
 
 
 async def make_topic(broker: Broker, name: str, partitions: int, network: Network = SYSTEM) -> None:

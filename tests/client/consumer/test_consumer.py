@@ -318,7 +318,7 @@ async def test_questions_that_nobody_can_answer_end_in_time() -> None:
 
 async def test_who_reads_nothing_is_told() -> None:
     async with reading() as (consumer, _, _):
-        consumer.unsubscribe()
+        await consumer.unsubscribe()
         with pytest.raises(ValueError, match=r"reads nothing; subscribe\(\) or assign\(\)"):
             await anext(consumer)
 

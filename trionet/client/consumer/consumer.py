@@ -16,6 +16,7 @@ from ..topic_partition import TopicPartition
 from .chunk import Chunk
 from .coordinator.callbacks import RebalanceCallback, RebalanceCallbacks
 from .coordinator.consumer_coordinator import ConsumerCoordinator
+from .coordinator.group_metadata import GroupMetadata
 from .failures import Failures
 from .fetcher import Fetcher
 from .offset_questions import OffsetAndTimestamp, OffsetQuestions
@@ -126,8 +127,17 @@ class Consumer:
         """
         self._subscriptions.assign(partitions)
 
-    def unsubscribe(self) -> None:
-        """Read nothing any more."""
+    async def unsubscribe(self) -> None:
+        """Read nothing any more, and leave the group; what is finished is committed before.
+
+        Raises:
+            Exception: what a callback raised.
+
+        Cancellation: it may still be subscribed.
+        """
+        await trio.lowlevel.checkpoint()
+        if self._coordinator is not None and self._subscriptions.is_group_managed:
+            await self._coordinator.leave("the consumer has unsubscribed")
         self._subscriptions.unsubscribe()
 
     @property
@@ -167,7 +177,7 @@ class Consumer:
         return self._coordinator
 
     async def commit(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None
     ) -> None:
         """Commit offsets to the group, and wait until that is done.
 
@@ -184,7 +194,16 @@ class Consumer:
 
         Cancellation: the offsets may be committed.
         """
-        await self._member().commit(offsets)
+        member = self._member()
+        if offsets is None:
+            await member.commit()
+            return
+        await member.commit(
+            {
+                name: OffsetAndMetadata(offset) if isinstance(offset, int) else offset
+                for name, offset in offsets.items()
+            }
+        )
 
     async def committed(
         self, partitions: Iterable[TopicPartition]
@@ -207,6 +226,15 @@ class Consumer:
             ConfigError: there is no ``group.id``.
         """
         self._member().rejoin(reason)
+
+    @property
+    def group_metadata(self) -> GroupMetadata:
+        """Who this consumer is to its group at present.
+
+        Raises:
+            ConfigError: there is no ``group.id``.
+        """
+        return self._member().group_metadata
 
     # Positions.
 
@@ -340,14 +368,13 @@ class Consumer:
         """
         return self._loop.__anext__()
 
-    async def batches(self) -> AsyncIterator[ConsumerBatch]:
+    def batches(self) -> AsyncIterator[ConsumerBatch]:
         """Batches of records of one partition each, as columns.
 
         Each has up to ``max.poll.records``, and counts as finished when the next one is asked for.
         Otherwise as ``async for record in consumer``.
         """
-        while True:
-            yield await self.next_batch()
+        return _Batches(self)
 
     async def next_batch(self) -> ConsumerBatch:
         """One batch of :meth:`batches`; a full checkpoint."""
@@ -360,14 +387,20 @@ class Consumer:
             if self._in_hand is not None:
                 self._in_hand.finish()
             await trio.lowlevel.checkpoint()
+            coordinator = self._coordinator
+            if coordinator is not None:
+                coordinator.poll_interval.asked(self._clock())
             while True:
                 self._raise_failure()
-                if self._coordinator is not None and self._coordinator.needs_poll:
-                    await self._coordinator.poll()
+                if coordinator is not None and coordinator.needs_poll:
+                    await coordinator.poll()
                 chunk = self._fetcher.next_chunk(self._settings.records_max, self._clock())
                 if chunk is not None:
                     break
-                await self._news.park()
+                if coordinator is None:
+                    await self._news.park()
+                else:
+                    await coordinator.wait(self._news)
         self._in_hand = self._subscriptions.partitions[chunk.name]
         self._loop.checkpoint_at = self._clock() + CHECKPOINT_SECONDS
         return chunk
@@ -378,16 +411,10 @@ class Consumer:
             raise trio.BusyResourceError("another task asks this consumer for records")
         self._loop.records = NOTHING
         self._is_asking = True
-        interval = self._coordinator.poll_interval if self._coordinator is not None else None
-        if interval is not None:
-            interval.asked(self._clock())
-            interval.is_waiting = True
         try:
             yield
         finally:
             self._is_asking = False
-            if interval is not None:
-                interval.stop_waiting(self._clock())
 
     def _raise_failure(self) -> None:
         if self._is_closed:
@@ -423,3 +450,18 @@ class Consumer:
         self._loop.checkpoint_at = 0.0
         self._fetcher.close()
         self._news.unpark_all()
+
+
+class _Batches:
+    """The batches of a consumer; no generator, which would have to be closed by who stops reading."""
+
+    __slots__ = ("_consumer",)
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+
+    def __aiter__(self) -> AsyncIterator[ConsumerBatch]:
+        return self
+
+    def __anext__(self) -> Awaitable[ConsumerBatch]:
+        return self._consumer.next_batch()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Unpack
 
@@ -18,6 +18,7 @@ from ..security.settings import TokenProvider
 from .background import Background
 from .config import consumer_settings
 from .consumer import Consumer
+from .coordinator.callbacks import RebalanceCallback
 from .coordinator.consumer_coordinator import ConsumerCoordinator
 from .failures import Failures
 from .fetcher import Fetcher
@@ -35,6 +36,9 @@ async def open_consumer(
     /,
     *,
     topics: str | Iterable[str] | re.Pattern[str] | None = None,
+    on_assigned: RebalanceCallback | None = None,
+    on_revoked: RebalanceCallback | None = None,
+    on_lost: RebalanceCallback | None = None,
     network: Network = SYSTEM,
     token_provider: TokenProvider | None = None,
     **keywords: Unpack[ConsumerKeywords],
@@ -49,7 +53,10 @@ async def open_consumer(
         bootstrap_servers: ``host:port`` texts, or one text of them with commas.
         config: settings by Kafka's dotted keys, as texts or Python values, among the names of
             ``partition.assignment.strategy`` also assignors of your own; or made settings.
-        topics: to subscribe to; see :meth:`.Consumer.subscribe`.
+        topics: to subscribe to; see :meth:`.Consumer.subscribe`, as for the callbacks.
+        on_assigned: told of partitions that were added.
+        on_revoked: told of partitions that are to be given up.
+        on_lost: told of partitions that were lost to others.
         network: where connections come from.
         token_provider: gives the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
         keywords: settings by Kafka's keys with underscores for dots; they win.
@@ -65,10 +72,14 @@ async def open_consumer(
     ) as client:
         parts = _Parts(client, settings, network)
         if topics is not None:
-            parts.consumer.subscribe(topics)
+            parts.consumer.subscribe(
+                topics, on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost
+            )
         with raise_single_error() as caller:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(parts.background.run)
+                # A cancelled block leaves its group, too; until then answers have to be read.
+                polling = trio.CancelScope(shield=True)
+                nursery.start_soon(_run_in, polling, parts.background.run)
                 if parts.coordinator is not None:
                     nursery.start_soon(parts.coordinator.run)
                 try:
@@ -81,7 +92,13 @@ async def open_consumer(
                     await parts.close(is_normal=True)
                 finally:
                     parts.consumer.end()
+                    polling.cancel(reason="the consumer is closed")
                     nursery.cancel_scope.cancel(reason="the consumer is closed")
+
+
+async def _run_in(scope: trio.CancelScope, work: Callable[[], Awaitable[None]]) -> None:
+    with scope:
+        await work()
 
 
 class _Parts:

@@ -135,7 +135,7 @@ async def test_a_coordinator_that_hangs_is_given_up_before_the_session_ends(
         with trio.move_on_after(100):
             await member.read_on()
 
-        assert (1, 1) == (fault.hits, member.coordinator.generation)
+        assert (1, 1) == (fault.hits, member.coordinator.group_metadata.generation)
 
 
 async def test_whose_instance_id_another_has_can_do_no_more(

@@ -106,7 +106,7 @@ async def test_what_is_finished_is_committed_before_partitions_are_given_up(
         await member.read(lambda: bool(member.has))
         read_to(member, T0, 3)
         member.coordinator.rejoin("a test wants it")
-        await member.read(lambda: member.coordinator.generation == 2)
+        await member.read(lambda: member.coordinator.group_metadata.generation == 2)
 
         assert [{("t", 0): 3}] == seen
 
@@ -147,7 +147,7 @@ async def test_during_a_rebalance_nothing_is_committed(
         kit.faults.fail("OffsetCommit", "REBALANCE_IN_PROGRESS")
         with pytest.raises(RebalanceInProgressError, match="Ask for the next record"):
             await member.coordinator.commit({T0: OffsetAndMetadata(1)})
-        await member.read(lambda: member.coordinator.generation == 2)
+        await member.read(lambda: member.coordinator.group_metadata.generation == 2)
         await member.coordinator.commit({T0: OffsetAndMetadata(1)})
 
     assert {("t", 0): 1} == committed(kit)

@@ -25,7 +25,7 @@ from trionet.testing import MemoryNetwork
 def share_all(*members: GroupMember) -> bool:
     """Whether four partitions are divided among members, and nobody is about to change that."""
     had = sorted(number for each in members for number in each.has)
-    generations = {each.coordinator.generation for each in members}
+    generations = {each.coordinator.group_metadata.generation for each in members}
     return had == [0, 1, 2, 3] and len(generations) == 1 and all(each.has for each in members)
 
 
@@ -43,7 +43,7 @@ async def test_the_only_member_has_all_partitions(
         await member.read(lambda: bool(member.has))
 
         assert [("assigned", [0, 1, 2, 3])] == member.told
-        assert 1 == member.coordinator.generation
+        assert 1 == member.coordinator.group_metadata.generation
 
 
 async def test_an_eager_group_gives_up_everything_for_a_new_member(
@@ -114,7 +114,10 @@ async def test_a_member_does_not_need_its_user_to_stay(
         await trio.sleep(290)
         await member.ask()
 
-        assert (1, [("assigned", [0, 1, 2, 3])]) == (member.coordinator.generation, member.told)
+        assert (1, [("assigned", [0, 1, 2, 3])]) == (
+            member.coordinator.group_metadata.generation,
+            member.told,
+        )
 
 
 async def test_a_member_leaves_for_a_user_who_asks_for_no_record(
@@ -143,7 +146,7 @@ async def test_a_user_who_waits_for_records_is_not_slow(
         with trio.move_on_after(100):
             await member.read_on()
 
-        assert 1 == member.coordinator.generation
+        assert 1 == member.coordinator.group_metadata.generation
 
 
 async def test_a_cancelled_request_does_not_stop_a_join(

@@ -29,6 +29,7 @@ from .callbacks import RebalanceCallbacks
 from .committed_offsets import CommittedOffsets
 from .finder import CoordinatorFinder
 from .group_assignment import GroupAssignment
+from .group_metadata import GroupMetadata
 from .heartbeat import PollInterval
 from .leader import GroupLeader
 from .loop_watch import watching_loop
@@ -94,6 +95,15 @@ class ConsumerCoordinator:
         """The consumer notes in it when its user asks for records."""
         return self._membership.poll_interval
 
+    async def wait(self, news: trio.lowlevel.ParkingLot) -> None:
+        """Park the user's task, who is not slow meanwhile."""
+        interval = self._membership.poll_interval
+        interval.is_waiting = True
+        try:
+            await news.park()
+        finally:
+            interval.stop_waiting(trio.current_time())
+
     @property
     def needs_poll(self) -> bool:
         """Whether :meth:`poll` is to be called before the user gets another record."""
@@ -111,14 +121,11 @@ class ConsumerCoordinator:
         return self._member.rejoin_reason is not None
 
     @property
-    def member_id(self) -> str:
-        """The id that the coordinator gave this consumer; empty outside the group."""
-        return self._member.generation.member_id
-
-    @property
-    def generation(self) -> int:
-        """The group's generation that this consumer is in; -1 for none."""
-        return self._member.generation.id
+    def group_metadata(self) -> GroupMetadata:
+        """Who this consumer is to its group at present."""
+        generation, member_id, _ = self._member.generation
+        settings = self._settings
+        return GroupMetadata(settings.group_id, generation, member_id, settings.instance_id)
 
     def rejoin(self, reason: str) -> None:
         """Have the group divide its partitions anew (Kafka: enforceRebalance, KIP-568)."""
@@ -362,19 +369,38 @@ class ConsumerCoordinator:
             await self._say_goodbye(is_normal=is_normal)
 
     async def _say_goodbye(self, *, is_normal: bool) -> None:
-        subscription = self._subscription
         if is_normal:
-            for state in subscription.partitions.values():
-                state.finish()
+            self._finish_all()
         await self._commit_finished()
-        if not subscription.is_group_managed:
-            return
+        if self._subscription.is_group_managed:
+            await self._leave("the consumer is closed")
+
+    def _finish_all(self) -> None:
+        for state in self._subscription.partitions.values():
+            state.finish()
+
+    async def leave(self, reason: str) -> None:
+        """Commit what is finished, give up everything, and be no member until the next join.
+
+        Args:
+            reason: for the broker's log.
+
+        Raises:
+            Exception: what a callback raised; the member has left all the same.
+        """
+        await self._commit_finished()
+        await self._leave(reason)
+
+    async def _leave(self, reason: str) -> None:
         try:
-            await self._give_up_all(subscription.assigned)
+            await self._give_up_all(self._subscription.assigned)
         finally:
-            await self._membership.leave("the consumer is closed")
+            await self._membership.leave(reason)
+            self._steps.clear()
+            self._joined_topics = None
 
     async def _give_up_all(self, assigned: frozenset[TopicPartition]) -> None:
+        await trio.lowlevel.checkpoint_if_cancelled()
         if not assigned:
             return
         if self._member.has_lost_generation or self._membership.is_joining:

@@ -83,15 +83,19 @@ class Membership:
         changed.set()
 
     async def run(self) -> None:
-        """Keep the membership until :meth:`leave`, or until cancelled."""
-        with self._scope:
-            while True:
-                if self.is_joining:
-                    await self._join()
-                elif self._member.state is MemberState.STABLE:
-                    await self._stay()
-                else:
-                    await self._changed.wait()
+        """Keep the membership until cancelled."""
+        while True:
+            with trio.CancelScope() as self._scope:
+                await self._keep()
+
+    async def _keep(self) -> None:
+        while True:
+            if self.is_joining:
+                await self._join()
+            elif self._member.state is MemberState.STABLE:
+                await self._stay()
+            else:
+                await self._changed.wait()
 
     # Joining.
 
@@ -217,13 +221,14 @@ class Membership:
     # Leaving.
 
     async def leave(self, reason: str) -> None:
-        """Be in the group no more; a static member goes without a word (KIP-345).
+        """Be in the group no more, until :meth:`join`; a static member says nothing (KIP-345).
 
         Nothing is looked for or tried again: if the coordinator cannot be told, it will notice.
         """
         was_joining = self.is_joining
         self._scope.cancel(reason="the consumer leaves its group")
         self.is_joining = False
+        self.joined = None
         if not self._member.is_static:
             if was_joining:
                 # The broker answers one request of a connection after the other, and holds a

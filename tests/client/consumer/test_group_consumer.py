@@ -1,0 +1,235 @@
+"""Consumers of a group on a real broker, over real sockets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import attrs
+import pytest
+import trio
+
+from support.calls import append, create_topic
+from support.client import Client, connect
+from trionet import Broker, open_broker
+from trionet.client.consumer.assignors import CooperativeStickyAssignor
+from trionet.client.consumer.consumer import Consumer
+from trionet.client.consumer.coordinator.settings import GroupSettings
+from trionet.client.consumer.opening import open_consumer
+from trionet.client.consumer.reset_strategy import EARLIEST
+from trionet.client.consumer.settings import ConsumerSettings, FetchSettings
+from trionet.client.offset_and_metadata import OffsetAndMetadata
+from trionet.client.topic_partition import TopicPartition
+from trionet.testing import control
+
+T0 = TopicPartition("t", 0)
+GROUP = GroupSettings(group_id="g", heartbeat_seconds=0.02, auto_commit_seconds=60.0)
+SETTINGS = ConsumerSettings(reset=EARLIEST, fetch=FetchSettings(wait_seconds=0.01), group=GROUP)
+BY_HAND = attrs.evolve(SETTINGS, group=attrs.evolve(GROUP, auto_commit_seconds=None))
+COOPERATIVE = attrs.evolve(
+    SETTINGS, group=attrs.evolve(GROUP, assignors=(CooperativeStickyAssignor(),))
+)
+
+
+@asynccontextmanager
+async def writing(partitions: int = 1) -> AsyncIterator[tuple[Broker, Client]]:
+    async with open_broker() as broker, connect(broker.bootstrap_servers) as writer:
+        await create_topic(writer, "t", partitions)
+        yield broker, writer
+
+
+async def values(consumer: Consumer, count: int) -> list[bytes | None]:
+    return [(await anext(consumer)).value for _ in range(count)]
+
+
+def stored(broker: Broker) -> dict[tuple[str, int], int]:
+    return dict(control(broker).group("g").offsets)
+
+
+async def test_a_group_hands_out_what_is_in_its_topics() -> None:
+    async with writing() as (broker, writer):
+        await append(writer, b"a", b"b", b"c")
+        async with open_consumer(broker.bootstrap_servers, SETTINGS, topics="t") as consumer:
+            assert [b"a", b"b", b"c"] == await values(consumer, 3)
+            assert {T0} == consumer.assignment
+            assert frozenset({"t"}) == consumer.subscription
+            assert ("g", 1) == consumer.group_metadata[:2]
+
+
+async def test_the_next_consumer_goes_on_behind_what_was_finished() -> None:
+    async with writing() as (broker, writer):
+        await append(writer, b"a", b"b", b"c")
+        async with open_consumer(broker.bootstrap_servers, SETTINGS, topics="t") as consumer:
+            await values(consumer, 2)
+        async with open_consumer(broker.bootstrap_servers, SETTINGS, topics="t") as consumer:
+            assert [b"c"] == await values(consumer, 1)
+
+
+class Failed(Exception):
+    """What a user's handler raises."""
+
+
+async def test_a_record_whose_handler_fails_is_handed_out_again() -> None:
+    async def read_until_failure(broker: Broker) -> None:
+        async with open_consumer(broker.bootstrap_servers, SETTINGS, topics="t") as consumer:
+            async for record in consumer:
+                if record.value == b"b":
+                    raise Failed
+
+    async with writing() as (broker, writer):
+        await append(writer, b"a", b"b", b"c")
+        with pytest.raises(Failed):
+            await read_until_failure(broker)
+        async with open_consumer(broker.bootstrap_servers, SETTINGS, topics="t") as consumer:
+            assert [b"b", b"c"] == await values(consumer, 2)
+
+
+async def test_a_record_whose_handler_is_cancelled_is_handed_out_again() -> None:
+    async with writing() as (broker, writer):
+        await append(writer, b"a", b"b", b"c")
+        with trio.CancelScope() as scope:
+            async with open_consumer(broker.bootstrap_servers, SETTINGS, topics="t") as consumer:
+                async for record in consumer:
+                    if record.value == b"b":
+                        scope.cancel()
+                        await trio.sleep_forever()
+        async with open_consumer(broker.bootstrap_servers, SETTINGS, topics="t") as consumer:
+            assert [b"b", b"c"] == await values(consumer, 2)
+
+
+async def test_a_commit_covers_the_record_in_hand() -> None:
+    async with writing() as (broker, writer):
+        await append(writer, b"a", b"b", b"c")
+        async with open_consumer(broker.bootstrap_servers, BY_HAND, topics="t") as consumer:
+            await values(consumer, 2)
+            await consumer.commit()
+            await values(consumer, 1)
+            found = await consumer.committed([T0])
+
+        assert {("t", 0): 2} == stored(broker)
+        assert {T0: OffsetAndMetadata(2, "", 0)} == found
+
+
+async def test_a_commit_of_chosen_offsets() -> None:
+    async with writing(2) as (broker, _):
+        async with open_consumer(broker.bootstrap_servers, BY_HAND) as consumer:
+            await consumer.commit({T0: 5, TopicPartition("t", 1): OffsetAndMetadata(6, "note")})
+
+        assert {("t", 0): 5, ("t", 1): 6} == stored(broker)
+
+
+async def test_batches_are_committed_as_a_whole_when_the_next_one_is_asked_for() -> None:
+    settings = attrs.evolve(SETTINGS, records_max=2)
+
+    async def read_one_and_fail(broker: Broker) -> None:
+        async with open_consumer(broker.bootstrap_servers, settings, topics="t") as consumer:
+            count = 0
+            async for _ in consumer.batches():
+                count += 1
+                if count == 2:
+                    raise Failed
+
+    async with writing() as (broker, writer):
+        await append(writer, b"a", b"b", b"c", b"d")
+        with pytest.raises(Failed):
+            await read_one_and_fail(broker)
+
+        assert {("t", 0): 2} == stored(broker)
+
+
+async def test_two_consumers_share_the_records_and_each_is_handed_out_once() -> None:
+    found: list[bytes | None] = []
+
+    async def read(broker: Broker, until: trio.Event) -> None:
+        async with open_consumer(broker.bootstrap_servers, COOPERATIVE, topics="t") as consumer:
+            async for record in consumer:
+                found.append(record.value)
+                if len(found) == 40:
+                    until.set()
+
+    async with writing(4) as (broker, writer):
+        enough = trio.Event()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(read, broker, enough)
+            for each in range(20):
+                await append(writer, b"%d" % each, partition=each % 4)
+            nursery.start_soon(read, broker, enough)
+            for each in range(20, 40):
+                await append(writer, b"%d" % each, partition=each % 4)
+            await enough.wait()
+            nursery.cancel_scope.cancel()
+
+        assert sorted(b"%d" % each for each in range(40)) == sorted(found)  # type: ignore[type-var]
+
+
+async def test_a_pattern_matches_whole_names() -> None:
+    async with writing() as (broker, writer):
+        await create_topic(writer, "tea", 1)
+        await create_topic(writer, "team", 1)
+        await append(writer, b"x", topic="tea")
+        async with open_consumer(
+            broker.bootstrap_servers, SETTINGS, topics=re.compile("t|tea")
+        ) as consumer:
+            await values(consumer, 1)
+
+            assert frozenset({"t", "tea"}) == consumer.subscription
+
+
+async def test_who_unsubscribes_leaves_and_may_subscribe_to_something_else() -> None:
+    async with writing() as (broker, writer):
+        await create_topic(writer, "u", 1)
+        await append(writer, b"a")
+        await append(writer, b"b", topic="u")
+        kit = control(broker)
+        async with open_consumer(broker.bootstrap_servers, SETTINGS, topics="t") as consumer:
+            first = await values(consumer, 1)
+            await consumer.unsubscribe()
+            members = kit.group("g").members
+            consumer.subscribe(["u"])
+            second = await values(consumer, 1)
+
+        assert ([b"a"], [], [b"b"]) == (first, members, second)
+        assert {("t", 0): 0, ("u", 0): 1} == kit.group("g").offsets
+
+
+async def test_callbacks_may_be_async_and_may_commit() -> None:
+    told: list[tuple[str, int]] = []
+
+    async with writing() as (broker, writer):
+        await append(writer, b"a", b"b")
+
+        async def take_over(partitions: list[TopicPartition]) -> None:
+            await trio.lowlevel.checkpoint()
+            told.append(("assigned", len(partitions)))
+
+        async def give_up(partitions: list[TopicPartition]) -> None:
+            await consumer.commit(dict.fromkeys(partitions, 2))
+            told.append(("revoked", len(partitions)))
+
+        async with open_consumer(
+            broker.bootstrap_servers,
+            BY_HAND,
+            topics="t",
+            on_assigned=take_over,
+            on_revoked=give_up,
+        ) as consumer:
+            await values(consumer, 1)
+
+        assert [("assigned", 1), ("revoked", 1)] == told
+        assert {("t", 0): 2} == stored(broker)
+
+
+async def test_without_a_group_there_is_nothing_to_subscribe_with() -> None:
+    async with writing() as (broker, _):
+        settings = attrs.evolve(SETTINGS, group=None)
+        async with open_consumer(broker.bootstrap_servers, settings) as consumer:
+            for call in (
+                lambda: consumer.subscribe("t"),
+                lambda: consumer.rejoin("why not"),
+                lambda: consumer.group_metadata,
+            ):
+                with pytest.raises(ValueError, match=r"set group\.id"):
+                    call()
+            with pytest.raises(ValueError, match=r"set group\.id"):
+                await consumer.commit()
