@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 import attrs
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 from support.network_clients import (
@@ -27,6 +29,7 @@ from trionet.client.node import Node
 from trionet.client.opening import ClientSettings, open_network_client
 from trionet.client.response import ClientResponse
 from trionet.errors import DisconnectedError
+from trionet.net.connecting import Address
 from trionet.net.readiness import READ
 from trionet.protocol.messages.heartbeat import HeartbeatResponse
 from trionet.testing import MemoryNetwork
@@ -381,3 +384,36 @@ async def test_failed_connect_is_a_warning_and_an_idle_end_is_none(
         await poll_until(client, lambda: client.connection_failed(NODE))
 
     assert ["WARNING"] == [each.levelname for each in caplog.records if "node 1 " in each.message]
+
+
+class SlowNames(NamedNetwork):
+    """Names are looked up when the test says so.
+
+    Attributes:
+        may_answer: look-ups end.
+        opened: how many sockets were opened.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(broker=["10.0.0.1"])
+        self.may_answer = trio.Event()
+        self.opened = 0
+
+    async def resolve(self, host: str, port: int) -> list[Address]:
+        found = await super().resolve(host, port)
+        await self.may_answer.wait()
+        return found
+
+    def open_socket(self, *args: Any, **settings: Any) -> Any:
+        self.opened += 1
+        return super().open_socket(*args, **settings)
+
+
+async def test_look_up_that_ends_as_the_client_is_closed_opens_no_connection() -> None:
+    network = SlowNames()
+    async with open_network_client("broker:9092", network=network) as client:
+        client.ready(Node(1, "broker", 9092))
+        await trio.testing.wait_all_tasks_blocked()
+        network.may_answer.set()
+
+    assert 0 == network.opened

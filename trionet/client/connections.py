@@ -116,6 +116,10 @@ class Connections:
             else:
                 self._fail(node.id, failure)
 
+    def end(self) -> None:
+        """Begin no connection any more: look-ups may have ended, whose tasks have not run yet."""
+        self._attempts.clear()
+
     def _begin(self, node: Node, found: Address, number: int) -> None:
         settings = self._settings
         # The port may have changed since the look-up.

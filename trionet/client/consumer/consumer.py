@@ -453,7 +453,7 @@ class Consumer:
 
 
 class _Batches:
-    """The batches of a consumer; no generator, which would have to be closed by who stops reading."""
+    """The batches of a consumer; a generator would have to be closed by who stops reading."""
 
     __slots__ = ("_consumer",)
 
