@@ -213,8 +213,10 @@ class Exchange:
             self._break_off(node_id, str(error), now)
             return
         self.in_flight.complete_next(node_id)
-        self._counters.answered(node_id, len(received), now - request.sent_at)
         seconds = throttle_seconds(request.codec, body)
+        self._counters.answered(
+            node_id, request.codec.api_key, len(received), now - request.sent_at, seconds
+        )
         if seconds:
             self._states.throttle(node_id, now + seconds)
             self.in_flight.throttled(node_id, seconds)

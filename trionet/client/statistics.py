@@ -14,6 +14,8 @@ K = TypeVar("K")
 NODE = ("node-id",)
 TOPIC = ("topic",)
 PARTITION = ("topic", "partition")
+#: The labels of the whole client, where Kafka's names of that and of its topics are the same.
+WHOLE = ("",)
 
 
 class ClientStatistics(Mapping[str, float]):

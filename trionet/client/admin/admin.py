@@ -6,6 +6,7 @@ from typing import Any, final
 
 from ...protocol.wire import Message
 from ..node import Node
+from ..statistics import ClientStatistics
 from .acls import AclCalls
 from .cluster import ClusterCalls
 from .configs import ConfigCalls
@@ -53,6 +54,10 @@ class Admin(
 
     A cancelled call may have been carried out, or not.
     """
+
+    def statistics(self) -> ClientStatistics:
+        """What this client did and holds at the moment, by Kafka's names."""
+        return self._calls.client.statistics()
 
     async def nodes(self) -> dict[int, Node]:
         """The brokers that are known, by id.

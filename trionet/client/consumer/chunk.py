@@ -92,6 +92,11 @@ class Chunk:
         self.records = map(_new, repeat(ConsumerRecord), fields)
 
     @property
+    def count(self) -> int:
+        """How many there were at first."""
+        return self._count
+
+    @property
     def taken(self) -> int:
         """How many were handed out."""
         if self._stopped_at is not None:

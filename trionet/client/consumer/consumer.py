@@ -12,6 +12,7 @@ import trio
 from ...errors import ConfigError, TrionetError
 from ..network_client import NetworkClient
 from ..offset_and_metadata import OffsetAndMetadata
+from ..statistics import ClientStatistics
 from ..topic_partition import TopicPartition
 from .chunk import Chunk
 from .coordinator.callbacks import RebalanceCallback, RebalanceCallbacks
@@ -293,6 +294,10 @@ class Consumer:
         if self._settings.fetch.is_read_committed:
             end = state.last_stable_offset
         return None if end is None or position is None else max(0, end - position.offset)
+
+    def statistics(self) -> ClientStatistics:
+        """What this consumer did and holds at the moment, by Kafka's names."""
+        return self._client.statistics()
 
     # What logs say.
 

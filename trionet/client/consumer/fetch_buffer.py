@@ -7,6 +7,7 @@ from collections import deque
 from ..topic_partition import TopicPartition
 from .chunk import Chunk
 from .completed_fetch import CompletedFetch
+from .counters import FetchCounters
 from .partition_state import FetchPosition
 
 
@@ -15,13 +16,18 @@ class FetchBuffer:
 
     What nobody wants any more, since the partition was given up or its position moved, is dropped
     when it is come across; what is paused is passed over.
+
+    Attributes:
+        counters: what came, and what was decoded of it.
     """
 
     def __init__(self) -> None:
+        self.counters = FetchCounters()
         self._fetches: deque[CompletedFetch] = deque()
 
     def add(self, fetch: CompletedFetch) -> None:
         self._fetches.append(fetch)
+        self.counters.fetched(fetch)
 
     def next_chunk(self, records_wanted: int) -> Chunk | None:
         """Records to be handed out next; None if there are none.
@@ -57,6 +63,7 @@ class FetchBuffer:
             fetch.state.read_to(fetch.position)
         else:
             fetch.state.hand_out(chunk)
+            self.counters.decoded(chunk)
         return chunk
 
     def ends(self) -> dict[TopicPartition, tuple[int, FetchPosition]]:

@@ -30,6 +30,7 @@ from ..response import ClientResponse
 from ..topic_partition import TopicPartition
 from .chunk import Chunk
 from .completed_fetch import CompletedFetch
+from .counters import FetchCounters
 from .failures import Failures
 from .fetch_buffer import FetchBuffer
 from .fetch_refusals import refused
@@ -95,6 +96,11 @@ class Fetcher:
         self._sessions: dict[int, FetchSession] = {}
         self._asked: dict[int, dict[TopicPartition, AskedPartition]] = {}
         self._lacks_room = False
+
+    @property
+    def counters(self) -> FetchCounters:
+        """What came, and what was decoded of it."""
+        return self._buffer.counters
 
     def next_chunk(self, records_wanted: int, now: float) -> Chunk | None:
         """Records to be handed out next; None if nothing was fetched that could be.

@@ -22,6 +22,7 @@ from .coordinator.callbacks import RebalanceCallback
 from .coordinator.consumer_coordinator import ConsumerCoordinator
 from .failures import Failures
 from .fetcher import Fetcher
+from .metrics import ConsumerMetrics
 from .offset_questions import OffsetQuestions
 from .offset_reset import OffsetReset
 from .settings import ConsumerSettings
@@ -151,6 +152,15 @@ class _Parts:
             self.coordinator,
             OffsetQuestions(client, settings, network.chance),
         )
+        coordinator = self.coordinator
+        metrics = ConsumerMetrics(
+            client,
+            subscriptions,
+            fetcher.counters,
+            is_read_committed=settings.fetch.is_read_committed,
+            asked_at=None if coordinator is None else lambda: coordinator.poll_interval.asked_at,
+        )
+        client.metrics.register(metrics.collect, trio.current_time())
         self.background = Background(
             client, subscriptions, failures, (reset, validation, fetcher), look_for_offsets
         )
