@@ -6,7 +6,7 @@ full): a batch that is not next is refused, one that is there already is acknowl
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, NamedTuple, cast
 
@@ -221,8 +221,3 @@ def hang_up(_: Batch) -> Hangup:
 
 def say_nothing(_: Batch) -> None:
     return None
-
-
-def tens(count: int) -> Iterable[bytes]:
-    """Values that tell their place."""
-    return [b"%d" % number for number in range(count)]

@@ -70,10 +70,10 @@ async def open_producer(
                 try:
                     with caller.block():
                         yield parts.producer
-                    parts.accumulator.close()
-                    await parts.producer.flush()
+                    parts.close()
+                    await parts.producer.drain()
                 finally:
-                    parts.accumulator.close()
+                    parts.close()
                     parts.sender.end()
                     nursery.cancel_scope.cancel(reason="the producer is closed")
 
@@ -86,6 +86,7 @@ class _Parts:
         requests = settings.client.requests
         idempotence = Idempotence() if settings.idempotence else None
         self.accumulator = RecordAccumulator(_gathering(settings), chance, idempotence)
+        self.room = Room(self.accumulator.pool)
         topics = UsedTopics(client.metadata, settings.metadata_idle_seconds)
         completion = Completion(
             self.accumulator,
@@ -107,17 +108,21 @@ class _Parts:
             refused = self.sender.refused
             asker = ProducerIdAsker(client, idempotence, settings.retry, chance, refused)
             self.sender.number_batches(idempotence, asker)
-        room = Room(self.accumulator.pool)
-        metrics = ProducerMetrics(client, completion.counters, self.accumulator.pool, room)
+        metrics = ProducerMetrics(client, completion.counters, self.accumulator.pool, self.room)
         client.metrics.register(metrics.collect, trio.current_time())
         self.producer = Producer(
             self.accumulator,
             self.sender,
             TopicWait(client, self.accumulator, topics),
-            room,
+            self.room,
             network.now_ms,
             settings.max_block_seconds,
         )
+
+    def close(self) -> None:
+        """Nothing is taken any more; who waits for that hears of it (KAFKA-4235, KAFKA-9449)."""
+        self.accumulator.close()
+        self.room.wake_all()
 
 
 def _gathering(settings: ProducerSettings) -> AccumulatorSettings:

@@ -139,7 +139,7 @@ class Producer:
         """
         sender = self._sender
         if sender.error is not None:
-            raise sender.error
+            sender.check()
         now = self._clock()
         try:
             delivery = self._accumulator.append(
@@ -285,7 +285,7 @@ class Producer:
         """Take some more records to be sent, as far as there is room; whether there was any."""
         sender = self._sender
         if sender.error is not None:
-            raise sender.error
+            sender.check()
         now = self._clock()
         start = len(deliveries)
         stop = min(start + _SLICE_RECORDS, len(columns))
@@ -336,6 +336,19 @@ class Producer:
 
         Cancellation: nothing is lost; what was taken goes on as before.
         """
+        await self._flush()
+        self._sender.check()
+
+    async def drain(self) -> None:
+        """The same at the end of the block, when nothing is taken any more.
+
+        Raises:
+            TrionetError: as there, if nobody has heard of it yet.
+        """
+        await self._flush()
+        self._sender.check_told()
+
+    async def _flush(self) -> None:
         await trio.lowlevel.checkpoint()
         outcomes = self._accumulator.begin_flush()
         try:
@@ -345,5 +358,3 @@ class Producer:
                     await until_done(outcome)
         finally:
             self._accumulator.end_flush()
-        if self._sender.error is not None:
-            raise self._sender.error

@@ -59,6 +59,7 @@ class Sender:
         timeout_ms: int,
     ) -> None:
         self.error: Exception | None = None
+        self._is_told = False
         self.counters = completion.counters
         self._client = client
         self._accumulator = accumulator
@@ -94,6 +95,21 @@ class Sender:
         if looks_at < self._looks_at:
             self._looks_at = looks_at
             self._client.wakeup()
+
+    def check(self) -> None:
+        """Raise what has ended the producer.
+
+        Raises:
+            Exception: that; of a fault of the sending task, any.
+        """
+        if self.error is not None:
+            self._is_told = True
+            raise self.error
+
+    def check_told(self) -> None:
+        """Raise what has ended the producer, if nobody has heard of it yet."""
+        if not self._is_told:
+            self.check()
 
     def fail(self, error: Exception) -> None:
         """Nothing can be sent any more: what there is fails, and so does every later call."""
