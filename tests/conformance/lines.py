@@ -339,6 +339,45 @@ CONNECTION_STATES = [
     Line("C16", CORE, "sending and waiting gives the request's own answer, or an error"),
 ]
 
+BUFFER_POOL = [
+    Line("B1", CORE, "memory that was taken comes back, whatever its size"),
+    Line("B2", CORE, "more than there is can never be had"),
+    Line("B3", CORE, "who waits goes on when memory comes back, first come, first served"),
+    Line("B4", CORE, "a wait ends with an error after max.block.ms, not before"),
+    Line("B5", CORE, "who gives up leaves no place and no memory taken"),
+    Line("B6", BEYOND, "an error on the way gives back what was taken"),
+    Line("B7", CORE, "many who take and give leave all memory free"),
+    Line("B8", BEYOND, "sizes beyond 32 bits count"),
+    Line("B9", BEYOND, "after the end nobody gets memory, and who waits is told"),
+]
+
+ACCUMULATOR = [
+    Line("K1", CORE, "a node is ready when a batch is full; records keep their order"),
+    Line("K2", CORE, "a record larger than a batch has its own"),
+    Line("K3", CORE, "a batch waits for linger.ms"),
+    Line("K4", CORE, "a drain keeps to the size of a request"),
+    Line("K5", BEYOND, "the partitions of a node take turns"),
+    Line("K6", CORE, "every record is drained once, whoever appends meanwhile"),
+    Line("K7", CORE, "the next look is when the first wait ends"),
+    Line("K8", CORE, "a batch that failed waits while others go"),
+    Line("K9", BEYOND, "its wait grows with each attempt"),
+    Line("K10", BEYOND, "a newer leader is sent to without a wait"),
+    Line("K11", CORE, "a flush makes all go and waits for them, however it ends"),
+    Line("K12", CORE, "a forced end fails all there is"),
+    Line("K13", BEYOND, "or all that waits, and leaves what was sent"),
+    Line("K14", BEYOND, "delivery.timeout.ms counts from the beginning of a batch"),
+    Line("K15", CORE, "a muted partition waits"),
+    Line("K16", BEYOND, "parts of a batch that was too large keep order and deliveries"),
+    Line("K17", BEYOND, "records without a key stay for a batch, and go where queues are short"),
+    Line(
+        "K18",
+        BEYOND,
+        "what is in a transaction that completes does not wait; old formats are refused",
+        "completing flushes, and that makes all go at once; no other format than 2 is written",
+    ),
+    Line("K19", BEYOND, "a node that leads nothing gets nothing"),
+]
+
 SENDER = [
     Line("D1", CORE, "a record is sent, and its offset told"),
     Line("D2", CORE, "the throttle times of answers to Produce are counted"),
@@ -405,6 +444,8 @@ PARTS = {
     "NetworkClient": NETWORK_CLIENT,
     "In-flight requests": IN_FLIGHT,
     "States of connections, addresses": CONNECTION_STATES,
+    "Buffer pool": BUFFER_POOL,
+    "Record accumulator": ACCUMULATOR,
     "Sender": SENDER,
     "What is older than Kafka's tests": SEEDS,
 }

@@ -215,12 +215,13 @@ class BatchQueues:
 
     def expired(self, now: float) -> list[ProducerBatch]:
         """Take out what waits here and has passed ``delivery.timeout.ms``; muted or not."""
-        before = now - self._settings.delivery_seconds
+        # The same sum as below, or a last bit would have the sender look again and again.
+        seconds = self._settings.delivery_seconds
         batches = [
             batch
             for queue in self._undrained
             for batch in queue.batches
-            if batch.created_at <= before
+            if batch.created_at + seconds <= now
         ]
         for batch in batches:
             queue = self._topics.queue(batch.topic_partition)
