@@ -48,6 +48,7 @@ LONG = (
     "test_admin.py",
     "test_admin_cluster.py",
     "test_churn.py",
+    "test_client_security.py",
     "test_cluster.py",
     "test_java_configs.py",
     "test_java_topic_tools.py",

@@ -94,17 +94,21 @@ class KafkaFolder:
 
 
 @contextlib.contextmanager
-def kafka_folder(settings: Mapping[str, str] | None = None) -> Iterator[KafkaFolder]:
+def kafka_folder(
+    settings: Mapping[str, str] | None = None, *, ports: Sequence[int] | None = None
+) -> Iterator[KafkaFolder]:
     """A formatted data folder in memory (/dev/shm where there is one), removed at the end.
 
     Raises `Unavailable` when there is no Java or no jars.
     """
     with tempfile.TemporaryDirectory(prefix="trionet-kafka-", dir=memory_folder()) as name:
-        yield KafkaFolder(Path(name), settings)
+        yield KafkaFolder(Path(name), settings, ports=ports)
 
 
 @contextlib.contextmanager
-def kafka_node(settings: Mapping[str, str] | None = None) -> Iterator[tuple[str, int]]:
+def kafka_node(
+    settings: Mapping[str, str] | None = None, *, ports: Sequence[int] | None = None
+) -> Iterator[tuple[str, int]]:
     """One running broker with an empty log: its bootstrap server and its process id."""
-    with kafka_folder(settings) as folder, folder.broker() as process:
+    with kafka_folder(settings, ports=ports) as folder, folder.broker() as process:
         yield folder.bootstrap_servers, process.pid
