@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from ..metrics.families import Snapshot
 from ..metrics.group import MetricGroup
 from ..metrics.rates import SAMPLE_SECONDS, SAMPLES
 from ..metrics.registry import Collect, Registry
@@ -74,6 +75,10 @@ class ClientMetrics:
             pass
         self._registry.register(collect)
 
+    def snapshot(self, now: float) -> Snapshot:
+        """Everything at ``now``, with all names and kinds."""
+        return self._registry.snapshot(now)
+
     def statistics(self, now: float) -> ClientStatistics:
         """Everything at ``now``."""
-        return ClientStatistics(self._registry.snapshot(now))
+        return ClientStatistics(self.snapshot(now))

@@ -126,8 +126,23 @@ class Exchange:
         if not channel.is_open:
             self._selector.wakeup()  # the poll under way has to tell that it failed
 
-    def send_own(self, node_id: int, codec: ApiVersionCodec, body: Message, now: float) -> None:
-        """Send a request of the client's own, of which users never hear."""
+    def send_own(
+        self,
+        node_id: int,
+        codec: ApiVersionCodec,
+        body: Message,
+        now: float,
+        callback: Callback | None = None,
+    ) -> None:
+        """Send a request of the client's own, of which users never hear.
+
+        Args:
+            node_id: where it goes.
+            codec: its version.
+            body: what is asked.
+            now: in seconds of the loop's clock.
+            callback: told of the outcome at once; None for requests that this knows the owner of.
+        """
         self.send(
             InFlightRequest(
                 node_id,
@@ -137,6 +152,7 @@ class Exchange:
                 now,
                 self._settings.timeout_seconds,
                 is_internal=True,
+                callback=callback,
             )
         )
 
@@ -232,20 +248,14 @@ class Exchange:
         if request.is_internal:
             self._complete_own(request, now, body, error)
             return
-        response = ClientResponse(
-            node_id=request.node_id,
-            correlation_id=request.correlation_id,
-            request=request.body,
-            body=body,
-            error=error,
-            latency_seconds=now - request.sent_at,
-        )
-        self._completed.append((request.callback, response))
+        self._completed.append((request.callback, _outcome(request, now, body, error)))
 
     def _complete_own(
         self, request: InFlightRequest, now: float, body: Any, error: TrionetError | None
     ) -> None:
-        if request.codec.api_key == api_keys.METADATA:
+        if request.callback is not None:
+            request.callback(_outcome(request, now, body, error))
+        elif request.codec.api_key == api_keys.METADATA:
             if error is None:
                 known = set(self._updater.metadata.cluster.nodes)
                 self._updater.answered(body, now)
@@ -359,6 +369,19 @@ class Exchange:
         for request in list(self.in_flight):
             self._complete(request, now, error=error)
         self.in_flight = InFlightRequests(self._settings.in_flight_max)
+
+
+def _outcome(
+    request: InFlightRequest, now: float, body: Any, error: TrionetError | None
+) -> ClientResponse:
+    return ClientResponse(
+        node_id=request.node_id,
+        correlation_id=request.correlation_id,
+        request=request.body,
+        body=body,
+        error=error,
+        latency_seconds=now - request.sent_at,
+    )
 
 
 def _decode(request: InFlightRequest, received: Frame) -> Any:

@@ -43,6 +43,7 @@ from .node import Node
 from .request_settings import RequestSettings
 from .response import ClientResponse
 from .statistics import ClientStatistics
+from .telemetry import Telemetry
 
 
 class NetworkClient:
@@ -55,10 +56,10 @@ class NetworkClient:
         updater: keeps the metadata.
         settings: of requests.
         chance: what breaks ties.
-        metrics: of this client.
 
     Attributes:
         metrics: what can be measured of it.
+        telemetry: pushes that to brokers that ask for it; None if it does not.
     """
 
     def __init__(
@@ -70,8 +71,10 @@ class NetworkClient:
         settings: RequestSettings,
         chance: random.Random,
         metrics: ClientMetrics,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self.metrics = metrics
+        self.telemetry = telemetry
         self._selector = selector
         self._connections = connections
         self._states = states
@@ -269,18 +272,25 @@ class NetworkClient:
             self._selector.wakeup()
         return request.correlation_id
 
-    def send_internal(self, node: Node, body: Message, now: float, *, version_min: int) -> bool:
-        """Send a request of the client's own.
+    def send_internal(
+        self,
+        node: Node,
+        body: Message,
+        now: float,
+        *,
+        version_min: int,
+        callback: Callback | None = None,
+    ) -> bool:
+        """Send a request of the client's own; one without a callback is the updater's.
 
-        Returns:
-            Whether it is on its way; if not, its owner was told.
+        Whether it is on its way is returned; if not, the updater was told.
         """
         try:
             codec = self._codec(node.id, body, version_min, None)
         except UnsupportedVersionError as error:
             self._updater.failed(now, error)
             return False
-        self._exchange.send_own(node.id, codec, body, now)
+        self._exchange.send_own(node.id, codec, body, now, callback)
         return True
 
     def _codec(

@@ -21,6 +21,7 @@ from .network_client import NetworkClient
 from .request_settings import RequestSettings
 from .security.connecting import prepare_security
 from .security.settings import SecuritySettings
+from .telemetry import Telemetry, TelemetrySettings
 
 
 @attrs.frozen(kw_only=True)
@@ -34,6 +35,7 @@ class ClientSettings:
         requests: how requests are made.
         security: how connections are protected, and who we are.
         metrics: the windows of its metrics.
+        telemetry: whether these are sent to brokers that ask for them.
         idle_seconds_max: how long a connection may be unused (``connections.max.idle.ms``), below
             the brokers' ten minutes, so that the client is the one who ends it.
     """
@@ -44,6 +46,7 @@ class ClientSettings:
     requests: RequestSettings = attrs.field(factory=RequestSettings)
     security: SecuritySettings = attrs.field(factory=SecuritySettings)
     metrics: MetricsSettings = attrs.field(factory=MetricsSettings)
+    telemetry: TelemetrySettings = attrs.field(factory=TelemetrySettings)
     idle_seconds_max: float = 540.0
 
 
@@ -87,12 +90,26 @@ async def open_network_client(
             nursery.start_soon(security.keep_fresh)
             connections = Connections(selector, network, settings.connections, security, nursery)
             metrics = ClientMetrics(kind, settings.metrics, selector, trio.current_time())
+            telemetry = None
+            if settings.telemetry.is_enabled:
+                telemetry = Telemetry(metrics, settings.telemetry.labels, network)
             client = NetworkClient(
-                selector, connections, states, updater, settings.requests, chance, metrics
+                selector,
+                connections,
+                states,
+                updater,
+                settings.requests,
+                chance,
+                metrics,
+                telemetry,
             )
+            if telemetry is not None:
+                nursery.start_soon(telemetry.run, client)
             try:
                 with caller.block():
                     yield client
             finally:
+                if telemetry is not None:
+                    telemetry.end(client)
                 client.end()
                 nursery.cancel_scope.cancel(reason="the client is closed")

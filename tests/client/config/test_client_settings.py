@@ -11,6 +11,7 @@ from trionet.client.config.client_config import ClientConfig, read_config
 from trionet.client.config.client_settings import client_settings
 from trionet.client.config.keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS
 from trionet.client.opening import ClientSettings
+from trionet.client.telemetry import TelemetrySettings
 
 
 def config(**keywords: object) -> ClientConfig:
@@ -22,7 +23,18 @@ def settings(**keywords: object) -> ClientSettings:
 
 
 def test_without_anything_the_settings_are_the_defaults() -> None:
-    assert ClientSettings() == settings()
+    """But for the metrics, which a NetworkClient of its own tells nobody."""
+    assert ClientSettings(telemetry=TelemetrySettings(is_enabled=True)) == settings()
+
+
+def test_what_goes_with_the_metrics_that_a_broker_asks_for() -> None:
+    """KIP-714."""
+    consumer = settings(client_rack="r1", group_id="g", enable_metrics_push=False)
+    given = {"client_rack": "r1", "group_id": "g"}
+    admin = client_settings(read_config(ADMIN_KEYS, None, {}), in_flight_max=5)
+
+    assert TelemetrySettings(is_enabled=False, labels=given) == consumer.telemetry
+    assert TelemetrySettings(is_enabled=False) == admin.telemetry
 
 
 def test_a_producer_reads_into_smaller_buffers_and_an_admin_client_leaves_sooner() -> None:

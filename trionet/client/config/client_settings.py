@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from typing import Final
 
 from ..backoff import ExponentialBackoff
 from ..client_metrics import MetricsSettings
@@ -13,8 +14,12 @@ from ..metadata import MetadataTimes
 from ..opening import ClientSettings
 from ..request_settings import RequestSettings
 from ..security.settings import TokenProvider
+from ..telemetry import TelemetrySettings
 from .client_config import ClientConfig
 from .security_settings import security_settings
+
+# Kafka: ClientTelemetryProvider.
+_TOLD: Final = ("client.rack", "group.id", "group.instance.id", "transactional.id")
 
 logger = logging.getLogger("trionet.client")
 
@@ -57,6 +62,9 @@ def client_settings(
             samples=config.integer("metrics.num.samples"),
             window_seconds=config.seconds("metrics.sample.window.ms"),
         ),
+        telemetry=TelemetrySettings(
+            is_enabled=config.flag("enable.metrics.push"), labels=_telemetry_labels(config)
+        ),
         idle_seconds_max=config.seconds("connections.max.idle.ms"),
     )
 
@@ -83,6 +91,12 @@ def _backoff(config: ClientConfig, name: str) -> ExponentialBackoff:
     if first > most:
         logger.warning("%s.ms is more than %s.max.ms, which is taken for both", name, name)
     return ExponentialBackoff(min(first, most), most)
+
+
+def _telemetry_labels(config: ClientConfig) -> dict[str, str]:
+    """What a client tells of itself beside its metrics, as far as it has the keys (KIP-714)."""
+    keys = [key for key in _TOLD if key in config.keys.applied]
+    return {key.replace(".", "_"): text for key in keys if (text := config.optional(key))}
 
 
 def _rebootstrap_seconds(config: ClientConfig) -> float:
