@@ -164,6 +164,10 @@ class Connections:
         self._attempts.pop(node_id, None)
         return node_id
 
+    def give_up_all(self) -> None:
+        """Give up every attempt: the client is closed, and a look-up may be about to end."""
+        self._attempts.clear()
+
     def close(self, node_id: int, reason: CloseReason, detail: str = "") -> None:
         """Close the channel to a node, or give up the attempt to have one."""
         self._attempts.pop(node_id, None)

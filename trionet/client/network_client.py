@@ -279,18 +279,15 @@ class NetworkClient:
         now: float,
         *,
         version_min: int,
-        callback: Callback | None = None,
+        told: Callback | None = None,
     ) -> bool:
-        """Send a request of the client's own; one without a callback is the updater's.
-
-        Whether it is on its way is returned; if not, the updater was told.
-        """
+        """Send a request of the client's own; if that fails, the updater is told, and False."""
         try:
             codec = self._codec(node.id, body, version_min, None)
         except UnsupportedVersionError as error:
             self._updater.failed(now, error)
             return False
-        self._exchange.send_own(node.id, codec, body, now, callback)
+        self._exchange.send_own(node.id, codec, body, now, told)
         return True
 
     def _codec(

@@ -127,7 +127,7 @@ class Asker(Protocol):
     def versions(self, node: Node) -> NodeApiVersions | None: ...
 
     def send_internal(
-        self, node: Node, body: Any, now: float, *, version_min: int, callback: Any
+        self, node: Node, body: Any, now: float, *, version_min: int, told: Any
     ) -> bool: ...
 
 
@@ -262,7 +262,7 @@ class Telemetry:
             raise UnsupportedVersionError(f"{node} takes no metrics of clients")
         self._node = node
         answer = AwaitedAnswer()
-        asker.send_internal(node, body, trio.current_time(), version_min=0, callback=answer)
+        asker.send_internal(node, body, trio.current_time(), version_min=0, told=answer)
         return await answer.wait()
 
     def end(self, asker: Asker) -> None:
@@ -273,7 +273,7 @@ class Telemetry:
             return
         body = self._request(subscription, is_last=True)
         if body is not None:
-            asker.send_internal(node, body, now, version_min=0, callback=_nobody_waits)
+            asker.send_internal(node, body, now, version_min=0, told=_nobody_waits)
 
 
 def _nobody_waits(response: ClientResponse) -> None:
