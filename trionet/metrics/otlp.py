@@ -1,4 +1,4 @@
-"""Measurements as OpenTelemetry has them on the wire: ``opentelemetry.proto.metrics.v1.MetricsData``.
+"""Measurements on the wire of OpenTelemetry: ``opentelemetry.proto.metrics.v1.MetricsData``.
 
 Only what clients of Kafka push (KIP-714): gauges and monotonic sums of one point each. That is a
 dozen fields of protocol buffers, which are written here.
