@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import base64
-import tempfile
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import attrs
 import pytest
 
 import trionet
 from support.admin_errors import code_of
-from support.admin_groups import be_in_group
+from support.administered_kafka import Kafka, administered_kafka, fresh
 from support.cache import Unavailable
 from support.eventually import eventually
-from support.kafka_node import KafkaFolder, memory_folder
-from support.ports import free_ports
 from trionet import Admin, ApiError
 from trionet.client.admin import (
     AclBinding,
     AclFilter,
     AclOperation,
     Append,
-    CommittedOffset,
     ConfigResource,
     ConfigResourceType,
     ConfigSource,
     DelegationToken,
     FeatureUpdate,
-    FencedProducer,
     NewPartitions,
     NewTopic,
     OffsetSpec,
@@ -45,59 +39,18 @@ from trionet.client.admin import (
     ScramMechanism,
     ScramUpsertion,
     TopicDescription,
-    TransactionListing,
     UpgradeType,
-)
-from trionet.client.topic_partition import TopicPartition
-from trionet.protocol.messages.add_partitions_to_txn import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnTopic,
-)
-from trionet.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from trionet.protocol.messages.init_producer_id import InitProducerIdRequest
-from trionet.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
-from trionet.protocol.messages.streams_group_heartbeat import (
-    StreamsGroupHeartbeatRequest,
-    Subtopology,
-    Topology,
 )
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
-@attrs.frozen
-class Kafka:
-    """A running node."""
-
-    bootstrap: str
-    secured: str
-    folders: tuple[str, str]
-
-
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[Kafka]:
-    port, controller_port, secured_port = free_ports(3)
     try:
-        with tempfile.TemporaryDirectory(prefix="trionet-kafka-", dir=memory_folder()) as name:
-            folders = f"{name}/one", f"{name}/two"
-            settings = {
-                "listeners": f"PLAINTEXT://127.0.0.1:{port},"
-                f"SASL_PLAINTEXT://127.0.0.1:{secured_port},"
-                f"CONTROLLER://127.0.0.1:{controller_port}",
-                "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
-                "SASL_PLAINTEXT:SASL_PLAINTEXT",
-                "sasl.enabled.mechanisms": "PLAIN",
-                "listener.name.sasl_plaintext.plain.sasl.jaas.config": "org.apache.kafka.common."
-                'security.plain.PlainLoginModule required user_alice="secret";',
-                "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-                "super.users": "User:ANONYMOUS;User:alice",
-                "delegation.token.secret.key": "a secret of the brokers",
-                "log.dirs": ",".join(folders),
-            }
-            node = KafkaFolder(Path(name), settings, ports=(port, controller_port))
-            with node.broker():
-                yield Kafka(f"127.0.0.1:{port}", f"127.0.0.1:{secured_port}", folders)
+        with administered_kafka() as node:
+            yield node
     except Unavailable as reason:
         pytest.skip(str(reason))
 
@@ -106,19 +59,6 @@ def kafka() -> Iterator[Kafka]:
 async def admin(kafka: Kafka) -> AsyncIterator[Admin]:
     async with trionet.open_admin(kafka.bootstrap) as admin:
         yield admin
-
-
-async def fresh(admin: Admin, name: str, partitions: int = 1) -> TopicPartition:
-    """The first partition of a new topic, when it is led."""
-    (await admin.create_topics([NewTopic(name, partitions, 1)])).checked()
-    first = TopicPartition(name, 0)
-    (await admin.list_offsets({first: OffsetSpec.LATEST})).checked()
-    return first
-
-
-async def coordinated(admin: Admin, group: str) -> None:
-    """Wait until a group has a coordinator: the first one makes the topic for all."""
-    (await admin.list_group_offsets([group])).checked()
 
 
 async def test_topics(admin: Admin) -> None:
@@ -212,112 +152,6 @@ async def test_offsets_and_records(kafka: Kafka, admin: Admin) -> None:
     states = (await admin.describe_producers([first])).checked()[first]
     assert [2] == [each.last_sequence for each in states]
     assert states == (await admin.describe_producers([first], broker_id=1)).checked()[first]
-
-
-async def test_classic_groups(admin: Admin) -> None:
-    await fresh(admin, "a")
-    await coordinated(admin, "g")
-    await be_in_group(admin, "static")
-
-    described = (await admin.describe_groups(["g", "none"], include_operations=True)).errors
-    assert {"none": "GROUP_ID_NOT_FOUND"} == {name: code_of(e) for name, e in described.items()}
-    group = (await admin.describe_groups(["g"])).checked()["g"]
-    assert ("classic", "Stable", "range") == (group.type, group.state, group.assignor)
-    assert [{TopicPartition("a", 0)}] == [each.assignment for each in group.members]
-    assert "Stable" == (await admin.list_groups(types=["classic"]))["g"].state
-    assert "NON_EMPTY_GROUP" == code_of((await admin.delete_groups(["g"]))["g"])
-    assert {"static": None} == await admin.remove_members("g")
-    assert {"g": None} == await admin.delete_groups(["g"])
-
-
-async def test_committed_offsets(admin: Admin) -> None:
-    first = await fresh(admin, "committed")
-    other = TopicPartition("committed", 7)
-
-    done = await admin.alter_group_offsets("committing", {first: CommittedOffset(0, "why")})
-
-    assert {first: None} == done
-    found = await admin.list_group_offsets(["committing"], require_stable=True)
-    assert {first: CommittedOffset(0, "why")} == found.checked()["committing"]
-    some = (await admin.list_group_offsets({"committing": [first, other]})).checked()
-    assert some["committing"][other] is None
-    assert {first: None} == await admin.delete_group_offsets("committing", [first])
-
-
-async def test_groups_that_the_broker_divides(admin: Admin) -> None:
-    first = await fresh(admin, "k")
-    await coordinated(admin, "kip848")
-    heartbeat = ConsumerGroupHeartbeatRequest(
-        group_id="kip848",
-        member_id=MEMBER,
-        rebalance_timeout_ms=30_000,
-        subscribed_topic_names=["k"],
-        server_assignor="uniform",
-        topic_partitions=[],
-    )
-    assert 0 == (await admin.request(heartbeat)).error_code
-
-    group = (await admin.describe_groups(["kip848"])).checked()["kip848"]
-
-    (member,) = group.members
-    assert ("consumer", "uniform") == (group.type, group.assignor)
-    assert (frozenset({first}), MEMBER, ("k",), False) == (
-        member.target_assignment,
-        member.id,
-        member.topics,
-        member.is_classic,
-    )
-    assert ["kip848"] == list(await admin.list_groups(types=["consumer"]))
-
-
-async def test_share_groups(admin: Admin) -> None:
-    first = await fresh(admin, "s")
-    await coordinated(admin, "share")
-    heartbeat = ShareGroupHeartbeatRequest(
-        group_id="share", member_id=MEMBER, subscribed_topic_names=["s"]
-    )
-    assert 0 == (await admin.request(heartbeat)).error_code
-
-    group = (await admin.describe_share_groups(["share"])).checked()["share"]
-    assert ("share", [MEMBER]) == (group.type, [each.id for each in group.members])
-    assert "share" == (await admin.list_groups(types=["share"]))["share"].type
-    with pytest.raises(ApiError, match="NON_EMPTY_GROUP"):
-        await admin.alter_share_group_offsets("share", {first: 0})
-    heartbeat.member_epoch = -1
-    heartbeat.subscribed_topic_names = None
-    await admin.request(heartbeat)
-    assert {first: None} == await admin.alter_share_group_offsets("share", {first: 0})
-    offsets = (await admin.list_share_group_offsets(["share"])).checked()["share"].checked()
-    assert 0 == getattr(offsets[first], "offset", None)
-    assert {"s": None} == await admin.delete_share_group_offsets("share", ["s"])
-    assert {"share": None} == await admin.delete_groups(["share"])
-
-
-async def test_streams_groups(admin: Admin) -> None:
-    await fresh(admin, "st")
-    await coordinated(admin, "streams")
-    heartbeat = StreamsGroupHeartbeatRequest(
-        group_id="streams",
-        member_id=MEMBER,
-        rebalance_timeout_ms=30_000,
-        topology=Topology(
-            epoch=0, subtopologies=[Subtopology(subtopology_id="0", source_topics=["st"])]
-        ),
-        active_tasks=[],
-        standby_tasks=[],
-        warmup_tasks=[],
-        process_id="process",
-        client_tags=[],
-        task_offsets=None,
-        task_end_offsets=None,
-    )
-    assert 0 == (await admin.request(heartbeat)).error_code
-
-    group = (await admin.describe_streams_groups(["streams"])).checked()["streams"]
-
-    assert {"0"} == set(group.subtopologies)
-    assert ("st",) == group.subtopologies["0"].source_topics
-    assert [MEMBER] == [each.id for each in group.members]
 
 
 async def test_access_control(admin: Admin) -> None:
@@ -433,50 +267,6 @@ async def test_folders(kafka: Kafka, admin: Admin) -> None:
         return moved[there].replicas.get(first)
 
     await eventually(in_its_new_place, lambda found: found is not None and not found.is_future)
-
-
-async def test_transactions(admin: Admin) -> None:
-    first = await fresh(admin, "x")
-    begin = InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=60_000)
-    fenced = await admin.fence_producers(["tx"])  # finds the coordinator, too
-    began = await admin.request(begin)
-    add = AddPartitionsToTxnRequest(
-        v3_and_below_transactional_id="tx",
-        v3_and_below_producer_id=began.producer_id,
-        v3_and_below_producer_epoch=began.producer_epoch,
-        v3_and_below_topics=[AddPartitionsToTxnTopic(name="x", partitions=[0])],
-    )
-    await admin.request(add, version_max=3)
-
-    assert isinstance(fenced["tx"], FencedProducer)
-    described = await admin.describe_transactions(["tx", "none"])
-    assert "TRANSACTIONAL_ID_NOT_FOUND" == code_of(described.pop("none"))
-    transaction = described.checked()["tx"]
-    assert ("Ongoing", began.producer_id, frozenset({first}), 60_000) == (
-        transaction.state,
-        transaction.producer_id,
-        transaction.partitions,
-        transaction.timeout_ms,
-    )
-    assert transaction.started_ms is not None
-    listed = await admin.list_transactions(states=["Ongoing"])
-    assert {"tx": "Ongoing"} == {id: each.state for id, each in listed.items()}
-    assert {} == await admin.list_transactions(pattern="other.*")
-    with pytest.raises(ApiError, match="Nonsense"):
-        await admin.list_transactions(states=["Nonsense"])
-    after = await admin.terminate_transaction("tx")
-    assert after.producer_epoch > began.producer_epoch
-
-    async def open_ones() -> dict[str, TransactionListing]:
-        return await admin.list_transactions(states=["Ongoing", "PrepareAbort"])
-
-    await eventually(open_ones, lambda found: not found)
-    (state,) = (await admin.describe_producers([first])).checked()[first]
-    # The coordinator has ended it already: once more is allowed, by an older one is not.
-    ended = {"producer_id": state.producer_id, "producer_epoch": state.producer_epoch}
-    await admin.abort_transaction(first, **ended, coordinator_epoch=state.coordinator_epoch or 0)
-    with pytest.raises(ApiError, match="TRANSACTION_COORDINATOR_FENCED"):
-        await admin.abort_transaction(first, **ended)
 
 
 async def test_features(admin: Admin) -> None:

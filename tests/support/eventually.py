@@ -1,4 +1,4 @@
-"""Asking a foreign cluster until it knows what it was told: its brokers learn that a moment later."""
+"""Asking a foreign cluster until it knows what it was told: brokers learn that a moment later."""
 
 from __future__ import annotations
 
