@@ -11,8 +11,9 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.network_clients import with_requests
-from support.scripted_leaders import AT_ONCE, Leaders, refusal, say_nothing
+from support.scripted_leaders import AT_ONCE, Leaders, hang_up, refusal, say_nothing
 from trionet import ApiError, DeliveryAbortedError, DeliveryTimeoutError, open_producer
+from trionet.client.backoff import ExponentialBackoff
 from trionet.client.producer.delivery import Delivery
 from trionet.client.producer.producer import Producer
 from trionet.client.producer.settings import ProducerSettings
@@ -80,6 +81,21 @@ async def test_error_of_the_block_ends_it_at_once(
         assert began == trio.current_time()
         assert "may have been written" in why(sent)
         assert "before the record was sent" in why(waiting)
+
+
+async def test_record_that_waits_to_be_sent_again_may_have_been_written(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    leaders.answers = [leaders.write_and(hang_up)]
+    slow = attrs.evolve(AT_ONCE, retry=ExponentialBackoff(10.0, 10.0))
+    async with leaders.listening():
+        with trio.move_on_after(5):
+            async with open_producer(leaders.address, slow, network=network) as producer:
+                delivery = await producer.enqueue("t", b"a")
+                await trio.sleep_forever()
+
+        assert [b"a"] == leaders.values()
+        assert "may have been written" in why(delivery)
 
 
 async def test_cancellation_of_the_block_ends_it_at_once(

@@ -275,20 +275,30 @@ class BatchQueues:
         """A flush has ended, whether it was waited for or not."""
         self._flushes -= 1
 
-    def abort_incomplete(self, error: Exception) -> list[ProducerBatch]:
-        """Fail every batch there is, sent or not, free its memory, and say which they were."""
-        return self._abort(list(self._incomplete), error)
+    def abort_incomplete(
+        self, error: Exception, drained: Exception | None = None
+    ) -> list[ProducerBatch]:
+        """Fail every batch there is, sent or not, free its memory, and say which they were.
+
+        Args:
+            error: why.
+            drained: why, for those that may have been sent; the same without.
+        """
+        return self._abort(list(self._incomplete), error, drained or error)
 
     def abort_undrained(self, error: Exception) -> list[ProducerBatch]:
         """Fail every batch that waits here, and say which; those that are on their way live on."""
-        return self._abort([batch for queue in self._undrained for batch in queue.batches], error)
+        batches = [batch for queue in self._undrained for batch in queue.batches]
+        return self._abort(batches, error, error)
 
-    def _abort(self, batches: list[ProducerBatch], error: Exception) -> list[ProducerBatch]:
+    def _abort(
+        self, batches: list[ProducerBatch], error: Exception, drained: Exception
+    ) -> list[ProducerBatch]:
         for queue in self._undrained:
             queue.clear()
         self._undrained.clear()
         for batch in batches:
-            batch.fail(error)
+            batch.fail(drained if batch.is_drained else error)
             self.deallocate(batch)
         return batches
 

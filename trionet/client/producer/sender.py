@@ -18,7 +18,6 @@ from ...errors import DeliveryAbortedError, TrionetError
 from ...protocol import error_codes
 from ..network_client import NetworkClient
 from ..node import Node
-from ..statistics import ClientStatistics
 from .accumulator import RecordAccumulator
 from .batch import ProducerBatch
 from .completion import Completion
@@ -126,14 +125,12 @@ class Sender:
 
     def end(self) -> None:
         """Nothing is sent or waited for any more; what has no outcome fails."""
-        unsent = "the producer was closed before the record was sent"
-        self._accumulator.abort_undrained(DeliveryAbortedError(unsent))
-        unknown = "the producer was closed before the answer: the record may have been written"
-        self._accumulator.abort_incomplete(DeliveryAbortedError(unknown))
-
-    def statistics(self) -> ClientStatistics:
-        """See :meth:`.Producer.statistics`."""
-        return self._client.statistics()
+        self._accumulator.abort_incomplete(
+            DeliveryAbortedError("the producer was closed before the record was sent"),
+            DeliveryAbortedError(
+                "the producer was closed before the answer: the record may have been written"
+            ),
+        )
 
     # The half of a turn that does not wait.
 
