@@ -18,6 +18,7 @@ from ...errors import DeliveryAbortedError, TrionetError
 from ...protocol import error_codes
 from ..network_client import NetworkClient
 from ..node import Node
+from ..statistics import ClientStatistics
 from .accumulator import RecordAccumulator
 from .batch import ProducerBatch
 from .completion import Completion
@@ -131,6 +132,10 @@ class Sender:
                 "the producer was closed before the answer: the record may have been written"
             ),
         )
+
+    def statistics(self) -> ClientStatistics:
+        """See :meth:`.Producer.statistics`."""
+        return self._client.statistics()
 
     # The half of a turn that does not wait.
 
