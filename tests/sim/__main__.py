@@ -35,6 +35,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seeds", type=int, help=f"how many (default {SEEDS})")
     parser.add_argument("--steps", type=int, default=STEPS, help="of each (default %(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default %(default)s)")
+    parser.add_argument("--own", action="store_true", help="with the clients of trionet")
     parser.add_argument("--json", action="store_true", help="the outcome as JSON, and nothing else")
     parser.add_argument(
         "--planted",
@@ -49,22 +50,26 @@ def main(arguments: list[str]) -> int:
         return search_all(names, seeds, chosen.steps, as_json=chosen.json)
     seeds = range(chosen.seed, chosen.seed + (chosen.seeds or SEEDS))
     outcomes = list(
-        shown(simulate(seeds, chosen.steps, chosen.jobs), len(seeds), quiet=chosen.json)
+        shown(
+            simulate(seeds, chosen.steps, chosen.jobs, own=chosen.own),
+            len(seeds),
+            quiet=chosen.json,
+        )
     )
-    return report(outcomes, chosen.steps, as_json=chosen.json)
+    return report(outcomes, chosen.steps, own=chosen.own, as_json=chosen.json)
 
 
-def simulate(seeds: range, steps: int, jobs: int) -> Iterator[Outcome]:
+def simulate(seeds: range, steps: int, jobs: int, *, own: bool) -> Iterator[Outcome]:
     """Run all seeds, until one breaks a rule."""
     if jobs == 1:
         for seed in seeds:
-            outcome = run(seed, steps)
+            outcome = run(seed, steps, own=own)
             yield outcome
             if outcome.violation:
                 return
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as executor:
-        futures = [executor.submit(run, seed, steps) for seed in seeds]
+        futures = [executor.submit(run, seed, steps, own=own) for seed in seeds]
         for future in as_completed(futures):
             yield future.result()
             if future.result().violation:
@@ -89,7 +94,7 @@ def shown(outcomes: Iterator[Outcome], count: int, *, quiet: bool) -> Iterator[O
             yield outcome
 
 
-def report(outcomes: list[Outcome], steps: int, *, as_json: bool) -> int:
+def report(outcomes: list[Outcome], steps: int, *, own: bool, as_json: bool) -> int:
     """The figures, and the violation if there is one."""
     broken = [each for each in outcomes if each.violation]
     virtual = sum(each.virtual_seconds for each in outcomes)
@@ -101,7 +106,8 @@ def report(outcomes: list[Outcome], steps: int, *, as_json: bool) -> int:
     for each in broken:
         print(*each.tail, sep="\n")
         print(f"\nseed {each.seed}: {each.violation}")
-        print(f"repeat it: python3 tests sim --seed {each.seed} --seeds 1 --steps {steps}")
+        which = f"--seed {each.seed} --seeds 1 --steps {steps}" + " --own" * own
+        print(f"repeat it: python3 tests sim {which}")
     if len(outcomes) == 1:
         print(f"trace {outcomes[0].digest}")
     print(

@@ -15,6 +15,7 @@ from sim.chaos import break_rules, disturb, end_faults
 from sim.consumers import fetch_in_session, fetch_singly, read_whole
 from sim.members import SHARED, Member
 from sim.model import End, Violation
+from sim.own_producers import produce
 from sim.producers import send_again, send_once
 from sim.world import Complaints, World
 from trionet.testing import MemoryNetwork, NetworkEvent, run_virtual
@@ -53,8 +54,14 @@ class Outcome:
     tail: tuple[str, ...] = ()
 
 
-def run(seed: int, steps: int) -> Outcome:
-    """Run one world to its end, or to the first violation."""
+def run(seed: int, steps: int, *, own: bool = False) -> Outcome:
+    """Run one world to its end, or to the first violation.
+
+    Args:
+        seed: what it is made of.
+        steps: what the clients do in it.
+        own: its producers and consumers are those of :mod:`trionet.client`.
+    """
     worlds: list[World] = []
     ended_at = 0.0
     violation = ""
@@ -69,7 +76,7 @@ def run(seed: int, steps: int) -> Outcome:
         worlds.append(world)
         try:
             with complaints_to(world), trio.fail_after(RUN_SECONDS_MAX):
-                await live(world)
+                await (live_with_own_clients if own else live)(world)
         finally:
             ended_at = trio.current_time()
 
@@ -148,6 +155,24 @@ async def live(world: World) -> None:
             end_faults(world)  # the last of them may have come in between
             await world.guard(settle, world, members)
             lasting.cancel_scope.cancel()
+        await world.guard(look_at_everything, world)
+        await world.guard(end, world)
+
+
+async def live_with_own_clients(world: World) -> None:
+    """As :func:`live`, with producers and consumers of our own client."""
+    async with trio.open_nursery() as brokers:
+        brokers.start_soon(world.guard, world.run_broker)
+        await make_topics(world)
+        async with trio.open_nursery() as clients:
+            for number in range(2):
+                clients.start_soon(world.guard, produce, world, f"own{number}")
+            clients.start_soon(world.guard, fetch_in_session, world, "follower")
+            clients.start_soon(world.guard, delete_records, world)
+            clients.start_soon(world.guard, disturb, world)
+            await world.over.wait()
+            end_faults(world)
+        end_faults(world)  # the last of them may have come in between
         await world.guard(look_at_everything, world)
         await world.guard(end, world)
 

@@ -1,0 +1,165 @@
+"""Producers of our own client: what they acknowledge is there, once, and in the order of sending."""
+
+from __future__ import annotations
+
+import trio
+
+from sim.model import Violation, short
+from sim.world import ADDRESS, PARTITIONS, TOPICS, World
+from trionet import TrionetError, open_producer
+from trionet.client.producer.config import producer_settings
+from trionet.client.producer.delivery import Delivery
+from trionet.client.producer.producer import Producer
+from trionet.errors import RecordWithdrawnError
+
+# How many records are under way at most, of which it is then looked what became of.
+UNDER_WAY_MAX = 60
+
+
+class Stop(Exception):
+    """What a user's own code raises in the block of a producer."""
+
+
+async def produce(world: World, name: str) -> None:
+    """Open one producer after the other, each with settings of its own."""
+    lives = 0
+    while not world.is_over:
+        lives += 1
+        chance = world.chance
+        settings = {
+            "linger.ms": chance.choice((0, 5, 300)),
+            "batch.size": chance.choice((0, 200, 2_000, 16_384)),
+            "max.in.flight.requests.per.connection": chance.choice((1, 2, 5, 5)),
+            "buffer.memory": chance.choice((5_000, 33_554_432)),
+            "request.timeout.ms": chance.choice((3_000, 30_000)),
+            "delivery.timeout.ms": chance.choice((31_000, 120_000)),
+        }
+        world.step(name, f"open a producer, {settings}")
+        life = Life(world, f"{name}.{lives}".encode())
+        try:
+            async with open_producer(
+                ADDRESS, producer_settings(settings, {}), network=world.network
+            ) as producer:
+                await life.live(producer)
+                if chance.random() < 0.3:
+                    raise Stop
+        except Stop:
+            world.note(f"{name}: stopped by its user")
+        life.look_at_the_rest()
+
+
+class Life:
+    """What one producer has sent.
+
+    Args:
+        world: where it lives.
+        name: what its values begin with.
+    """
+
+    def __init__(self, world: World, name: bytes) -> None:
+        self._world = world
+        self._name = name
+        self._number = 0
+        self._under_way: list[tuple[Delivery, bytes, dict[int, int]]] = []
+
+    async def live(self, producer: Producer) -> None:
+        """Send for a while, in every way there is."""
+        world, chance = self._world, self._world.chance
+        for _ in range(chance.randint(1, 12)):
+            if world.is_over:
+                return
+            how = chance.choice((self._send, self._enqueue, self._send_nowait, self._flush))
+            await how(producer)
+            self._take_decided()
+            if chance.random() < 0.5:
+                await world.pause()
+
+    def _next(self) -> tuple[str, int | None, bytes, dict[int, int]]:
+        """Where the next value goes, itself, and the power cuts of each partition so far."""
+        world, chance = self._world, self._world.chance
+        topic = chance.choice(list(TOPICS))
+        partition = chance.choice((None, *range(PARTITIONS)))
+        value = b"%s-%d %s" % (self._name, self._number, b"." * chance.choice((0, 0, 300)))
+        self._number += 1
+        places = range(PARTITIONS) if partition is None else [partition]
+        for index in places:
+            world.partitions[topic, index].sent.add(value)
+        return (
+            topic,
+            partition,
+            value,
+            {index: world.partitions[topic, index].cuts for index in places},
+        )
+
+    async def _send(self, producer: Producer) -> None:
+        topic, partition, value, cuts = self._next()
+        self._world.step(self._name.decode(), f"send {short(value)} to {topic}-{partition}")
+        with trio.move_on_after(self._world.chance.choice((0.001, 1.0, 60.0, 600.0))):
+            try:
+                told = await producer.send(topic, value, partition=partition)
+            except TrionetError as error:
+                self._refused(value, error)
+            else:
+                self._acknowledged(topic, told.partition, told.offset, value, cuts)
+
+    async def _enqueue(self, producer: Producer) -> None:
+        for _ in range(self._world.chance.choice((1, 5, 30))):
+            topic, partition, value, cuts = self._next()
+            self._world.step(self._name.decode(), f"enqueue {short(value)} to {topic}-{partition}")
+            with trio.move_on_after(self._world.chance.choice((0.001, 1.0, 600.0))):
+                try:
+                    delivery = await producer.enqueue(topic, value, partition=partition)
+                except TrionetError as error:
+                    self._refused(value, error)
+                else:
+                    self._under_way.append((delivery, value, cuts))
+
+    async def _send_nowait(self, producer: Producer) -> None:
+        for _ in range(self._world.chance.choice((1, 5, 30))):
+            topic, partition, value, cuts = self._next()
+            try:
+                delivery = producer.send_nowait(topic, value, partition=partition)
+            except trio.WouldBlock:
+                break
+            self._world.step(self._name.decode(), f"buffered {short(value)}")
+            self._under_way.append((delivery, value, cuts))
+        await trio.lowlevel.checkpoint()
+
+    async def _flush(self, producer: Producer) -> None:
+        self._world.step(self._name.decode(), "flush")
+        before = list(self._under_way)
+        with trio.move_on_after(self._world.chance.choice((0.5, 600.0))) as scope:
+            await producer.flush()
+        if not scope.cancelled_caught and any(not each.is_done for each, _, _ in before):
+            raise Violation(f"{self._name.decode()}: a flush is over, and a delivery is not")
+
+    def _take_decided(self) -> None:
+        waiting, self._under_way = self._under_way, []
+        for entry in waiting:
+            delivery, value, cuts = entry
+            if not delivery.is_done:
+                self._under_way.append(entry)
+                continue
+            try:
+                told = delivery.result()
+            except TrionetError as error:
+                self._refused(value, error)
+            else:
+                self._acknowledged(told.topic, told.partition, told.offset, value, cuts)
+
+    def look_at_the_rest(self) -> None:
+        """The producer is closed: every delivery is decided."""
+        self._take_decided()
+        if self._under_way:
+            value = short(self._under_way[0][1])
+            raise Violation(f"{value} is not decided, though its producer is closed")
+
+    def _acknowledged(
+        self, topic: str, partition: int, offset: int, value: bytes, cuts: dict[int, int]
+    ) -> None:
+        self._world.partitions[topic, partition].acknowledge(offset, [value], cuts[partition])
+
+    def _refused(self, value: bytes, error: TrionetError) -> None:
+        self._world.note(f"{short(value)}: {type(error).__name__}: {error}")
+        if isinstance(error, RecordWithdrawnError):
+            raise Violation(f"{short(value)} was withdrawn, though nobody wanted that")
