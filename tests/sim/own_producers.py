@@ -7,7 +7,6 @@ import trio
 from sim.model import Violation, short
 from sim.world import ADDRESS, PARTITIONS, TOPICS, World
 from trionet import TrionetError, open_producer
-from trionet.client.producer.config import producer_settings
 from trionet.client.producer.delivery import Delivery
 from trionet.client.producer.producer import Producer
 from trionet.errors import RecordWithdrawnError
@@ -37,9 +36,7 @@ async def produce(world: World, name: str) -> None:
         world.step(name, f"open a producer, {settings}")
         life = Life(world, f"{name}.{lives}".encode())
         try:
-            async with open_producer(
-                ADDRESS, producer_settings(settings, {}), network=world.network
-            ) as producer:
+            async with open_producer(ADDRESS, settings, network=world.network) as producer:
                 await life.live(producer)
                 if chance.random() < 0.3:
                     raise Stop

@@ -15,6 +15,7 @@ from sim.chaos import break_rules, disturb, end_faults
 from sim.consumers import fetch_in_session, fetch_singly, read_whole
 from sim.members import SHARED, Member
 from sim.model import End, Violation
+from sim.own_consumers import read
 from sim.own_producers import produce
 from sim.producers import send_again, send_once
 from sim.world import Complaints, World
@@ -167,7 +168,7 @@ async def live_with_own_clients(world: World) -> None:
         async with trio.open_nursery() as clients:
             for number in range(2):
                 clients.start_soon(world.guard, produce, world, f"own{number}")
-            clients.start_soon(world.guard, fetch_in_session, world, "follower")
+                clients.start_soon(world.guard, read, world, f"reader{number}")
             clients.start_soon(world.guard, delete_records, world)
             clients.start_soon(world.guard, disturb, world)
             await world.over.wait()

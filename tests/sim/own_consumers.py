@@ -1,0 +1,91 @@
+"""Consumers of our own client: what they are handed is what is there, in order and without gaps."""
+
+from __future__ import annotations
+
+import math
+
+import trio
+
+from sim.model import Partition, Violation
+from sim.world import ADDRESS, World
+from trionet import PartitionError, TopicPartition, open_consumer
+from trionet.client.consumer.consumer import Consumer
+from trionet.client.consumer.record import ConsumerRecord
+from trionet.client.consumer.reset_strategy import EARLIEST
+from trionet.client.consumer.settings import ConsumerSettings, FetchSettings
+
+
+async def read(world: World, name: str) -> None:
+    """Read all partitions with one consumer after the other, record by record or in batches."""
+    reader = Reader(world, name)
+    while not world.is_over:
+        chance = world.chance
+        fetch = FetchSettings(
+            bytes_max=chance.choice((500, 52_428_800)),
+            partition_bytes_max=chance.choice((100, 1_048_576)),
+            wait_seconds=chance.choice((0.01, 0.5, 5.0)),
+        )
+        settings = ConsumerSettings(reset=EARLIEST, fetch=fetch)
+        world.step(name, f"open a consumer, {fetch}")
+        async with open_consumer(ADDRESS, settings, network=world.network) as consumer:
+            await reader.live(consumer)
+
+
+class Reader:
+    """What one reader has seen.
+
+    Args:
+        world: where it lives.
+        name: what it is called.
+    """
+
+    def __init__(self, world: World, name: str) -> None:
+        self._world = world
+        self._name = name
+        self._places: dict[TopicPartition, tuple[int, int]] = {}
+
+    async def live(self, consumer: Consumer) -> None:
+        """Read for a while."""
+        world, chance = self._world, self._world.chance
+        consumer.assign([TopicPartition(*place) for place in world.partitions])
+        for partition, (offset, _) in self._places.items():
+            consumer.seek(partition, offset)
+        in_batches = chance.random() < 0.5
+        for _ in range(chance.randint(5, 80)):
+            if world.is_over:
+                return
+            with trio.move_on_after(chance.choice((0.0, 0.1, 2.0, 30.0))):
+                try:
+                    if in_batches:
+                        batch = await consumer.next_batch()
+                        for offset, value in zip(batch.offsets, batch.values, strict=True):
+                            self._saw(TopicPartition(batch.topic, batch.partition), offset, value)
+                    else:
+                        record: ConsumerRecord = await anext(consumer)
+                        place = TopicPartition(record.topic, record.partition)
+                        self._saw(place, record.offset, record.value)
+                except PartitionError as error:
+                    self._failed(error)
+            world.step(self._name, "read")
+            if chance.random() < 0.05:
+                await world.pause()
+
+    def _saw(self, place: TopicPartition, offset: int, value: bytes | None) -> None:
+        partition = self._world.partitions[place]
+        position, cuts = self._places.get(place, (0, partition.cuts))
+        if offset != position and cuts == partition.cuts and not self._may_skip(partition, offset):
+            raise Violation(f"{self._name}: {place} has {offset} where {position} is next")
+        if cuts == partition.cuts:
+            # What a power cut took may still be on its way to this reader.
+            partition.saw(offset, [(offset, value or b"")], math.inf, cuts)  # type: ignore[arg-type]
+        self._places[place] = offset + 1, partition.cuts
+
+    @staticmethod
+    def _may_skip(partition: Partition, offset: int) -> bool:
+        """Whether records before an offset were deleted."""
+        return offset <= partition.may_start_at
+
+    def _failed(self, error: PartitionError) -> None:
+        self._world.note(f"{self._name}: {type(error).__name__}: {error}")
+        if not any(partition.cuts for partition in self._world.partitions.values()):
+            raise Violation(f"{self._name}: {error}") from error
