@@ -74,7 +74,7 @@ class Partition:
         return max((*self.acknowledged, *self.read), default=self.start - 1) + 1
 
     def saw(
-        self, position: int, records: list[tuple[int, bytes]], high_watermark: int, since: int
+        self, position: int, records: list[tuple[int, bytes]], high_watermark: float, since: int
     ) -> None:
         """A fetch at ``position``, sent at :attr:`cuts` ``since``, was answered with these."""
         if since != self.cuts:

@@ -42,14 +42,17 @@ class Reader:
     def __init__(self, world: World, name: str) -> None:
         self._world = world
         self._name = name
-        self._places: dict[TopicPartition, tuple[int, int]] = {}
+        self._positions: dict[TopicPartition, int] = {}
+        self._cuts: dict[TopicPartition, int] = {}
 
     async def live(self, consumer: Consumer) -> None:
         """Read for a while."""
         world, chance = self._world, self._world.chance
         consumer.assign([TopicPartition(*place) for place in world.partitions])
-        for partition, (offset, _) in self._places.items():
-            consumer.seek(partition, offset)
+        for place, partition in world.partitions.items():
+            self._cuts[TopicPartition(*place)] = partition.cuts
+        for name, offset in self._positions.items():
+            consumer.seek(name, offset)
         in_batches = chance.random() < 0.5
         for _ in range(chance.randint(5, 80)):
             if world.is_over:
@@ -72,18 +75,18 @@ class Reader:
 
     def _saw(self, place: TopicPartition, offset: int, value: bytes | None) -> None:
         partition = self._world.partitions[place]
-        position, cuts = self._places.get(place, (0, partition.cuts))
-        if offset != position and cuts == partition.cuts and not self._may_skip(partition, offset):
-            raise Violation(f"{self._name}: {place} has {offset} where {position} is next")
-        if cuts == partition.cuts:
-            # What a power cut took may still be on its way to this reader.
-            partition.saw(offset, [(offset, value or b"")], math.inf, cuts)  # type: ignore[arg-type]
-        self._places[place] = offset + 1, partition.cuts
+        position = self._positions.get(place, 0)
+        # What a power cut took may have been fetched before it by this consumer.
+        if self._cuts[place] == partition.cuts:
+            if offset != position and not self._may_skip(partition, position, offset):
+                raise Violation(f"{self._name}: {place} has {offset} where {position} is next")
+            partition.saw(offset, [(offset, value or b"")], math.inf, partition.cuts)
+        self._positions[place] = offset + 1
 
     @staticmethod
-    def _may_skip(partition: Partition, offset: int) -> bool:
-        """Whether records before an offset were deleted."""
-        return offset <= partition.may_start_at
+    def _may_skip(partition: Partition, position: int, offset: int) -> bool:
+        """Whether the records between were deleted, or taken by a power cut before this life."""
+        return position < offset <= partition.may_start_at or partition.cuts > 0
 
     def _failed(self, error: PartitionError) -> None:
         self._world.note(f"{self._name}: {type(error).__name__}: {error}")

@@ -43,6 +43,14 @@ def test_every_rule_holds_and_one_seed_gives_one_course_of_events() -> None:
 
 
 @pytest.mark.slow
+def test_every_rule_holds_for_our_own_clients() -> None:
+    first, again = run(1, STEPS, own=True), run(1, STEPS, own=True)
+
+    assert "" == first.violation, first.tail
+    assert first.digest == again.digest
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "steps"), [(10324, 100)])
 def test_what_was_found_once_is_not_there_again(seed: int, steps: int) -> None:
     """10324: a segment that retention was removing came back torn from a power cut."""

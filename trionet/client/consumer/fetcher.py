@@ -94,6 +94,7 @@ class Fetcher:
         self._on_news = on_news
         self._buffer = FetchBuffer()
         self._sessions: dict[int, FetchSession] = {}
+        self._is_closed = False
         self._asked: dict[int, dict[TopicPartition, AskedPartition]] = {}
         self._lacks_room = False
 
@@ -125,6 +126,8 @@ class Fetcher:
         Returns:
             Seconds until this has to be called again, if nothing else happens before.
         """
+        if self._is_closed:
+            return math.inf
         ends = self._buffer.ends()
         self._lacks_room = sum(size for size, _ in ends.values()) >= self._settings.bytes_max
         if self._lacks_room:
@@ -337,8 +340,10 @@ class Fetcher:
     def close(self) -> None:
         """Have the nodes forget the sessions, where that can be said without waiting (KIP-227)."""
         self._buffer.clear()
+        self._is_closed = True
+        sessions, self._sessions = self._sessions, {}  # also of nodes that have left the cluster
         for node in self._client.metadata.cluster.nodes.values():
-            session = self._sessions.pop(node.id, None)
+            session = sessions.get(node.id)
             if session is not None and session.is_open and self._client.is_ready(node):
                 request = FetchRequest(max_bytes=0)
                 session.closing(request)
