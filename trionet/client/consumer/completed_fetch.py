@@ -95,7 +95,7 @@ class CompletedFetch:
             raise self._corrupt("not even one batch is whole")
         start, header = self._batches[-1]
         self.size = start + header.size
-        self.end = _behind(header)
+        self.end = _farther(position, header)
 
     @property
     def is_current(self) -> bool:
@@ -211,7 +211,7 @@ class CompletedFetch:
         """A batch is done; what compaction took from its end is done with it."""
         self._next += 1
         self.size -= header.size
-        self.position = _behind(header)
+        self.position = _farther(self.position, header)
 
     def _corrupt(self, why: str) -> CorruptRecordError:
         return CorruptRecordError(
@@ -241,5 +241,8 @@ class _Together:
         self.count += len(more.offsets)
 
 
-def _behind(header: BatchHeader) -> FetchPosition:
+def _farther(position: FetchPosition, header: BatchHeader) -> FetchPosition:
+    """Behind a batch, unless the position is farther already."""
+    if header.last_offset < position.offset:
+        return position
     return FetchPosition(header.last_offset + 1, header.leader_epoch)
