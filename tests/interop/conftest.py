@@ -56,6 +56,7 @@ LONG = (
     "test_kafka_cluster.py",
     "test_kafkajs.py",
     "test_records_matrix.py",
+    "test_mixed_groups.py",
     "test_old_java.py",
     "test_old_kafka_python.py",
     "test_security_matrix.py",

@@ -1,182 +1,153 @@
-"""A member of a group without the fetching half of a consumer: what asks for records, and waits."""
+"""Foreign consumers that are members of a group for the length of a block."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any, Final
 
-import attrs
-import trio
+from support.kafka_jars import class_path, java
+from support.kafka_tools import CONSOLE_CONSUMER
+from support.processes import running
 
-from trionet._util.single_error import raise_single_error
-from trionet.broker import Broker
-from trionet.client.backoff import ExponentialBackoff
-from trionet.client.consumer.assignors import Assignor, CooperativeStickyAssignor, RangeAssignor
-from trionet.client.consumer.coordinator.callbacks import RebalanceCallbacks
-from trionet.client.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
-from trionet.client.consumer.coordinator.settings import GroupSettings
-from trionet.client.consumer.reset_strategy import EARLIEST
-from trionet.client.consumer.subscription_state import SubscriptionState
-from trionet.client.network_client import NetworkClient
-from trionet.client.opening import ClientSettings, open_network_client
-from trionet.client.topic_partition import TopicPartition
-from trionet.net.network import SYSTEM, Network
-from trionet.protocol.messages.create_partitions import (
-    CreatePartitionsRequest,
-    CreatePartitionsTopic,
-)
-from trionet.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+Member = Callable[[str, str, str, str], "contextlib.AbstractContextManager[None]"]
+"""``(bootstrap, topic, group, assignor)``"""
 
-EAGER: tuple[Assignor, ...] = (RangeAssignor(),)
-COOPERATIVE: tuple[Assignor, ...] = (CooperativeStickyAssignor(),)
-GROUP = GroupSettings(
-    group_id="readers", assignors=EAGER, retry=ExponentialBackoff(0.1, 0.1), blocked_seconds=60.0
-)
+HEARTBEAT_MS: Final = 300
+_PATIENCE: Final = 30.0
+_CLASSES: Final = {
+    "range": ("range", "RangePartitionAssignor"),
+    "roundrobin": ("roundrobin", "RoundRobinPartitionAssignor"),
+    "sticky": ("sticky.sticky_assignor", "StickyPartitionAssignor"),
+    "cooperative-sticky": (
+        "cooperative_sticky",
+        "CooperativeStickyAssignor",
+    ),
+}
+_JAVA: Final = {
+    "range": "RangeAssignor",
+    "roundrobin": "RoundRobinAssignor",
+    "sticky": "StickyAssignor",
+    "cooperative-sticky": "CooperativeStickyAssignor",
+}
 
 
-class GroupMember:
-    """One member.
+@contextlib.contextmanager
+def _in_thread(poll: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Poll in a thread until the block ends; what it raised is raised here."""
+    stop = threading.Event()
+    errors: list[Exception] = []
 
-    Attributes:
-        client: of this member alone.
-        subscription: what it wants, and what it has.
-        coordinator: its side of the group.
-        told: what its callbacks were told, in order: the callback's name and partition numbers.
-    """
+    def run() -> None:
+        try:
+            poll(stop)
+        except Exception as error:  # boundary: a foreign client's thread
+            errors.append(error)
 
-    def __init__(self, client: NetworkClient, settings: GroupSettings) -> None:
-        self.client = client
-        self.subscription = SubscriptionState(EARLIEST)
-        self.coordinator = ConsumerCoordinator(
-            client, settings, self.subscription, random.Random(1), on_news=self._wake
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(_PATIENCE)
+    if errors:
+        raise errors[0]
+
+
+def confluent(
+    bootstrap: str, topic: str, group: str, assignor: str
+) -> contextlib.AbstractContextManager[None]:
+    library = import_module("confluent_kafka")
+
+    def poll(stop: threading.Event) -> None:
+        consumer = library.Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": group,
+                "partition.assignment.strategy": assignor,
+                "heartbeat.interval.ms": HEARTBEAT_MS,
+            }
         )
-        self.told: list[tuple[str, list[int]]] = []
-        self._news = trio.Event()
-        self.coordinator.callbacks = RebalanceCallbacks(
-            assigned=lambda given: self.told.append(("assigned", numbers(given))),
-            revoked=lambda given: self.told.append(("revoked", numbers(given))),
-            lost=lambda given: self.told.append(("lost", numbers(given))),
+        consumer.subscribe([topic])
+        while not stop.is_set():
+            consumer.poll(0.1)
+        consumer.close()
+
+    return _in_thread(poll)
+
+
+def kafka_python(
+    bootstrap: str, topic: str, group: str, assignor: str
+) -> contextlib.AbstractContextManager[None]:
+    library = import_module("kafka")
+    strategy = _assignor("kafka.coordinator.assignors", assignor)
+
+    def poll(stop: threading.Event) -> None:
+        consumer = library.KafkaConsumer(
+            topic,
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            partition_assignment_strategy=[strategy],
+            heartbeat_interval_ms=HEARTBEAT_MS,
         )
+        while not stop.is_set():
+            consumer.poll(100)
+        consumer.close()
 
-    def _wake(self) -> None:
-        news, self._news = self._news, trio.Event()
-        news.set()
-
-    @property
-    def has(self) -> list[int]:
-        """The numbers of its partitions."""
-        return numbers(self.subscription.assigned)
-
-    async def ask(self) -> None:
-        """Ask for a record, once, and do not wait for it."""
-        self.coordinator.poll_interval.asked(trio.current_time())
-        while self.coordinator.needs_poll:
-            await self.coordinator.poll()
-
-    async def read(self, is_enough: Callable[[], bool]) -> None:
-        """Ask for records until something is so; there are none."""
-        interval = self.coordinator.poll_interval
-        while True:
-            await self.ask()
-            if is_enough():
-                return
-            interval.is_waiting = True
-            try:
-                # Other members are looked at, too, whose news do not come here.
-                with trio.move_on_after(0.1):
-                    await self._news.wait()
-            finally:
-                interval.stop_waiting(trio.current_time())
-
-    async def read_on(self) -> None:
-        """Ask for records until cancelled."""
-        await self.read(lambda: False)
+    return _in_thread(poll)
 
 
-def numbers(partitions: Iterable[TopicPartition]) -> list[int]:
-    return sorted(each.partition for each in partitions)
+def aiokafka(
+    bootstrap: str, topic: str, group: str, assignor: str
+) -> contextlib.AbstractContextManager[None]:
+    library = import_module("aiokafka")
+    strategy = _assignor("aiokafka.coordinator.assignors", assignor)
+
+    async def poll(stop: threading.Event) -> None:
+        async with library.AIOKafkaConsumer(
+            topic,
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            partition_assignment_strategy=[strategy],
+            heartbeat_interval_ms=HEARTBEAT_MS,
+        ) as consumer:
+            while not stop.is_set():
+                await consumer.getmany(timeout_ms=100)
+
+    return _in_thread(lambda stop: asyncio.run(poll(stop)))
 
 
-@asynccontextmanager
-async def open_member(
-    broker: Broker | str,
-    network: Network = SYSTEM,
-    *,
-    topics: Iterable[str] = ("t",),
-    settings: GroupSettings = GROUP,
-    client_settings: ClientSettings | None = None,
-    **changes: object,
-) -> AsyncIterator[GroupMember]:
-    """A member, which leaves at the end of the block.
-
-    Args:
-        broker: of the group.
-        network: where it is.
-        topics: to subscribe to; none for no subscription.
-        settings: of the group.
-        client_settings: of its NetworkClient.
-        changes: attributes of the settings.
-    """
-    settings = attrs.evolve(settings, **changes)  # type: ignore[arg-type]
-    address = broker if isinstance(broker, str) else broker.bootstrap_servers
-    with raise_single_error() as caller:
-        async with (
-            open_network_client(address, client_settings, network=network) as client,
-            trio.open_nursery() as nursery,
-        ):
-            # As a consumer does: answers are read until the group is left.
-            polling = trio.CancelScope(shield=True)
-            nursery.start_soon(_poll_in, polling, client)
-            member = GroupMember(client, settings)
-            if wanted := list(topics):
-                member.subscription.subscribe(wanted)
-            nursery.start_soon(member.coordinator.run)
-            is_normal = False
-            try:
-                with caller.block():
-                    yield member
-                is_normal = True
-            finally:
-                try:
-                    await member.coordinator.close(is_normal=is_normal)
-                finally:
-                    polling.cancel()
-                    nursery.cancel_scope.cancel()
-
-
-async def _poll_in(scope: trio.CancelScope, client: NetworkClient) -> None:
-    with scope:
-        await client.run()
-
-
-async def make_topic(broker: Broker, name: str, partitions: int, network: Network = SYSTEM) -> None:
-    async with _asker(broker, network) as client:
-        node, _ = client.least_loaded_node(trio.current_time())
-        assert node is not None
-        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-        answer = await client.request(node, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
-        assert [0] == [each.error_code for each in answer.topics]
-
-
-async def add_partitions(broker: Broker, name: str, count: int, network: Network = SYSTEM) -> None:
-    async with _asker(broker, network) as client:
-        node, _ = client.least_loaded_node(trio.current_time())
-        assert node is not None
-        topic = CreatePartitionsTopic(name=name, count=count, assignments=None)
-        answer = await client.request(
-            node, CreatePartitionsRequest(topics=[topic], timeout_ms=1000)
-        )
-        assert [0] == [each.error_code for each in answer.results]
-
-
-@asynccontextmanager
-async def _asker(broker: Broker, network: Network) -> AsyncIterator[NetworkClient]:
-    async with (
-        open_network_client(broker.bootstrap_servers, network=network) as client,
-        trio.open_nursery() as nursery,
+@contextlib.contextmanager
+def java_client(bootstrap: str, topic: str, group: str, assignor: str) -> Iterator[None]:
+    strategy = f"org.apache.kafka.clients.consumer.{_JAVA[assignor]}"
+    command = [java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", class_path()]
+    command += [CONSOLE_CONSUMER, "--bootstrap-server", bootstrap, "--topic", topic]
+    command += ["--group", group]
+    for each in (
+        f"partition.assignment.strategy={strategy}",
+        f"heartbeat.interval.ms={HEARTBEAT_MS}",
     ):
-        nursery.start_soon(client.run)
-        await client.until_updated()
-        yield client
-        nursery.cancel_scope.cancel()
+        command += ["--consumer-property", each]
+    with running(command):
+        yield
+
+
+def _assignor(package: str, name: str) -> Any:
+    module, class_name = _CLASSES[name]
+    return getattr(import_module(f"{package}.{module}"), class_name)
+
+
+MEMBERS: dict[tuple[str, str], Member] = {
+    **{
+        ("confluent-kafka", each): confluent
+        for each in ("range", "roundrobin", "cooperative-sticky")
+    },
+    **{("kafka-python", each): kafka_python for each in _CLASSES},
+    **{("aiokafka", each): aiokafka for each in ("range", "roundrobin", "sticky")},
+    **{("java", each): java_client for each in _JAVA},
+}
+"""By the client's name and the assignor's: what each of them has."""

@@ -21,7 +21,15 @@ from trionet.protocol import error_codes
 from trionet.protocol.api_keys import FIND_COORDINATOR, OFFSET_FETCH
 from trionet.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
 from trionet.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
-from trionet.protocol.messages.describe_cluster import DescribeClusterResponse
+from trionet.protocol.messages.describe_acls import (
+    AclDescription,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
+from trionet.protocol.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 from trionet.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from trionet.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
@@ -139,10 +147,16 @@ async def test_cluster_that_nobody_serves_is_not_waited_for_longer(
     ) as admin:
         began_at = trio.current_time()
 
-        with pytest.raises(CallTimedOutError, match="no broker was reached"):
-            await admin.describe_topics(["a"])
+        for call in (
+            lambda: admin.describe_topics(["a"]),
+            admin.list_groups,
+            admin.nodes,
+            lambda: admin.request(DescribeClusterRequest()),
+        ):
+            with pytest.raises(CallTimedOutError, match="no broker was reached"):
+                await call()
 
-        assert 3.0 == pytest.approx(trio.current_time() - began_at)
+        assert 12.0 == pytest.approx(trio.current_time() - began_at)
 
 
 async def test_attempts_are_counted(
@@ -168,6 +182,30 @@ async def test_error_that_does_not_pass_is_told_at_once(
         await admin.describe_cluster()
 
     assert 1 == node.names().count("DescribeCluster")
+
+
+async def test_numbers_that_are_newer_than_we_are_known_to_be_unknown(
+    admin: Admin, node: ScriptedNode, autojump_clock: MockClock
+) -> None:
+    node.replies["DescribeAcls"] = lambda _: DescribeAclsResponse(
+        resources=[
+            DescribeAclsResource(
+                resource_type=99,
+                resource_name="r",
+                pattern_type=98,
+                acls=[AclDescription(principal="p", host="*", operation=97, permission_type=96)],
+            )
+        ]
+    )
+
+    (found,) = await admin.describe_acls()
+
+    assert [0, 0, 0, 0] == [
+        found.resource_type,
+        found.pattern_type,
+        found.operation,
+        found.permission,
+    ]
 
 
 # Coordinators.
@@ -314,7 +352,7 @@ async def test_broker_that_is_down_takes_only_its_own_items_with_it(
 ) -> None:
     async with (
         two_nodes(network) as (first, second),
-        trionet.open_admin(first.address, network=network) as admin,
+        trionet.open_admin(first.address, network=network, default_api_timeout_ms=3000) as admin,
     ):
         for each in (first, second):
             each.replies["Metadata"] = leading(each, 1, 2)

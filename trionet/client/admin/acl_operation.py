@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
+from .wire_enum import WireEnum
 
 
-class AclOperation(IntEnum):
+class AclOperation(WireEnum):
     """What may be done with a resource, by Kafka's numbers."""
 
+    UNKNOWN = 0
     ANY = 1
     ALL = 2
     READ = 3

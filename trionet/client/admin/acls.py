@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from enum import IntEnum
 
 import attrs
 
@@ -23,11 +22,13 @@ from .acl_operation import AclOperation
 from .base import AdminCalls, check, failure
 from .nodes import CONTROLLER_CODES
 from .results import Results
+from .wire_enum import WireEnum
 
 
-class ResourceType(IntEnum):
+class ResourceType(WireEnum):
     """What access is about, by Kafka's numbers."""
 
+    UNKNOWN = 0
     ANY = 1
     TOPIC = 2
     GROUP = 3
@@ -37,9 +38,10 @@ class ResourceType(IntEnum):
     USER = 7
 
 
-class PatternType(IntEnum):
+class PatternType(WireEnum):
     """How the name of a resource is meant (KIP-290)."""
 
+    UNKNOWN = 0
     ANY = 1
     """In a filter: however it is meant."""
 
@@ -53,9 +55,10 @@ class PatternType(IntEnum):
     """All names that begin with it."""
 
 
-class AclPermission(IntEnum):
+class AclPermission(WireEnum):
     """What an entry says."""
 
+    UNKNOWN = 0
     ANY = 1
     DENY = 2
     ALLOW = 3

@@ -63,9 +63,10 @@ class Admin(
         """The brokers that are known, by id.
 
         Raises:
+            CallTimedOutError: no broker could be asked in time.
             AuthenticationError, UnsupportedVersionError: the brokers cannot be asked.
         """
-        return dict(await self._calls.nodes.known())
+        return dict(await self._calls.once(self._calls.nodes.known))
 
     async def request(
         self, body: Message, *, broker_id: int | None = None, version_max: int | None = None
@@ -79,8 +80,13 @@ class Admin(
 
         Raises:
             ApiError: BROKER_NOT_AVAILABLE: there is no broker of this id.
+            CallTimedOutError: no broker could be asked in time.
             TrionetError: as :meth:`.NetworkClient.request`.
         """
         nodes = self._calls.nodes
-        node = await (nodes.any() if broker_id is None else nodes.broker(broker_id))
+
+        async def find() -> Node:
+            return await (nodes.any() if broker_id is None else nodes.broker(broker_id))
+
+        node = await self._calls.once(find)
         return await self._calls.client.request(node, body, version_max=version_max)

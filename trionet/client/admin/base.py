@@ -92,4 +92,4 @@ def operations(bits: int) -> frozenset[AclOperation] | None:
     """What we may do, from the bits of an answer; None where it does not tell (KIP-430)."""
     if bits == _NOT_TOLD:
         return None
-    return frozenset(each for each in AclOperation if bits >> each & 1)
+    return frozenset(each for each in AclOperation if each and bits >> each & 1)

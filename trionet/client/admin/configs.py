@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import IntEnum
 from typing import Final
 
 import attrs
@@ -30,11 +29,13 @@ from .base import AdminCalls, Setting, check, failure, names, setting_text
 from .calls import Place
 from .nodes import CONTROLLER_CODES
 from .results import Results
+from .wire_enum import WireEnum
 
 
-class ConfigResourceType(IntEnum):
+class ConfigResourceType(WireEnum):
     """What has settings, by Kafka's numbers."""
 
+    UNKNOWN = 0
     TOPIC = 2
     BROKER = 4
     BROKER_LOGGER = 8
@@ -42,7 +43,7 @@ class ConfigResourceType(IntEnum):
     GROUP = 32
 
 
-class ConfigSource(IntEnum):
+class ConfigSource(WireEnum):
     """Where a value comes from."""
 
     UNKNOWN = 0
@@ -56,7 +57,7 @@ class ConfigSource(IntEnum):
     DYNAMIC_GROUP = 8
 
 
-class ConfigType(IntEnum):
+class ConfigType(WireEnum):
     """What kind of value a setting takes."""
 
     UNKNOWN = 0
@@ -316,12 +317,13 @@ def _entry(config: DescribeConfigsResourceResult) -> ConfigEntry:
     return ConfigEntry(
         config.name,
         config.value,
-        _source(config.config_source),
+        ConfigSource(config.config_source),
         config.read_only,
         config.is_sensitive,
-        ConfigType(config.config_type) if config.config_type in _TYPES else ConfigType.UNKNOWN,
+        ConfigType(config.config_type),
         tuple(
-            ConfigSynonym(each.name, each.value, _source(each.source)) for each in config.synonyms
+            ConfigSynonym(each.name, each.value, ConfigSource(each.source))
+            for each in config.synonyms
         ),
         config.documentation or None,
     )
@@ -333,15 +335,6 @@ def _broker_id(resource: ConfigResource) -> int:
         return int(resource.name)
     except ValueError as error:
         raise ValueError(f"{resource.name!r} is no id of a broker") from error
-
-
-_SOURCES: Final = frozenset(ConfigSource)
-_TYPES: Final = frozenset(ConfigType)
-
-
-def _source(number: int) -> ConfigSource:
-    """A newer broker may have other sources."""
-    return ConfigSource(number) if number in _SOURCES else ConfigSource.UNKNOWN
 
 
 def _change(name: str, to: Setting | Append | Subtract) -> AlterableConfig:

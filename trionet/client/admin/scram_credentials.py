@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
-from enum import IntEnum
 from typing import Final
 
 import attrs
@@ -29,11 +28,13 @@ from ..node import Node
 from .base import AdminCalls, check, failure, names
 from .nodes import CONTROLLER_CODES
 from .results import Results
+from .wire_enum import WireEnum
 
 
-class ScramMechanism(IntEnum):
+class ScramMechanism(WireEnum):
     """By Kafka's numbers."""
 
+    UNKNOWN = 0
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2
 

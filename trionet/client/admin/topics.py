@@ -133,13 +133,16 @@ class TopicCalls(AdminCalls):
 
         Raises:
             TrionetError: the request as a whole failed.
+            ValueError: a topic is named twice.
 
         Cancellation: topics may be made.
         """
-        wanted = {
-            topic.name: topic
-            for topic in (NewTopic(each) if isinstance(each, str) else each for each in topics)
-        }
+        wanted: dict[str, NewTopic] = {}
+        for each in topics:
+            topic = NewTopic(each) if isinstance(each, str) else each
+            if topic.name in wanted:
+                raise ValueError(f"topic {topic.name} is named twice")
+            wanted[topic.name] = topic
 
         async def ask(node: Node, keys: Sequence[str]) -> dict[str, CreatedTopic | TrionetError]:
             answer: CreateTopicsResponse = await self._calls.client.request(
