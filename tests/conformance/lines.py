@@ -161,12 +161,7 @@ SASL = [
     Line("A21", BEYOND, "authenticating again as somebody else, or in another way"),
     Line("A22", BEYOND, "authenticating again within a second"),
     Line("A23", BEYOND, "authenticating again and again"),
-    Line(
-        "A24",
-        BEYOND,
-        "correlation ids that a client keeps for its authentication",
-        "a client's rule: a server asks nobody, so that it has no ids to keep",
-    ),
+    Line("A24", BEYOND, "correlation ids that a client keeps for its authentication"),
     Line("A25", BEYOND, "client certificates beside SASL only when the listener itself asks"),
     Line("A26", BEYOND, "a failure is answered late"),
     Line("A27", BEYOND, "unless the client leaves before"),

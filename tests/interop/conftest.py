@@ -50,6 +50,7 @@ LONG = (
     "test_admin_groups.py",
     "test_churn.py",
     "test_client_security.py",
+    "test_client_telemetry.py",
     "test_cluster.py",
     "test_java_configs.py",
     "test_java_topic_tools.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +34,9 @@ from trionet.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
 )
+from trionet.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
 from trionet.protocol.messages.describe_cluster import DescribeClusterRequest
+from trionet.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -65,6 +68,7 @@ def _settings(folder: Path, ports: list[int]) -> dict[str, str]:
         "ssl.truststore.location": write_trust(folder / "trust.pem"),
         "listener.name.mutual.ssl.client.auth": "required",
         "sasl.enabled.mechanisms": ",".join(("PLAIN", *HASHES, "OAUTHBEARER")),
+        "delegation.token.secret.key": "secret",
         "connections.max.reauth.ms": str(int(SESSION_SECONDS * 1000)),
     }
     modules = {
@@ -207,3 +211,30 @@ async def test_sessions_are_renewed(kafka: Kafka) -> None:
 
         assert client._selector.counters.reauthenticated in (3, 4)
         assert 2 == client._selector.counters.connected
+
+
+async def test_a_delegation_token_lets_in(kafka: Kafka) -> None:
+    """KIP-48: its id and HMAC are name and password of SCRAM."""
+    async with polled_client(kafka.sasl, by_password()) as client:
+        await client.until_updated()
+        node = client.metadata.cluster.nodes[1]
+        body = CreateDelegationTokenRequest(max_lifetime_ms=-1)
+        made = await client.request(node, body)
+        assert 0 == made.error_code
+        # The controller has made it; the broker hears of it a moment later.
+        known = DescribeDelegationTokenRequest(owners=None)
+        with trio.fail_after(20):
+            while not (await client.request(node, known)).tokens:  # noqa: ASYNC110
+                await trio.sleep(0.1)
+    sasl = SaslClientSettings(
+        mechanism="SCRAM-SHA-256",
+        user_name=made.token_id,
+        password=base64.b64encode(bytes(made.hmac)).decode(),
+        is_delegation_token=True,
+    )
+    security = SecuritySettings(protocol=SecurityProtocol.SASL_PLAINTEXT, sasl=sasl)
+    async with polled_client(kafka.sasl, security) as client:
+        assert await is_served(client)
+    wrong = attrs.evolve(security, sasl=attrs.evolve(sasl, is_delegation_token=False))
+
+    assert "Authentication failed" in await refusal(kafka.sasl, wrong)

@@ -36,6 +36,7 @@ class KafkaFolder:
         ports: for clients and for controllers; None takes free ones.
         cluster_id: of the cluster; None makes a new one.
         heap: of the Java machine.
+        classes: a folder of more Java classes, for plugins.
     """
 
     def __init__(
@@ -46,8 +47,10 @@ class KafkaFolder:
         ports: Sequence[int] | None = None,
         cluster_id: str | None = None,
         heap: str = "1g",
+        classes: Path | None = None,
     ) -> None:
         self.path = path
+        self._class_path = class_path() if classes is None else f"{class_path()}:{classes}"
         self._heap = heap
         self.port, controller_port = ports or free_ports(2)
         self.bootstrap_servers = f"127.0.0.1:{self.port}"
@@ -82,7 +85,7 @@ class KafkaFolder:
     def process(self) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
         """A process of the broker, from the moment it is started."""
         heap = (f"-Xms{self._heap}", f"-Xmx{self._heap}", "-XX:+UseG1GC")
-        command = [java(), *heap, "-cp", class_path(), "kafka.Kafka", str(self._properties)]
+        command = [java(), *heap, "-cp", self._class_path, "kafka.Kafka", str(self._properties)]
         return running(command, stop_seconds=30)
 
     @contextlib.contextmanager
@@ -95,20 +98,26 @@ class KafkaFolder:
 
 @contextlib.contextmanager
 def kafka_folder(
-    settings: Mapping[str, str] | None = None, *, ports: Sequence[int] | None = None
+    settings: Mapping[str, str] | None = None,
+    *,
+    ports: Sequence[int] | None = None,
+    classes: Path | None = None,
 ) -> Iterator[KafkaFolder]:
     """A formatted data folder in memory (/dev/shm where there is one), removed at the end.
 
     Raises `Unavailable` when there is no Java or no jars.
     """
     with tempfile.TemporaryDirectory(prefix="trionet-kafka-", dir=memory_folder()) as name:
-        yield KafkaFolder(Path(name), settings, ports=ports)
+        yield KafkaFolder(Path(name), settings, ports=ports, classes=classes)
 
 
 @contextlib.contextmanager
 def kafka_node(
-    settings: Mapping[str, str] | None = None, *, ports: Sequence[int] | None = None
+    settings: Mapping[str, str] | None = None,
+    *,
+    ports: Sequence[int] | None = None,
+    classes: Path | None = None,
 ) -> Iterator[tuple[str, int]]:
     """One running broker with an empty log: its bootstrap server and its process id."""
-    with kafka_folder(settings, ports=ports) as folder, folder.broker() as process:
+    with kafka_folder(settings, ports=ports, classes=classes) as folder, folder.broker() as process:
         yield folder.bootstrap_servers, process.pid

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from support.sasl import NOW_MS, settings
 from trionet.broker.sasl_exchange import SaslExchange
@@ -304,3 +306,22 @@ def test_a_broker_that_asks_plain_for_more() -> None:
 
     with pytest.raises(AuthenticationError, match="more than PLAIN"):
         client.respond(b"more?")
+
+
+@given(st.lists(st.binary(max_size=60), max_size=6), st.booleans(), st.booleans())
+def test_whatever_a_broker_says_is_a_step(
+    payloads: list[bytes], is_answer: bool, is_let_in: bool
+) -> None:
+    """Nothing is raised, and who has failed says nothing more."""
+    client = ours(scram_of("secret"), "SCRAM-SHA-256")
+    if is_let_in:
+        converse(client, theirs(MODERN, session_ms={"SCRAM-SHA-256": 1000}))
+    client.begin(100.0)
+    for payload in payloads:
+        head = client._last_correlation_id.to_bytes(4, "big") if is_answer else b""
+        step = client.receive(head + payload, 100.0, NOW_MS)
+        if step.progress is Progress.FAILED:
+            assert step.send is None
+            assert not client.is_complete
+            return
+        client.lets_pass(payload)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import secrets
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trionet.errors import AuthenticationError
 from trionet.net.sasl.mechanism import CredentialsError
@@ -70,7 +73,7 @@ def test_server_that_does_not_know_the_password_is_refused() -> None:
 
 
 def test_a_delegation_token_says_that_it_is_one() -> None:
-    """A7: KIP-48."""
+    """KIP-48."""
     password = ScramPassword("SCRAM-SHA-512", "id", "hmac", is_delegation_token=True)
 
     assert ScramClient(password).first().endswith(b",tokenauth=true")
@@ -137,3 +140,16 @@ def test_a_password_is_salted_once_for_all_brokers_of_a_cluster(
 
     assert first == password.salted(b"salt", 4096)
     assert b"again" == password.salted(b"other", 4096)
+
+
+@given(st.binary(max_size=100), st.booleans())
+def test_whatever_a_broker_says_is_an_answer_or_an_authentication_error(
+    challenge: bytes, is_last: bool
+) -> None:
+    client = ScramClient(ScramPassword("SCRAM-SHA-256", "alice", "secret"))
+    if is_last:
+        client.respond(_answer(client))
+
+    with contextlib.suppress(AuthenticationError):
+        client.respond(challenge)
+    assert not client.is_complete
