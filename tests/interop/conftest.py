@@ -56,6 +56,7 @@ LONG = (
     "test_java_topic_tools.py",
     "test_kafka_cluster.py",
     "test_kafkajs.py",
+    "test_producer.py",
     "test_records_matrix.py",
     "test_mixed_groups.py",
     "test_old_java.py",
