@@ -211,6 +211,19 @@ def test_full_memory_makes_the_next_batch_wait_and_all_others_go() -> None:
     assert set() == records.ready(ONE, 0.0).nodes
 
 
+def test_full_memory_makes_the_batches_of_all_partitions_go() -> None:
+    both = cluster(1, 2)
+    records = accumulator(both, linger_seconds=10.0, buffer_bytes=1000)
+    add(records, b"x", 0)
+
+    assert set() == records.ready(both, 0.0).nodes
+
+    with pytest.raises(trio.WouldBlock):
+        add(records, b"x", 1)
+
+    assert {1} == records.ready(both, 0.0).nodes
+
+
 def test_memory_comes_back_once() -> None:
     """B1: of a batch of the usual size, and of one that is larger."""
     records = accumulator(ONE)

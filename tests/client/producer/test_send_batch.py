@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.scripted_leaders import AT_ONCE, Leaders, refusal, say_nothing
 from trionet import (
@@ -202,3 +202,35 @@ async def test_no_room_is_an_error_in_time(
             _ = await producer.enqueue("t", b"x" * 30_000)
 
         assert 3.0 <= trio.current_time() - started_at <= 4.0
+
+
+@pytest.mark.parametrize("is_batch", [False, True])
+async def test_who_came_later_does_not_get_the_room_of_who_waits(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, *, is_batch: bool
+) -> None:
+    """B3: a large record would wait for as long as small ones find room."""
+    settings = attrs.evolve(AT_ONCE, buffer_bytes=40_000, batch_bytes=0)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        await producer.send("t", b"first")
+        leaders.answers = [say_nothing]
+        waits = b"x" * 38_000
+
+        async def large() -> None:
+            _ = await producer.enqueue("t", waits)
+
+        async def small() -> None:
+            if is_batch:
+                await producer.send_batch("t", [b"small"])
+            else:
+                _ = await producer.enqueue("t", b"small")
+
+        _ = await producer.enqueue("t", b"x" * 20_000)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(large)
+            await wait_all_tasks_blocked()
+            nursery.start_soon(small)
+
+    assert [waits, b"small"] == leaders.values()[2:]

@@ -7,7 +7,7 @@ to a batch is in its :class:`.BatchOutcome`, and the metadata are made when they
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import trio
 
@@ -31,6 +31,10 @@ class RecordMetadata(NamedTuple):
     partition: int
     offset: int
     timestamp: int
+
+
+#: Without the checks of its arguments' names, which take longer than the rest.
+_tuple: Final = tuple.__new__
 
 
 class Delivery:
@@ -94,7 +98,8 @@ class Delivery:
         if offset >= 0:
             offset += position
         time = outcome.log_append_time
-        return RecordMetadata(topic, partition, offset, self.timestamp if time < 0 else time)
+        place = (topic, partition, offset, self.timestamp if time < 0 else time)
+        return _tuple(RecordMetadata, place)
 
     def __await__(self) -> Generator[Any, Any, RecordMetadata]:
         return delivered(self).__await__()
