@@ -13,7 +13,7 @@ requests, are stepped by :mod:`.preparing`.
 
 One poll is one trio checkpoint. A processor's handlers run during it, so an empty poll is repeated
 across two more checkpoints before the task parks: with one busy connection this saves a park and
-its wake-up per request. A client parks at once.
+its wake-up per request. A client parks at once, and that is its checkpoint.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ class Selector:
         parks_at_once: bool = False,
     ) -> None:
         self._readiness = readiness
+        self._parks_at_once = parks_at_once
         self._empty_polls_max = 0 if parks_at_once else EMPTY_POLLS_BEFORE_PARK
         self._clock = trio.lowlevel.current_clock().current_time
         self._on_error = on_error or log_unexpected
@@ -257,19 +258,20 @@ class Selector:
         """
         if seconds_max < 0:
             raise ValueError(f"seconds_max = {seconds_max}; allowed: 0 or more")
-        await checkpoint()
         readiness = self._readiness
+        if not self._parks_at_once:
+            await checkpoint()
         events = readiness.poll(events_max)
-        if events or not seconds_max or not self._must_wait():
+        can_wait = not events and seconds_max > 0 and self._must_wait()
+        self._empty_polls = self._empty_polls + 1 if can_wait else 0
+        if self._empty_polls > self._empty_polls_max:
             self._empty_polls = 0
-        elif self._empty_polls < self._empty_polls_max:
-            self._empty_polls += 1
-        else:
-            self._empty_polls = 0
-            ends_at = math.inf if seconds_max == math.inf else trio.current_time() + seconds_max
-            self.alarm.set(min(self._next_check_at, ends_at))
+            self.alarm.set(min(self._next_check_at, self._clock() + seconds_max))
             await readiness.park()
             events = readiness.poll(events_max)
+        elif self._parks_at_once:
+            await checkpoint()
+            events = readiness.poll(events_max)  # sockets may be others' by now
         began_ns = now_ns()
         self._is_woken = False
         self._now = self._clock()
@@ -303,15 +305,13 @@ class Selector:
         return result
 
     def _handle(self, events: list[tuple[int, int]], staged: dict[Channel, None]) -> None:
-        by_fd = self._by_fd
-        now = self._now
         reads = 0 if self._is_paused else READ
         for fd, bits in events:
-            channel = by_fd.get(fd)
+            channel = self._by_fd.get(fd)
             if channel is None or (staged and channel in staged):
                 continue
             if bits == reads and not channel.is_muted and channel.is_ready:
-                channel.last_used_at = now
+                channel.last_used_at = self._now
                 self._receive(channel)
             else:
                 self._on_event(channel, bits)

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 import trio
 
+from ..._util.cancellation import is_cancelled
 from ...errors import BufferExhaustedError, MetadataTimeoutError, SendBatchError
 from ...protocol.records.types import Headers
 from ..statistics import ClientStatistics
@@ -192,11 +193,9 @@ class Producer:
 
         Cancellation: the record was not taken.
         """
-        if self._is_pause_due:
+        if self._is_pause_due or is_cancelled():
             self._is_pause_due = False
             await trio.lowlevel.checkpoint()
-        else:
-            await trio.lowlevel.checkpoint_if_cancelled()
         if not self._room.waiting:
             try:
                 return self.send_nowait(
