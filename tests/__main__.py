@@ -19,6 +19,7 @@ PROGRAMS = {
     "conformance": ("which lines of Kafka's network layer have tests", "conformance"),
     "suites": ("other projects' own integration tests; names as arguments", "suites"),
     "churn": ("members of a group come, leave and crash, for five minutes", "churn"),
+    "ordeal": ("our clients while leaders move and brokers are killed, from seeds", "ordeal"),
     "sim": ("simulate a broker, its clients, faults and crashes, from a seed", "sim"),
     "mutations": ("decode a million frames that something has changed", "protocol.mutations"),
     "fuzz": ("search for a long time for input that breaks something", "fuzz"),

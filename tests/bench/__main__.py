@@ -31,6 +31,11 @@ BENCHMARKS = (
     "imports",
     "requests",
     "records",
+    "produce",
+    "consume",
+    "awaited",
+    "join-client",
+    "memory",
 )
 
 
@@ -43,7 +48,7 @@ def main(arguments: list[str]) -> None:
     commands = parser.add_subparsers(required=True, metavar="NAME", dest="name")
     modules: dict[str, ModuleType] = {}
     for name in BENCHMARKS:
-        module = modules[name] = importlib.import_module(f"bench.{name}")
+        module = modules[name] = importlib.import_module(f"bench.{name.replace('-', '_')}")
         summary = (module.__doc__ or "").splitlines()[0]
         command = commands.add_parser(name, help=summary, description=module.__doc__)
         add_options(command, module.RUNS, module.SECONDS)

@@ -1,0 +1,82 @@
+"""What was sent, acknowledged and processed, and what a log and a group must show of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import trio
+
+Place = tuple[int, int]
+"""A partition and an offset."""
+
+
+class Ledger:
+    """One run. Every value is ``b"producer number"``, and numbers count up in each producer.
+
+    Attributes:
+        acknowledged: values by where producers were told that they are.
+        wrong: what was found, in words.
+    """
+
+    def __init__(self) -> None:
+        self.acknowledged: dict[Place, bytes] = {}
+        self.wrong: list[str] = []
+        self._sent: set[bytes] = set()
+        self._processed: dict[Place, bytes] = {}
+        self.deliveries = 0
+        self._news = trio.Event()
+
+    def send(self, value: bytes) -> None:
+        self._sent.add(value)
+
+    def acknowledge(self, place: Place, value: bytes) -> None:
+        before = self.acknowledged.setdefault(place, value)
+        if before != value:
+            self.wrong.append(f"{place} was given to {before!r} and {value!r}")
+
+    def process(self, place: Place, value: bytes) -> None:
+        """A member of the group has finished with a record; it may be again."""
+        self.deliveries += 1
+        before = self._processed.setdefault(place, value)
+        if before != value:
+            self.wrong.append(f"{place} was read as {before!r} and {value!r}")
+        if value not in self._sent:
+            self.wrong.append(f"nobody sent {value!r}, read at {place}")
+        self._news.set()
+
+    @property
+    def unprocessed(self) -> int:
+        """How many acknowledged records nobody in the group has processed."""
+        return len(self.acknowledged.keys() - self._processed.keys())
+
+    async def until_all_are_processed(self) -> None:
+        """Wait for the group, which must have come together again."""
+        while self.unprocessed:
+            self._news = trio.Event()
+            await self._news.wait()
+
+    def check(self, found: Iterable[tuple[int, int, bytes]]) -> None:
+        """Compare with the log itself: partitions, offsets and values, in the order of offsets."""
+        logged: dict[Place, bytes] = {}
+        newest: dict[tuple[int, bytes], int] = {}
+        for partition, offset, value in found:
+            logged[partition, offset] = value
+            producer, _, number = value.partition(b" ")
+            last = newest.get((partition, producer), -1)
+            if int(number) <= last:
+                self.wrong.append(f"partition {partition}: {value!r} comes behind {last}")
+            newest[partition, producer] = int(number)
+        for place, value in self.acknowledged.items():
+            if logged.get(place) != value:
+                self.wrong.append(f"{place}: acknowledged {value!r}, found {logged.get(place)!r}")
+        for place, value in self._processed.items():
+            if logged.get(place) != value:
+                self.wrong.append(f"{place}: processed {value!r}, found {logged.get(place)!r}")
+        counts = Counter(logged.values())
+        twice = [value for value, count in counts.items() if count > 1]
+        if twice:
+            self.wrong.append(f"{len(twice)} records are there twice, such as {twice[0]!r}")
+        unknown = counts.keys() - self._sent
+        if unknown:
+            self.wrong.append(f"nobody sent {len(unknown)} records, such as {min(unknown)!r}")

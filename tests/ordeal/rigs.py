@@ -1,0 +1,206 @@
+"""Clusters that can be disturbed: our own broker with three nodes or killed, and Apache Kafka."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import attrs
+import trio
+
+import trionet
+from support.kafka_cluster import NODES, kafka_cluster
+from support.kafka_node import KafkaFolder, kafka_folder, memory_folder
+from support.leaders import move_leader
+from support.ports import free_ports
+from support.processes import stop
+from support.trionet_process import trionet_broker_process
+from trionet.errors import TrionetError
+
+Disturbance = Callable[[random.Random, str, int], Awaitable[None]]
+"""Does it: with what is drawn, the topic, and the number of its partitions."""
+
+_DOWN_SECONDS: Final = (0.0, 1.0)
+_OUR_SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0"}
+_STOP_SECONDS: Final = 60.0
+
+
+@attrs.frozen
+class Rig:
+    """A running cluster.
+
+    Attributes:
+        bootstrap_servers: where clients begin.
+        replicas: how many copies a partition has.
+        disturbances: what can be done to it, by name; each is whole again when it returns.
+    """
+
+    bootstrap_servers: str
+    replicas: int
+    disturbances: Mapping[str, Disturbance]
+
+
+@asynccontextmanager
+async def _trionet() -> AsyncIterator[Rig]:
+    """Three nodes of our own in this process."""
+    async with trionet.open_broker(brokers=3) as broker:
+
+        async def move(chance: random.Random, topic: str, partitions: int) -> None:
+            partition = chance.randrange(partitions)
+            await broker.move_leader(topic, partition, chance.choice(broker.running_nodes))
+
+        async def restart(chance: random.Random, _: str, __: int) -> None:
+            node = chance.choice(broker.node_ids)
+            await broker.stop(node)
+            await trio.sleep(chance.uniform(*_DOWN_SECONDS))
+            await broker.start(node)
+
+        async def roll(chance: random.Random, topic: str, partitions: int) -> None:
+            for node in broker.node_ids:
+                await broker.stop(node)
+                await broker.start(node)
+            await broker.elect_preferred_leaders()
+
+        async def move_coordinator(chance: random.Random, topic: str, _: int) -> None:
+            await broker.move_coordinator(topic, chance.choice(broker.running_nodes))
+
+        actions = {
+            "leader moves": move,
+            "coordinator moves": move_coordinator,
+            "restart": restart,
+            "rolling restart": roll,
+        }
+        yield Rig(broker.bootstrap_servers, 3, actions)
+
+
+@asynccontextmanager
+async def _process() -> AsyncIterator[Rig]:
+    """Our own broker in a process, with its data on disk."""
+    with tempfile.TemporaryDirectory(prefix="trionet-ordeal-", dir=memory_folder()) as name:
+        [port] = free_ports(1)
+        stack = contextlib.ExitStack()
+
+        def start() -> None:
+            data = Path(name) / "data"
+            _, started = stack.enter_context(
+                trionet_broker_process(data, port=port, settings=_OUR_SETTINGS)
+            )
+            running.append(started)
+
+        def kill() -> None:
+            running.pop().kill()
+            stack.close()
+
+        def end() -> None:
+            stop(running.pop(), _STOP_SECONDS)
+            stack.close()
+
+        running: list = []  # type: ignore[type-arg]
+        with stack:
+            await trio.to_thread.run_sync(start)
+            yield Rig(f"127.0.0.1:{port}", 1, _ends(start, end, kill))
+
+
+@asynccontextmanager
+async def _kafka() -> AsyncIterator[Rig]:
+    """One node of Apache Kafka."""
+    with kafka_folder() as folder:
+        node = _KafkaNode(folder)
+        with node.stack:
+            await trio.to_thread.run_sync(node.start)
+            yield Rig(folder.bootstrap_servers, 1, _ends(node.start, node.stop, node.kill))
+
+
+class _KafkaNode:
+    """A broker in a folder that is started again and again."""
+
+    def __init__(self, folder: KafkaFolder) -> None:
+        self.stack = contextlib.ExitStack()
+        self._folder = folder
+
+    def start(self) -> None:
+        self._process = self.stack.enter_context(self._folder.broker())
+
+    def stop(self) -> None:
+        stop(self._process, _STOP_SECONDS)
+        self.stack.close()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self.stack.close()
+
+
+def _ends(
+    start: Callable[[], None], end: Callable[[], None], kill: Callable[[], None]
+) -> dict[str, Disturbance]:
+    """What can be done to a single broker."""
+
+    async def restart(chance: random.Random, _: str, __: int) -> None:
+        await trio.to_thread.run_sync(end)
+        await trio.sleep(chance.uniform(*_DOWN_SECONDS))
+        await trio.to_thread.run_sync(start)
+
+    async def die(chance: random.Random, _: str, __: int) -> None:
+        await trio.to_thread.run_sync(kill)
+        await trio.sleep(chance.uniform(*_DOWN_SECONDS))
+        await trio.to_thread.run_sync(start)
+
+    return {"restart": restart, "SIGKILL": die}
+
+
+@asynccontextmanager
+async def _kafka3() -> AsyncIterator[Rig]:
+    """Three nodes of Apache Kafka."""
+    with kafka_cluster() as cluster:
+        node_ids = cluster.node_ids
+
+        async def again(chance: random.Random, node_id: int, end: Callable[[int], None]) -> None:
+            await trio.to_thread.run_sync(end, node_id)
+            await trio.sleep(chance.uniform(*_DOWN_SECONDS))
+            await trio.to_thread.run_sync(cluster.start, node_id)
+
+        async def restart(chance: random.Random, _: str, __: int) -> None:
+            await again(chance, chance.choice(node_ids), cluster.stop)
+
+        async def die(chance: random.Random, _: str, __: int) -> None:
+            await again(chance, chance.choice(node_ids), cluster.kill)
+
+        async def roll(chance: random.Random, _: str, __: int) -> None:
+            for node_id in node_ids:
+                await again(chance, node_id, cluster.stop)
+
+        async def move(chance: random.Random, topic: str, partitions: int) -> None:
+            replicas = chance.sample(node_ids, NODES)
+            async with (
+                trionet.open_network_client(cluster.bootstrap_servers) as client,
+                trio.open_nursery() as nursery,
+            ):
+                nursery.start_soon(client.run)
+                await client.until_updated()
+                node = next(iter(client.metadata.cluster.nodes.values()))
+                with contextlib.suppress(TrionetError):  # a wish; who is asked may be gone
+                    await move_leader(client, node, topic, chance.randrange(partitions), replicas)
+                nursery.cancel_scope.cancel()
+
+        # Leaders move often, since that takes no time; a node is missed for seconds.
+        actions = {
+            "leader moves": move,
+            "another leader moves": move,
+            "restart": restart,
+            "SIGKILL": die,
+            "rolling restart": roll,
+        }
+        yield Rig(cluster.bootstrap_servers, NODES, actions)
+
+
+RIGS: Final[Mapping[str, Callable[[], AbstractAsyncContextManager[Rig]]]] = {
+    "trionet": _trionet,
+    "process": _process,
+    "kafka": _kafka,
+    "kafka3": _kafka3,
+}

@@ -1,0 +1,82 @@
+"""What an ordeal would find."""
+
+from __future__ import annotations
+
+from ordeal.ledger import Ledger
+
+
+def ledger_of(*values: bytes) -> Ledger:
+    ledger = Ledger()
+    for value in values:
+        ledger.send(value)
+    return ledger
+
+
+def test_log_that_is_as_it_was_told_is_right() -> None:
+    ledger = ledger_of(b"0 0", b"0 1", b"1 0")
+    ledger.acknowledge((0, 5), b"0 0")
+    ledger.process((0, 5), b"0 0")
+    ledger.process((0, 5), b"0 0")
+
+    # What nobody acknowledged may be there all the same, and what was sent may be missing.
+    ledger.check([(0, 5, b"0 0"), (0, 6, b"0 1")])
+
+    assert [] == ledger.wrong
+    assert 0 == ledger.unprocessed
+
+
+def test_acknowledged_record_that_is_lost_is_found() -> None:
+    ledger = ledger_of(b"0 0")
+    ledger.acknowledge((0, 5), b"0 0")
+
+    ledger.check([])
+
+    assert ["(0, 5): acknowledged b'0 0', found None"] == ledger.wrong
+    assert 1 == ledger.unprocessed
+
+
+def test_offset_that_is_given_twice_is_found() -> None:
+    ledger = ledger_of(b"0 0", b"1 0")
+    ledger.acknowledge((0, 5), b"0 0")
+    ledger.acknowledge((0, 5), b"1 0")
+
+    assert ["(0, 5) was given to b'0 0' and b'1 0'"] == ledger.wrong
+
+
+def test_records_out_of_order_and_twice_are_found() -> None:
+    ledger = ledger_of(b"0 0", b"0 1")
+
+    ledger.check([(0, 0, b"0 1"), (0, 1, b"0 0"), (1, 0, b"0 0")])
+
+    assert [
+        "partition 0: b'0 0' comes behind 1",
+        "1 records are there twice, such as b'0 0'",
+    ] == ledger.wrong
+
+
+def test_order_is_that_of_each_producer_in_each_partition() -> None:
+    ledger = ledger_of(b"0 0", b"0 1", b"1 0")
+
+    ledger.check([(0, 0, b"0 1"), (0, 1, b"1 0"), (1, 0, b"0 0")])
+
+    assert [] == ledger.wrong
+
+
+def test_record_that_nobody_sent_is_found() -> None:
+    ledger = Ledger()
+    ledger.process((0, 0), b"0 0")
+    ledger.check([(0, 0, b"0 0")])
+
+    assert [
+        "nobody sent b'0 0', read at (0, 0)",
+        "nobody sent 1 records, such as b'0 0'",
+    ] == ledger.wrong
+
+
+def test_record_that_was_read_and_is_not_there_is_found() -> None:
+    ledger = ledger_of(b"0 0")
+    ledger.process((0, 0), b"0 0")
+
+    ledger.check([])
+
+    assert ["(0, 0): processed b'0 0', found None"] == ledger.wrong
