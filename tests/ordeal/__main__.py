@@ -52,8 +52,8 @@ async def _run_all(name: str, seeds: range, seconds: float) -> int:
             disturbances += len(outcome.disturbances)
             bad += bool(outcome.wrong)
             print(
-                f"{name} seed {seed}: {outcome.acknowledged} acknowledged, {outcome.processed} times"
-                f" processed; {', '.join(outcome.disturbances)}",
+                f"{name} seed {seed}: {outcome.acknowledged} acknowledged,"
+                f" {outcome.processed} times processed; {', '.join(outcome.disturbances)}",
                 *(f"  WRONG: {each}" for each in outcome.wrong),
                 sep="\n",
                 flush=True,
