@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from support.group_members import make_topic
+from support.coordinator_members import make_topic
 from trionet import Broker, open_broker
 from trionet.testing import BrokerControl, MemoryNetwork, control
 

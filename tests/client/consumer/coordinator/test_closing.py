@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 import trio
 from trio.testing import MockClock
 
-from support.group_members import COOPERATIVE, GroupMember, open_member
+from support.coordinator_members import COOPERATIVE, GROUP, GroupMember, open_member
 from trionet import Broker
 from trionet.client.consumer.coordinator.callbacks import RebalanceCallbacks
 from trionet.client.consumer.partition_state import FetchPosition, HandingOut
@@ -170,16 +171,33 @@ async def test_a_member_that_waits_for_others_leaves_at_once(
         assert 1 == len(kit.group("readers").members)
 
 
-async def test_members_of_a_cooperative_group_end_together(
-    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+@pytest.mark.parametrize(
+    "count", [10, pytest.param(1000, marks=[pytest.mark.soak, pytest.mark.timeout(600)])]
+)
+@pytest.mark.parametrize("groups", [1, 5])
+async def test_many_members_that_are_cancelled_together_end_together(
+    autojump_clock: MockClock,
+    network: MemoryNetwork,
+    broker: Broker,
+    kit: BrokerControl,
+    count: int,
+    groups: int,
 ) -> None:
-    async def live() -> None:
-        async with open_member(broker, network, assignors=COOPERATIVE) as member:
+    joined = 0
+
+    async def live(number: int) -> None:
+        nonlocal joined
+        settings = attrs.evolve(GROUP, group_id=f"g{number % groups}", assignors=COOPERATIVE)
+        async with open_member(broker, network, settings=settings) as member:
+            await member.read(lambda: bool(member.told), look_seconds=60)
+            joined += 1
             await member.read_on()
 
-    with trio.move_on_after(20):
+    with trio.move_on_after(20) as scope:
         async with trio.open_nursery() as nursery:
-            for _ in range(20):
-                nursery.start_soon(live)
+            for each in range(count):
+                nursery.start_soon(live, each)
 
-    assert [] == kit.group("readers").members
+    assert count == joined
+    assert trio.current_time() - scope.deadline < 1
+    assert [[]] * groups == [kit.group(f"g{each}").members for each in range(groups)]

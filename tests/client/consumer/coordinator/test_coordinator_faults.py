@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from support.group_members import open_member
+from support.coordinator_members import open_member
 from trionet import Broker
 from trionet.errors import ApiError, FencedInstanceIdError
 from trionet.protocol import error_codes

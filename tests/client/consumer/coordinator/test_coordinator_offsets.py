@@ -7,7 +7,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from support.group_members import GROUP, GroupMember, open_member
+from support.coordinator_members import GROUP, GroupMember, open_member
 from trionet import Broker
 from trionet.client.consumer.coordinator.callbacks import RebalanceCallbacks
 from trionet.client.consumer.partition_state import FetchPosition, FetchState

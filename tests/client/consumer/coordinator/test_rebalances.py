@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from support.group_members import (
+from support.coordinator_members import (
     COOPERATIVE,
     EAGER,
     GroupMember,

@@ -65,6 +65,7 @@ class ConsumerCoordinator:
         *,
         on_news: Callable[[], object],
     ) -> None:
+        self._client = client
         self._settings = settings
         self._subscription = subscription
         self._member = ClassicMember(settings)
@@ -279,6 +280,7 @@ class ConsumerCoordinator:
             await self._wanted_offsets.wait()
             self._wanted_offsets = trio.Event()
             if wanted := self._subscription.initializing():
+                self._connect_to_leaders(wanted)
                 try:
                     self._begin_at(await self._offsets.fetch(wanted))
                 except TrionetError as error:
@@ -286,6 +288,13 @@ class ConsumerCoordinator:
                     self._wanted_offsets.set()
                     self._on_news()
                     await trio.sleep(self._settings.retry.seconds_max)
+
+    def _connect_to_leaders(self, partitions: Iterable[TopicPartition]) -> None:
+        """Begin to connect to those who are to be asked for records as soon as offsets are known."""
+        cluster = self._client.metadata.cluster
+        for node in {cluster.leader(*each) for each in partitions}:
+            if node is not None:
+                self._client.ready(node)
 
     def _begin_at(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | None]) -> None:
         for partition, committed in offsets.items():

@@ -1,0 +1,188 @@
+"""A member of a group without the fetching half of a consumer: what asks for records, and waits."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+
+import attrs
+import trio
+
+from trionet._util.single_error import raise_single_error
+from trionet.broker import Broker
+from trionet.client.backoff import ExponentialBackoff
+from trionet.client.consumer.assignors import Assignor, CooperativeStickyAssignor, RangeAssignor
+from trionet.client.consumer.coordinator.callbacks import RebalanceCallbacks
+from trionet.client.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
+from trionet.client.consumer.coordinator.settings import GroupSettings
+from trionet.client.consumer.reset_strategy import EARLIEST
+from trionet.client.consumer.subscription_state import SubscriptionState
+from trionet.client.network_client import NetworkClient
+from trionet.client.opening import ClientSettings, open_network_client
+from trionet.client.topic_partition import TopicPartition
+from trionet.net.network import SYSTEM, Network
+from trionet.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from trionet.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+
+EAGER: tuple[Assignor, ...] = (RangeAssignor(),)
+COOPERATIVE: tuple[Assignor, ...] = (CooperativeStickyAssignor(),)
+GROUP = GroupSettings(
+    group_id="readers", assignors=EAGER, retry=ExponentialBackoff(0.1, 0.1), blocked_seconds=60.0
+)
+
+
+class GroupMember:
+    """One member.
+
+    Attributes:
+        client: of this member alone.
+        subscription: what it wants, and what it has.
+        coordinator: its side of the group.
+        told: what its callbacks were told, in order: the callback's name and partition numbers.
+    """
+
+    def __init__(self, client: NetworkClient, settings: GroupSettings) -> None:
+        self.client = client
+        self.subscription = SubscriptionState(EARLIEST)
+        self.coordinator = ConsumerCoordinator(
+            client, settings, self.subscription, random.Random(1), on_news=self._wake
+        )
+        self.told: list[tuple[str, list[int]]] = []
+        self._news = trio.Event()
+        self.coordinator.callbacks = RebalanceCallbacks(
+            assigned=lambda given: self.told.append(("assigned", numbers(given))),
+            revoked=lambda given: self.told.append(("revoked", numbers(given))),
+            lost=lambda given: self.told.append(("lost", numbers(given))),
+        )
+
+    def _wake(self) -> None:
+        news, self._news = self._news, trio.Event()
+        news.set()
+
+    @property
+    def has(self) -> list[int]:
+        """The numbers of its partitions."""
+        return numbers(self.subscription.assigned)
+
+    async def ask(self) -> None:
+        """Ask for a record, once, and do not wait for it."""
+        self.coordinator.poll_interval.asked(trio.current_time())
+        while self.coordinator.needs_poll:
+            await self.coordinator.poll()
+
+    async def read(self, is_enough: Callable[[], bool], *, look_seconds: float = 0.1) -> None:
+        """Ask for records until something is so; there are none.
+
+        Args:
+            is_enough: whether it is so.
+            look_seconds: how often it is looked, beside when there are news; other members have
+                theirs.
+        """
+        interval = self.coordinator.poll_interval
+        while True:
+            await self.ask()
+            if is_enough():
+                return
+            interval.is_waiting = True
+            try:
+                with trio.move_on_after(look_seconds):
+                    await self._news.wait()
+            finally:
+                interval.stop_waiting(trio.current_time())
+
+    async def read_on(self) -> None:
+        """Ask for records until cancelled."""
+        await self.read(lambda: False, look_seconds=math.inf)
+
+
+def numbers(partitions: Iterable[TopicPartition]) -> list[int]:
+    return sorted(each.partition for each in partitions)
+
+
+@asynccontextmanager
+async def open_member(
+    broker: Broker | str,
+    network: Network = SYSTEM,
+    *,
+    topics: Iterable[str] = ("t",),
+    settings: GroupSettings = GROUP,
+    client_settings: ClientSettings | None = None,
+    **changes: object,
+) -> AsyncIterator[GroupMember]:
+    """A member, which leaves at the end of the block.
+
+    Args:
+        broker: of the group.
+        network: where it is.
+        topics: to subscribe to; none for no subscription.
+        settings: of the group.
+        client_settings: of its NetworkClient.
+        changes: attributes of the settings.
+    """
+    settings = attrs.evolve(settings, **changes)  # type: ignore[arg-type]
+    address = broker if isinstance(broker, str) else broker.bootstrap_servers
+    with raise_single_error() as caller:
+        async with (
+            open_network_client(address, client_settings, network=network) as client,
+            trio.open_nursery() as nursery,
+        ):
+            # As a consumer does: answers are read until the group is left.
+            polling = trio.CancelScope(shield=True)
+            nursery.start_soon(_poll_in, polling, client)
+            member = GroupMember(client, settings)
+            if wanted := list(topics):
+                member.subscription.subscribe(wanted)
+            nursery.start_soon(member.coordinator.run)
+            is_normal = False
+            try:
+                with caller.block():
+                    yield member
+                is_normal = True
+            finally:
+                try:
+                    await member.coordinator.close(is_normal=is_normal)
+                finally:
+                    polling.cancel()
+                    nursery.cancel_scope.cancel()
+
+
+async def _poll_in(scope: trio.CancelScope, client: NetworkClient) -> None:
+    with scope:
+        await client.run()
+
+
+async def make_topic(broker: Broker, name: str, partitions: int, network: Network = SYSTEM) -> None:
+    async with _asker(broker, network) as client:
+        node, _ = client.least_loaded_node(trio.current_time())
+        assert node is not None
+        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+        answer = await client.request(node, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
+        assert [0] == [each.error_code for each in answer.topics]
+
+
+async def add_partitions(broker: Broker, name: str, count: int, network: Network = SYSTEM) -> None:
+    async with _asker(broker, network) as client:
+        node, _ = client.least_loaded_node(trio.current_time())
+        assert node is not None
+        topic = CreatePartitionsTopic(name=name, count=count, assignments=None)
+        answer = await client.request(
+            node, CreatePartitionsRequest(topics=[topic], timeout_ms=1000)
+        )
+        assert [0] == [each.error_code for each in answer.results]
+
+
+@asynccontextmanager
+async def _asker(broker: Broker, network: Network) -> AsyncIterator[NetworkClient]:
+    async with (
+        open_network_client(broker.bootstrap_servers, network=network) as client,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(client.run)
+        await client.until_updated()
+        yield client
+        nursery.cancel_scope.cancel()
