@@ -290,7 +290,7 @@ class ConsumerCoordinator:
                     await trio.sleep(self._settings.retry.seconds_max)
 
     def _connect_to_leaders(self, partitions: Iterable[TopicPartition]) -> None:
-        """Begin to connect to those who are to be asked for records as soon as offsets are known."""
+        """Begin to connect to who is to be asked for records as soon as offsets are known."""
         cluster = self._client.metadata.cluster
         for node in {cluster.leader(*each) for each in partitions}:
             if node is not None:
