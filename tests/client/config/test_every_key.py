@@ -63,14 +63,12 @@ ANOTHER: dict[str, object] = {
 }
 #: Keys with one value.
 WITHOUT_CHOICE = {"client.dns.lookup"}
-#: Keys of what a client cannot do.
-OF_NO_USE = {"enable.metrics.push"}
 
 CASES = [
     pytest.param(read, row, id=f"{keys.client}-{row[0]}")
     for keys, read in CLIENTS
     for row in keys.applied.values()
-    if row[0] not in WITHOUT_CHOICE | OF_NO_USE
+    if row[0] not in WITHOUT_CHOICE
 ]
 
 
