@@ -95,7 +95,7 @@ class Refusal(NamedTuple):
 
 _LOGIN = "leaving it out, and giving sasl.username and sasl.password, sasl.jaas.config, or tokens"
 _TOKENS = "leaving it out, and giving a function that fetches tokens"
-_HOOKS = "leaving it out, and giving functions in their place"
+_HOOKS = "leaving it out, and giving functions in its place, such as on_send and on_consume"
 _PACKAGE = "org.apache.kafka.common.security.oauthbearer"
 _OAUTHBEARER_CALLBACKS = (f"{_PACKAGE}.OAuthBearerLoginCallbackHandler",)
 

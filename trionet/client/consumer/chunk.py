@@ -138,6 +138,13 @@ class Chunk:
         deque(self._offsets, maxlen=0)
         if end < self._count:
             self._open(sliced(self._columns, end, self._count))
+        return self._batch(columns)
+
+    def whole(self) -> ConsumerBatch:
+        """All the records together, without handing them out."""
+        return self._batch(self._columns)
+
+    def _batch(self, columns: Columns) -> ConsumerBatch:
         return ConsumerBatch(
             topic=self.name.topic,
             partition=self.name.partition,

@@ -8,6 +8,7 @@ from ..topic_partition import TopicPartition
 from .chunk import Chunk
 from .completed_fetch import CompletedFetch
 from .counters import FetchCounters
+from .hooks import ConsumerHooks
 from .partition_state import FetchPosition
 
 
@@ -17,11 +18,15 @@ class FetchBuffer:
     What nobody wants any more, since the partition was given up or its position moved, is dropped
     when it is come across; what is paused is passed over.
 
+    Args:
+        hooks: see what is decoded.
+
     Attributes:
         counters: what came, and what was decoded of it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, hooks: ConsumerHooks) -> None:
+        self._hooks = hooks
         self.counters = FetchCounters()
         self._fetches: deque[CompletedFetch] = deque()
 
@@ -64,6 +69,7 @@ class FetchBuffer:
         else:
             fetch.state.hand_out(chunk)
             self.counters.decoded(chunk)
+            self._hooks.consumed(chunk)
         return chunk
 
     def ends(self) -> dict[TopicPartition, tuple[int, FetchPosition]]:

@@ -35,6 +35,7 @@ from .failures import Failures
 from .fetch_buffer import FetchBuffer
 from .fetch_refusals import refused
 from .fetch_session import LAST_VERSION_WITH_NAMES, FetchSession, Wanted, WantedPartition
+from .hooks import ConsumerHooks
 from .partition_state import FetchPosition, PartitionState
 from .settings import FetchSettings
 from .subscription_state import SubscriptionState
@@ -70,6 +71,7 @@ class Fetcher:
         retry: the wait of a partition that cannot be fetched for now.
         chance: what blurs that.
         on_news: called when there may be something to hand out.
+        hooks: see what is handed out.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Fetcher:
         retry: ExponentialBackoff,
         chance: random.Random,
         on_news: Callable[[], object],
+        hooks: ConsumerHooks,
     ) -> None:
         self._client = client
         self._subscriptions = subscriptions
@@ -92,7 +95,7 @@ class Fetcher:
         self._retry = retry
         self._chance = chance
         self._on_news = on_news
-        self._buffer = FetchBuffer()
+        self._buffer = FetchBuffer(hooks)
         self._sessions: dict[int, FetchSession] = {}
         self._is_closed = False
         self._asked: dict[int, dict[TopicPartition, AskedPartition]] = {}

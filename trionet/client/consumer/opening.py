@@ -22,6 +22,7 @@ from .coordinator.callbacks import RebalanceCallback
 from .coordinator.consumer_coordinator import ConsumerCoordinator
 from .failures import Failures
 from .fetcher import Fetcher
+from .hooks import ConsumerHooks, OnCommit, OnConsume
 from .metrics import ConsumerMetrics
 from .offset_questions import OffsetQuestions
 from .offset_reset import OffsetReset
@@ -42,6 +43,8 @@ async def open_consumer(
     on_lost: RebalanceCallback | None = None,
     network: Network = SYSTEM,
     token_provider: TokenProvider | None = None,
+    on_consume: OnConsume | None = None,
+    on_commit: OnCommit | None = None,
     **keywords: Unpack[ConsumerKeywords],
 ) -> AsyncIterator[Consumer]:
     """A consumer for the length of the block.
@@ -60,6 +63,10 @@ async def open_consumer(
         on_lost: told of partitions that were lost to others.
         network: where connections come from.
         token_provider: gives the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
+        on_consume: shown records, those of one partition together, before the first of them is
+            handed out; plain, and quick.
+        on_commit: told of offsets that were committed; the same. Errors of both are told in the
+            log.
         keywords: settings by Kafka's keys with underscores for dots; they win.
 
     Raises:
@@ -71,7 +78,7 @@ async def open_consumer(
     async with open_network_client(
         bootstrap_servers, settings.client, network=network, kind="consumer"
     ) as client:
-        parts = _Parts(client, settings, network)
+        parts = _Parts(client, settings, network, ConsumerHooks(on_consume, on_commit))
         if topics is not None:
             parts.consumer.subscribe(
                 topics, on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost
@@ -105,7 +112,13 @@ async def _run_in(scope: trio.CancelScope, work: Callable[[], Awaitable[None]]) 
 class _Parts:
     """A consumer and what it is made of."""
 
-    def __init__(self, client: NetworkClient, settings: ConsumerSettings, network: Network) -> None:
+    def __init__(
+        self,
+        client: NetworkClient,
+        settings: ConsumerSettings,
+        network: Network,
+        hooks: ConsumerHooks,
+    ) -> None:
         client.metadata.allow_auto_topic_creation = settings.allow_auto_topic_creation
         news = trio.lowlevel.ParkingLot()
         failures = Failures(news.unpark_all)
@@ -120,6 +133,7 @@ class _Parts:
             retry=retry,
             chance=network.chance,
             on_news=news.unpark_all,
+            hooks=hooks,
         )
         reset = OffsetReset(
             client,
@@ -140,6 +154,7 @@ class _Parts:
                 subscriptions,
                 network.chance,
                 on_news=news.unpark_all,
+                hooks=hooks,
             )
             look_for_offsets = self.coordinator.look_for_offsets
         self.consumer = Consumer(

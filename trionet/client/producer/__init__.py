@@ -1,7 +1,15 @@
 """The producer: records into batches, batches to the leaders of their partitions."""
 
 from .delivery import Delivery, RecordMetadata
+from .hooks import Acknowledgement, ProducerRecord
 from .opening import open_producer
 from .producer import Producer
 
-__all__ = ["Delivery", "Producer", "RecordMetadata", "open_producer"]
+__all__ = [
+    "Acknowledgement",
+    "Delivery",
+    "Producer",
+    "ProducerRecord",
+    "RecordMetadata",
+    "open_producer",
+]

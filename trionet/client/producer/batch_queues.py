@@ -278,7 +278,9 @@ class BatchQueues:
     def abort_incomplete(
         self, error: Exception, drained: Exception | None = None
     ) -> list[ProducerBatch]:
-        """Fail every batch there is, sent or not, free its memory, and say which they were.
+        """Fail every batch there is, sent or not, and free its memory.
+
+        Those are returned that this decides: others had failed before, and were still under way.
 
         Args:
             error: why.
@@ -297,10 +299,12 @@ class BatchQueues:
         for queue in self._undrained:
             queue.clear()
         self._undrained.clear()
+        decided = []
         for batch in batches:
-            batch.fail(drained if batch.is_drained else error)
+            if batch.fail(drained if batch.is_drained else error):
+                decided.append(batch)
             self.deallocate(batch)
-        return batches
+        return decided
 
     def close(self) -> None:
         """Append nothing any more; what is there is sent at once."""

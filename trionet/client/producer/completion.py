@@ -25,6 +25,7 @@ from ..topic_partition import TopicPartition
 from .accumulator import RecordAccumulator
 from .batch import ProducerBatch
 from .counters import SenderCounters
+from .hooks import AcknowledgementHook
 from .idempotence import Idempotence
 from .produce_requests import UNKNOWN, Outcome, outcomes
 
@@ -56,6 +57,7 @@ class Completion:
         idempotence: numbers the batches; None without.
         limits: how long and how often it is tried.
         keeps_order: of a partition only one batch is under way (``max.in.flight`` of 1).
+        hook: is told of what became of batches.
 
     Attributes:
         counters: what became of records.
@@ -69,7 +71,9 @@ class Completion:
         limits: DeliveryLimits,
         *,
         keeps_order: bool,
+        hook: AcknowledgementHook,
     ) -> None:
+        self._hook = hook
         self.counters = SenderCounters()
         self._accumulator = accumulator
         self._metadata = metadata
@@ -165,7 +169,8 @@ class Completion:
             self._idempotence.completed(batch)
         self._last_errors.pop(batch.topic_partition, None)
         base = UNKNOWN if outcome.error_code else outcome.base_offset
-        batch.complete(base, outcome.log_append_time_ms)
+        if batch.complete(base, outcome.log_append_time_ms):
+            self._hook.written(batch, base)
         self._accumulator.deallocate(batch)
 
     def _split(self, batch: ProducerBatch, now: float) -> None:
@@ -212,10 +217,18 @@ class Completion:
         if self._idempotence is not None and self._idempotence.is_fatal(code):
             self._idempotence.fail(error)
 
+    def aborted(self, batches: Sequence[ProducerBatch]) -> None:
+        """Batches were given up."""
+        for batch in batches:
+            error = batch.outcome.error(0)
+            assert error is not None
+            self._hook.failed(batch, error)
+
     def _fail(
         self, batch: ProducerBatch, error: TrionetError, code: int, *, is_known_unwritten: bool
     ) -> None:
         batch.fail(error)
+        self._hook.failed(batch, error)
         self.counters.failed(batch)
         if self._idempotence is not None:
             self._idempotence.failed(batch, code, is_known_unwritten=is_known_unwritten)

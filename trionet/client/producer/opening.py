@@ -19,6 +19,7 @@ from .accumulator import RecordAccumulator
 from .accumulator_settings import AccumulatorSettings
 from .completion import Completion, DeliveryLimits
 from .config import producer_settings
+from .hooks import AcknowledgementHook, OnAcknowledgement, OnSend, SendHook
 from .idempotence import Idempotence
 from .metrics import ProducerMetrics
 from .producer import Producer
@@ -40,6 +41,8 @@ async def open_producer(
     *,
     network: Network = SYSTEM,
     token_provider: TokenProvider | None = None,
+    on_send: OnSend | None = None,
+    on_acknowledgement: OnAcknowledgement | None = None,
     **keywords: Unpack[ProducerKeywords],
 ) -> AsyncIterator[Producer]:
     """A producer for the length of a block.
@@ -53,6 +56,10 @@ async def open_producer(
         config: settings by Kafka's dotted keys, as texts or Python values; or made settings.
         network: where connections come from.
         token_provider: gives the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
+        on_send: sees every record, and gives it back, or one with another value, key, headers or
+            timestamp; plain, and quick. One that had to wait for room may be shown again.
+        on_acknowledgement: told of every batch when it is decided what became of its records; the
+            same. Errors of both are told in the log.
         keywords: settings by Kafka's keys with underscores for dots; they win.
 
     Raises:
@@ -65,7 +72,7 @@ async def open_producer(
     ) as client:
         with raise_single_error() as caller:
             async with trio.open_nursery() as nursery:
-                parts = _Parts(client, settings, network)
+                parts = _Parts(client, settings, network, on_send, on_acknowledgement)
                 nursery.start_soon(parts.sender.run)
                 try:
                     with caller.block():
@@ -81,7 +88,14 @@ async def open_producer(
 class _Parts:
     """A producer and what it is made of."""
 
-    def __init__(self, client: NetworkClient, settings: ProducerSettings, network: Network) -> None:
+    def __init__(
+        self,
+        client: NetworkClient,
+        settings: ProducerSettings,
+        network: Network,
+        on_send: OnSend | None,
+        on_acknowledgement: OnAcknowledgement | None,
+    ) -> None:
         chance = network.chance
         requests = settings.client.requests
         idempotence = Idempotence() if settings.idempotence else None
@@ -94,6 +108,7 @@ class _Parts:
             idempotence,
             DeliveryLimits(seconds=settings.delivery_seconds, retries=settings.retries),
             keeps_order=requests.in_flight_max == 1,
+            hook=AcknowledgementHook(on_acknowledgement),
         )
         self.sender = Sender(
             client,
@@ -117,6 +132,7 @@ class _Parts:
             self.room,
             network.now_ms,
             settings.max_block_seconds,
+            None if on_send is None else SendHook(on_send),
         )
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ from .accumulator import RecordAccumulator
 from .columns import RecordColumns
 from .deliveries import Deliveries
 from .delivery import Delivery, RecordMetadata
+from .hooks import ProducerRecord, SendHook
 from .room import Room
 from .sender import Sender
 from .topic_wait import TopicWait
@@ -42,6 +43,7 @@ class Producer:
         room: waiting for ``buffer.memory``.
         now_ms: the time of day, in milliseconds.
         max_block_seconds: ``max.block.ms``.
+        hook: sees each record before it is taken; None if nobody wants to.
     """
 
     def __init__(
@@ -52,7 +54,9 @@ class Producer:
         room: Room,
         now_ms: Callable[[], int],
         max_block_seconds: float,
+        hook: SendHook | None = None,
     ) -> None:
+        self._hook = hook
         self._accumulator = accumulator
         self._sender = sender
         self._topics = topics
@@ -141,6 +145,9 @@ class Producer:
         sender = self._sender
         if sender.error is not None:
             sender.check()
+        if self._hook is not None:
+            record = ProducerRecord(topic, partition, timestamp, key, value, headers)
+            _, _, timestamp, key, value, headers = self._hook.seen(record)
         now = self._clock()
         try:
             delivery = self._accumulator.append(
@@ -256,6 +263,10 @@ class Producer:
         """
         await trio.lowlevel.checkpoint()
         now_ms = self._now_ms() if timestamps is None else timestamps
+        if self._hook is not None:
+            values, keys, headers, now_ms = self._hook.seen_columns(
+                topic, partition, values, keys, headers, now_ms
+            )
         columns = RecordColumns(values, keys, now_ms, headers)
         count = len(columns)
         for start in range(0, count, _SLICE_RECORDS):

@@ -115,23 +115,26 @@ class Sender:
         """Nothing can be sent any more: what there is fails, and so does every later call."""
         if self.error is None:
             self.error = error
-            self._accumulator.abort_incomplete(error)
+            self._completion.aborted(self._accumulator.abort_incomplete(error))
 
     def refused(self, error: TrionetError) -> None:
         """The producer may not have an id: what waits for one fails; what comes later may have."""
-        for batch in self._accumulator.abort_undrained(error):
+        refused = self._accumulator.abort_undrained(error)
+        self._completion.aborted(refused)
+        for batch in refused:
             if self._idempotence is not None:
                 code = error_codes.CLUSTER_AUTHORIZATION_FAILED
                 self._idempotence.failed(batch, code, is_known_unwritten=False)
 
     def end(self) -> None:
         """Nothing is sent or waited for any more; what has no outcome fails."""
-        self._accumulator.abort_incomplete(
+        aborted = self._accumulator.abort_incomplete(
             DeliveryAbortedError("the producer was closed before the record was sent"),
             DeliveryAbortedError(
                 "the producer was closed before the answer: the record may have been written"
             ),
         )
+        self._completion.aborted(aborted)
 
     def statistics(self) -> ClientStatistics:
         """See :meth:`.Producer.statistics`."""

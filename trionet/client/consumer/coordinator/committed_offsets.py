@@ -23,6 +23,7 @@ from ....protocol.messages.offset_fetch import OffsetFetchRequest
 from ...api_errors import api_error, is_retriable
 from ...offset_and_metadata import OffsetAndMetadata
 from ...topic_partition import TopicPartition
+from ..hooks import ConsumerHooks
 from .finder import CoordinatorFinder
 from .member import ClassicMember, Generation, MemberState
 from .offset_requests import NAMES_VERSION_MAX, commit_request, fetch_request, fetched, refusal
@@ -49,6 +50,7 @@ class CommittedOffsets:
         member: commits are made in its generation.
         settings: of the group.
         chance: what blurs waits.
+        hooks: see what was committed.
 
     Attributes:
         last: what this consumer committed last of each partition.
@@ -60,7 +62,9 @@ class CommittedOffsets:
         member: ClassicMember,
         settings: GroupSettings,
         chance: random.Random,
+        hooks: ConsumerHooks,
     ) -> None:
+        self._hooks = hooks
         self._finder = finder
         self._member = member
         self._settings = settings
@@ -101,6 +105,7 @@ class CommittedOffsets:
         refused = refusal(answer)
         if refused is None:
             self.last.update(offsets)
+            self._hooks.committed(offsets)
             return
         raise self._why_refused(*refused, generation)
 

@@ -23,6 +23,7 @@ from ...offset_and_metadata import OffsetAndMetadata
 from ...topic_partition import TopicPartition
 from ..assignors import RebalanceProtocol
 from ..assignors.protocol import decode_assignment
+from ..hooks import NO_HOOKS, ConsumerHooks
 from ..partition_state import NO_EPOCH, FetchPosition, FetchState
 from ..subscription_state import SubscriptionState
 from .callbacks import RebalanceCallbacks
@@ -51,6 +52,7 @@ class ConsumerCoordinator:
         subscription: of the consumer; what the group assigns is put into it.
         chance: what blurs waits.
         on_news: called when :attr:`needs_poll` has become true.
+        hooks: see what was committed.
 
     Attributes:
         callbacks: what the user wants to be told.
@@ -64,6 +66,7 @@ class ConsumerCoordinator:
         chance: random.Random,
         *,
         on_news: Callable[[], object],
+        hooks: ConsumerHooks = NO_HOOKS,
     ) -> None:
         self._client = client
         self._settings = settings
@@ -71,7 +74,7 @@ class ConsumerCoordinator:
         self._member = ClassicMember(settings)
         self._assignment = GroupAssignment(settings.assignors, settings.rack_id)
         self._finder = CoordinatorFinder(client, settings, chance)
-        self._offsets = CommittedOffsets(self._finder, self._member, settings, chance)
+        self._offsets = CommittedOffsets(self._finder, self._member, settings, chance, hooks)
         self._leader = GroupLeader(client, subscription, self._member, self._assignment, settings)
         self._membership = Membership(
             self._finder,
