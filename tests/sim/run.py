@@ -16,6 +16,7 @@ from sim.consumers import fetch_in_session, fetch_singly, read_whole
 from sim.members import SHARED, Member
 from sim.model import End, Violation
 from sim.own_consumers import read
+from sim.own_members import OwnGroup
 from sim.own_producers import produce
 from sim.producers import send_again, send_once
 from sim.world import Complaints, World
@@ -165,15 +166,22 @@ async def live_with_own_clients(world: World) -> None:
     async with trio.open_nursery() as brokers:
         brokers.start_soon(world.guard, world.run_broker)
         await make_topics(world)
-        async with trio.open_nursery() as clients:
-            for number in range(2):
-                clients.start_soon(world.guard, produce, world, f"own{number}")
-                clients.start_soon(world.guard, read, world, f"reader{number}")
-            clients.start_soon(world.guard, delete_records, world)
-            clients.start_soon(world.guard, disturb, world)
-            await world.over.wait()
-            end_faults(world)
-        end_faults(world)  # the last of them may have come in between
+        group = OwnGroup(world)
+        async with trio.open_nursery() as lasting:
+            for number in range(MEMBERS):
+                lasting.start_soon(world.guard, group.take_part, f"member-{number}")
+            async with trio.open_nursery() as clients:
+                for number in range(2):
+                    clients.start_soon(world.guard, produce, world, f"own{number}")
+                    clients.start_soon(world.guard, read, world, f"reader{number}")
+                clients.start_soon(world.guard, group.audit)
+                clients.start_soon(world.guard, delete_records, world)
+                clients.start_soon(world.guard, disturb, world)
+                await world.over.wait()
+                end_faults(world)
+            end_faults(world)  # the last of them may have come in between
+            await world.guard(group.settle)
+            lasting.cancel_scope.cancel()
         await world.guard(look_at_everything, world)
         await world.guard(end, world)
 
