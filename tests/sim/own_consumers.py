@@ -23,7 +23,7 @@ async def read(world: World, name: str) -> None:
         fetch = FetchSettings(
             bytes_max=chance.choice((500, 52_428_800)),
             partition_bytes_max=chance.choice((100, 1_048_576)),
-            wait_seconds=chance.choice((0.01, 0.5, 5.0)),
+            wait_seconds=chance.choice((0.1, 0.5, 5.0)),
         )
         settings = ConsumerSettings(reset=EARLIEST, fetch=fetch)
         world.step(name, f"open a consumer, {fetch}")
