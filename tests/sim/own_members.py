@@ -105,7 +105,7 @@ class OwnGroup:
         in_hand.clear()
 
     def missing(self, place: Place, below: float) -> list[int]:
-        """Acknowledged records that nobody has handled; none after a power cut, which takes some."""
+        """Acknowledged records that nobody has handled; none after a power cut, that takes some."""
         partition = self._world.partitions[place]
         if partition.cuts:
             return []

@@ -1,4 +1,4 @@
-"""Producers of our own client: what they acknowledge is there, once, and in the order of sending."""
+"""Producers of our own client: what they acknowledge is there, once, in the order of sending."""
 
 from __future__ import annotations
 
