@@ -149,10 +149,12 @@ class Sender:
             return math.inf
         self._completion.expire(now)
         self._topics.expire(now)
-        while True:
+        next_at = math.inf
+        while self._accumulator.has_undrained:
             nodes, next_at = self._ready_nodes(now)
             if not nodes or not self._drain(nodes, now):
                 break
+            next_at = math.inf
         return min(looks_at, next_at, self._completion.next_expiry)
 
     def _prepare(self, now: float) -> float:
