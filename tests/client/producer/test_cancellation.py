@@ -127,3 +127,23 @@ async def test_cancelled_send_takes_back_a_record_that_is_not_on_its_way(
             await producer.send("t", b"sent")
 
     assert [b"a", b"b", b"sent"] == leaders.values()
+
+
+async def test_flush_that_is_cancelled_lets_records_linger_again(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    lingering = ProducerSettings(linger_seconds=10.0)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, lingering, network=network) as producer,
+    ):
+        leaders.answers = [say_nothing]
+        _ = await producer.enqueue("t", b"a")
+        with trio.move_on_after(1):
+            await producer.flush()
+        _ = await producer.enqueue("t", b"b")
+        await trio.sleep(9)
+
+        assert 1 == leaders.nodes[1].names().count("Produce")
+        await trio.sleep(2)
+        assert 2 == leaders.nodes[1].names().count("Produce")
