@@ -24,6 +24,7 @@ PUBLIC = [
     "ConsumerBatch",
     "ConsumerRecord",
     "CorruptRecordError",
+    "Deliveries",
     "Delivery",
     "DeliveryAbortedError",
     "DeliveryTimeoutError",

@@ -53,7 +53,13 @@ if TYPE_CHECKING:
     from trionet.client import NetworkClient, open_network_client
     from trionet.client.admin import Admin, open_admin
     from trionet.client.consumer import Consumer, ConsumerBatch, ConsumerRecord, open_consumer
-    from trionet.client.producer import Delivery, Producer, RecordMetadata, open_producer
+    from trionet.client.producer import (
+        Deliveries,
+        Delivery,
+        Producer,
+        RecordMetadata,
+        open_producer,
+    )
     from trionet.client.topic_partition import TopicPartition
     from trionet.server import SocketServer, serve
 
@@ -72,6 +78,7 @@ __all__ = [
     "ConsumerBatch",
     "ConsumerRecord",
     "CorruptRecordError",
+    "Deliveries",
     "Delivery",
     "DeliveryAbortedError",
     "DeliveryTimeoutError",
@@ -113,6 +120,7 @@ _HOMES = {
     "Consumer": "trionet.client.consumer",
     "ConsumerBatch": "trionet.client.consumer",
     "ConsumerRecord": "trionet.client.consumer",
+    "Deliveries": "trionet.client.producer",
     "Delivery": "trionet.client.producer",
     "NetworkClient": "trionet.client",
     "Producer": "trionet.client.producer",

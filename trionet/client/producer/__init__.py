@@ -1,5 +1,6 @@
 """The producer: records into batches, batches to the leaders of their partitions."""
 
+from .deliveries import Deliveries
 from .delivery import Delivery, RecordMetadata
 from .hooks import Acknowledgement, ProducerRecord
 from .opening import open_producer
@@ -7,6 +8,7 @@ from .producer import Producer
 
 __all__ = [
     "Acknowledgement",
+    "Deliveries",
     "Delivery",
     "Producer",
     "ProducerRecord",

@@ -80,6 +80,9 @@ class RecordAccumulator(BatchQueues):
             LocalProtocolError: the timestamp is beyond 64 bits, or too far from the batch's first.
             TypeError: the key or the value is neither bytes nor None.
         """
+        delivery = self.try_append(topic, partition, timestamp, key, value, headers)
+        if delivery is not None:
+            return delivery
         found = self._topics.get(topic)
         if found is None or self.is_closed:
             raise self._why_not()
@@ -91,17 +94,10 @@ class RecordAccumulator(BatchQueues):
             queue = chosen
         elif key is None or self._ignores_keys:
             is_sticky = True
-            batch = found.sticky_batch
-            if batch is not None and batch is found.sticky_filling:
-                delivery = batch.try_append(timestamp, key, value, headers)
-                if delivery is not None:
-                    return delivery
-                batch.mark_full()
             queue = self._topics.choose(found)
         else:
             queue = found.queues[partition_of(key, found.partitions)]
         batch = queue.filling
-        delivery = None
         if batch is not None:
             delivery = batch.try_append(timestamp, key, value, headers)
             if delivery is None:
@@ -111,6 +107,44 @@ class RecordAccumulator(BatchQueues):
             found.used_at = now
         if is_sticky:
             found.sticky_batch = queue.filling
+        return delivery
+
+    def try_append(
+        self,
+        topic: str,
+        partition: int | None,
+        timestamp: int,
+        key: Bytes | None,
+        value: Bytes | None,
+        headers: Headers,
+    ) -> Delivery | None:
+        """Add a record to the batch that its partition fills, as :meth:`append`.
+
+        That is what happens to nearly every record, and needs no clock.
+
+        Returns:
+            Its delivery; None if that takes another batch, or cannot be done.
+
+        Raises:
+            LocalProtocolError, TypeError: as :meth:`append`.
+        """
+        found = self._topics.get(topic)
+        if found is None or self.is_closed:
+            return None
+        if partition is not None:
+            queue = found.queue(partition)
+            batch = None if queue is None else queue.filling
+        elif key is None or self._ignores_keys:
+            batch = found.sticky_batch
+            if batch is not found.sticky_filling:
+                return None
+        else:
+            batch = found.queues[partition_of(key, found.partitions)].filling
+        if batch is None:
+            return None
+        delivery = batch.try_append(timestamp, key, value, headers)
+        if delivery is None:
+            batch.mark_full()
         return delivery
 
     def append_columns(

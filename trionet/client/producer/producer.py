@@ -148,24 +148,34 @@ class Producer:
         if self._hook is not None:
             record = ProducerRecord(topic, partition, timestamp, key, value, headers)
             _, _, timestamp, key, value, headers = self._hook.seen(record)
+        if timestamp is None:
+            timestamp = self._now_ms()
+        delivery = self._accumulator.try_append(topic, partition, timestamp, key, value, headers)
+        if delivery is None:
+            delivery = self._begin_batch(topic, partition, timestamp, key, value, headers)
+        if not delivery.index & _PAUSE_MASK:
+            self._is_pause_due = True
+        return delivery
+
+    def _begin_batch(
+        self,
+        topic: str,
+        partition: int | None,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+    ) -> Delivery:
         now = self._clock()
         try:
             delivery = self._accumulator.append(
-                topic,
-                partition,
-                self._now_ms() if timestamp is None else timestamp,
-                key,
-                value,
-                headers,
-                now,
+                topic, partition, timestamp, key, value, headers, now
             )
         except trio.WouldBlock:
             self._topics.need(topic, now)
             raise
-        if not delivery.index & _PAUSE_MASK:
-            self._is_pause_due = True
-            if not delivery.index:  # a new batch: the one before it is full, or its time runs
-                sender.kick(now)
+        if not delivery.index:  # the batch before it is full, or its own time runs
+            self._sender.kick(now)
         return delivery
 
     async def enqueue(
