@@ -323,3 +323,20 @@ async def test_records_without_a_key_avoid_a_node_that_takes_nothing(
         placed = [await producer.send("t", b"") for _ in range(20)]
 
     assert {1} == {each.partition for each in placed}
+
+
+async def test_partition_that_was_added_is_found_by_who_does_not_wait(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+    ):
+        await producer.send("t", b"a")
+        leaders.leaders["t", 1] = (1, 1)
+        with pytest.raises(trio.WouldBlock):
+            _ = producer.send_nowait("t", b"b", partition=1)
+        await trio.sleep(2)
+        delivery = producer.send_nowait("t", b"b", partition=1)
+
+        assert ("t", 1, 0) == (await delivery)[:3]

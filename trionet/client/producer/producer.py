@@ -172,7 +172,7 @@ class Producer:
                 topic, partition, timestamp, key, value, headers, now
             )
         except trio.WouldBlock:
-            self._topics.need(topic, now)
+            self._topics.need(topic, partition, now)
             raise
         if not delivery.index:  # the batch before it is full, or its own time runs
             self._sender.kick(now)
@@ -313,7 +313,7 @@ class Producer:
             topic, partition, columns, start, stop, deliveries, now
         )
         if end < stop:
-            self._topics.need(topic, now)
+            self._topics.need(topic, partition, now)
         sender.kick(now)
         return end > start
 

@@ -149,6 +149,7 @@ class Sender:
             return math.inf
         self._completion.expire(now)
         self._topics.expire(now)
+        self._accumulator.update(self._client.metadata.cluster)
         next_at = math.inf
         while self._accumulator.has_undrained:
             nodes, next_at = self._ready_nodes(now)

@@ -39,10 +39,11 @@ class TopicWait:
         self._accumulator.update(self._client.metadata.cluster)
         return self._accumulator.knows(topic, partition)
 
-    def need(self, topic: str, now: float) -> None:
-        """Have a topic asked for that is not known."""
-        if not self.knows(topic, None):
+    def need(self, topic: str, partition: int | None, now: float) -> None:
+        """Have a topic asked for that is not known, or has no such partition yet."""
+        if not self.knows(topic, partition):
             self._topics.use(topic, now)
+            self._client.metadata.request_update()
             self._client.wakeup()
 
     async def until_known(self, topic: str, partition: int | None) -> None:
