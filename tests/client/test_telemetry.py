@@ -15,6 +15,7 @@ from trio.testing import MockClock
 from support.network_clients import HEARTBEAT, SETTINGS
 from support.otlp import Told, told
 from support.scripted_node import Hangup, ScriptedNode, Seen
+from support.secured_clients import keep_polling
 from trionet.client.network_client import NetworkClient
 from trionet.client.opening import open_network_client
 from trionet.client.telemetry import INTERVAL_SECONDS, TelemetrySettings, retry_seconds
@@ -68,7 +69,7 @@ async def pushing(node: ScriptedNode, network: MemoryNetwork) -> AsyncIterator[N
         open_network_client(node.address, PUSHES, network=network) as client,
         trio.open_nursery() as nursery,
     ):
-        nursery.start_soon(client.run)
+        nursery.start_soon(keep_polling, client)
         yield client
         nursery.cancel_scope.cancel()
 

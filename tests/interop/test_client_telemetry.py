@@ -97,6 +97,7 @@ async def test_a_plugin_is_told_of_our_requests(told: tuple[str, Path]) -> None:
         await client.until_updated()
         node = client.metadata.cluster.nodes[1]
         with trio.fail_after(60):
+            await trio.lowlevel.checkpoint()
             while len({line.value for line in _lines(file) if line.name == REQUESTS}) < 3:
                 assert (await client.request(node, DescribeClusterRequest())).cluster_id
                 await trio.sleep(0.1)
@@ -105,6 +106,7 @@ async def test_a_plugin_is_told_of_our_requests(told: tuple[str, Path]) -> None:
         name = uuid_text(client.telemetry.client_instance_id)
         nursery.cancel_scope.cancel()
     with trio.fail_after(20):
+        await trio.lowlevel.checkpoint()
         while not any(line.is_last for line in _lines(file)):  # noqa: ASYNC110 - Kafka writes it
             await trio.sleep(0.1)
     found = _lines(file)

@@ -66,9 +66,14 @@ async def polled_client(
         open_network_client(bootstrap, settings, network=network) as client,
         trio.open_nursery() as nursery,
     ):
-        nursery.start_soon(client.run)
+        nursery.start_soon(keep_polling, client)
         yield client
         nursery.cancel_scope.cancel()
+
+
+async def keep_polling(client: NetworkClient) -> None:
+    """Poll a client until cancelled; it may begin whenever it likes."""
+    await client.run()
 
 
 async def is_served(client: NetworkClient) -> bool:

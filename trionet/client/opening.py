@@ -104,7 +104,7 @@ async def open_network_client(
                 telemetry,
             )
             if telemetry is not None:
-                nursery.start_soon(telemetry.run, client)
+                nursery.start_soon(telemetry.keep_pushing, client)
             try:
                 with caller.block():
                     yield client

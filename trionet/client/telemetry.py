@@ -159,11 +159,12 @@ class Telemetry:
     def _now_ns(self) -> int:
         return self._network.now_ms() * 1_000_000
 
-    async def run(self, asker: Asker) -> None:
+    async def keep_pushing(self, asker: Asker) -> None:
         """Ask and push until cancelled, or a broker says that it makes no sense.
 
         Another task polls.
         """
+        await trio.lowlevel.checkpoint()
         seconds = 0.0
         while seconds < math.inf:
             await trio.sleep(seconds)
@@ -199,6 +200,7 @@ class Telemetry:
 
     async def _push(self, asker: Asker, subscription: Subscription) -> float:
         """Send what is wanted; the seconds until the next step."""
+        await trio.lowlevel.checkpoint()
         body = self._request(subscription, is_last=False)
         if body is None:
             return subscription.interval_seconds
