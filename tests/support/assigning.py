@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import attrs
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from trionet.client.consumer.assignors import Assignor, MemberSubscription
 from trionet.client.topic_partition import TopicPartition
+
+#: Whole groups take long to think up: a third of the examples, of as many as the run asks for.
+fewer = settings(max_examples=settings().max_examples // 3)
 
 NOWHERE: frozenset[str] = frozenset()
 TOPICS = ("t0", "t1", "t2", "t3")

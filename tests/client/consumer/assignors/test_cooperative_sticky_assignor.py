@@ -9,6 +9,7 @@ from support.assigning import (
     Partitions,
     check_even,
     check_valid,
+    fewer,
     mixed_groups,
     moves,
     rejoining,
@@ -77,7 +78,7 @@ def test_generation_is_taken_from_the_user_data_of_old_members(data: bytes | Non
     )
 
 
-@pytest.mark.slow
+@fewer
 @given(mixed_groups(), mixed_groups())
 def test_no_partition_goes_to_two_members_and_two_rebalances_are_enough(
     first: Group, second: Group

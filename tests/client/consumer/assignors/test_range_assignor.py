@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.assigning import fewer
 from trionet.client.consumer.assignors import MemberSubscription, RangeAssignor
 from trionet.client.topic_partition import TopicPartition
 
@@ -121,7 +121,7 @@ def groups(
     return partitions, members
 
 
-@pytest.mark.slow
+@fewer
 @given(groups())
 def test_every_topic_is_shared_out_evenly_whatever_the_racks(
     group: tuple[dict[str, dict[int, frozenset[str]]], dict[str, MemberSubscription]],

@@ -14,6 +14,7 @@ from support.assigning import (
     check_even,
     check_valid,
     equal_groups,
+    fewer,
     mixed_groups,
     moves,
     rejoining,
@@ -176,6 +177,7 @@ def test_far_partitions_stay_where_nobody_is_near() -> None:
     check_even(members, after)
 
 
+@fewer
 @given(mixed_groups())
 def test_assignment_is_complete_and_even(group: Group) -> None:
     partitions, members = group
@@ -186,6 +188,7 @@ def test_assignment_is_complete_and_even(group: Group) -> None:
     check_even(members, assignment)
 
 
+@fewer
 @given(mixed_groups())
 def test_nothing_moves_where_nothing_has_changed(group: Group) -> None:
     partitions, members = group
@@ -194,7 +197,7 @@ def test_nothing_moves_where_nothing_has_changed(group: Group) -> None:
     assert before == sticky.assign(partitions, rejoining(sticky, members, before))
 
 
-@pytest.mark.slow
+@fewer
 @given(mixed_groups(), mixed_groups())
 def test_members_never_just_exchange_partitions(first: Group, second: Group) -> None:
     before = sticky.assign(*first)
@@ -244,6 +247,7 @@ def test_partitions_do_not_go_round_in_circles() -> None:
     TopologicalSorter(givers).prepare()
 
 
+@fewer
 @given(equal_groups(), equal_groups())
 def test_as_much_as_can_be_stays_where_all_want_the_same(first: Group, second: Group) -> None:
     before = sticky.assign(*first)
@@ -266,7 +270,7 @@ def test_as_much_as_can_be_stays_where_all_want_the_same(first: Group, second: G
     )
 
 
-@pytest.mark.slow
+@fewer
 @given(equal_groups(), st.randoms(use_true_random=False))
 def test_racks_cost_no_balance_and_come_to_rest(group: Group, chance: random.Random) -> None:
     partitions, members = group
@@ -292,7 +296,7 @@ def test_racks_cost_no_balance_and_come_to_rest(group: Group, chance: random.Ran
         pytest.fail("partitions move for ever")
 
 
-@pytest.mark.slow
+@fewer
 @given(mixed_groups(), st.randoms(use_true_random=False))
 def test_racks_cost_no_balance_in_mixed_groups(group: Group, chance: random.Random) -> None:
     partitions, members = group
