@@ -148,6 +148,7 @@ class Calls:
         outcomes: dict[K, V | TrionetError | _Whole] = {}
         left = wanted
         with trio.move_on_after(self._settings.api_seconds):
+            await trio.lowlevel.checkpoint()  # also about nothing
             while left:
                 outcomes.update(await self._round(left, place, ask))
                 left = [key for key in left if attempts.may_pass(_error(outcomes[key]), retried)]
@@ -165,6 +166,7 @@ class Calls:
         """Ask once about each."""
         outcomes: dict[K, V | TrionetError | _Whole] = {}
         by_node: dict[Node, list[K]] = {}
+        await trio.lowlevel.checkpoint()
         try:
             places = await place(keys)
         except TrionetError as error:
@@ -177,6 +179,7 @@ class Calls:
                 outcomes[key] = node
 
         async def ask_one(node: Node, about: Sequence[K]) -> None:
+            await trio.lowlevel.checkpoint()
             try:
                 answers = await ask(node, about)
             except TrionetError as error:
@@ -233,6 +236,7 @@ class Calls:
 
         async def place(keys: Sequence[K]) -> dict[K, Node | TrionetError]:
             found: dict[K, Node | TrionetError] = {}
+            await trio.lowlevel.checkpoint()
             for key in keys:
                 try:
                     found[key] = await self.nodes.broker(node_id_of(key))

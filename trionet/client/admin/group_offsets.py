@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
+import trio
 
 from ...errors import TrionetError, UnsupportedVersionError
 from ...protocol import error_codes
@@ -70,6 +71,7 @@ class GroupOffsetCalls(AdminCalls):
         wanted = dict(groups) if isinstance(groups, Mapping) else dict.fromkeys(groups)
 
         async def ask(node: Node, keys: Sequence[str]) -> dict[str, Committed | TrionetError]:
+            await trio.lowlevel.checkpoint()
             try:
                 return await self._fetch_many(
                     node, {key: wanted[key] for key in keys}, require_stable

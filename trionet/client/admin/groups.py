@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import attrs
+import trio
 
 from ...errors import TrionetError, UnsupportedVersionError
 from ...protocol import error_codes
@@ -116,6 +117,7 @@ class GroupCalls(AdminCalls):
         self, node: Node, keys: Sequence[str], include_operations: bool
     ) -> dict[str, GroupDescription | TrionetError]:
         """Those that are of KIP-848; the others are left out."""
+        await trio.lowlevel.checkpoint()
         try:
             answer: consumer_groups.ConsumerGroupDescribeResponse = (
                 await self._calls.client.request(

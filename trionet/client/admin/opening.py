@@ -11,6 +11,7 @@ import trio
 from ..._util.single_error import raise_single_error
 from ...net.network import SYSTEM, Network
 from ..config.keywords import AdminKeywords
+from ..network_client import NetworkClient
 from ..opening import open_network_client
 from ..security.settings import TokenProvider
 from .admin import Admin
@@ -52,9 +53,14 @@ async def open_admin(
     ) as client:
         with raise_single_error() as caller:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(client.run)
+                nursery.start_soon(_poll, client)
                 try:
                     with caller.block():
                         yield Admin(Calls(client, settings, network.chance))
                 finally:
                     nursery.cancel_scope.cancel(reason="the admin client is closed")
+
+
+async def _poll(client: NetworkClient) -> None:
+    """Nobody waits for its beginning: what is asked before is sent with its first turn."""
+    await client.run()

@@ -154,6 +154,7 @@ async def _encoded(
     alteration: ScramUpsertion | ScramDeletion,
 ) -> ScramCredentialUpsertion | ScramCredentialDeletion:
     name, mechanism = alteration.user, alteration.mechanism
+    await trio.lowlevel.checkpoint()
     if isinstance(alteration, ScramDeletion):
         return ScramCredentialDeletion(name=name, mechanism=mechanism)
     salt = os.urandom(SALT_BYTES) if alteration.salt is None else alteration.salt

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import attrs
+import trio
 
 from ...errors import TrionetError, UnsupportedVersionError
 from ...protocol import error_codes
@@ -134,6 +135,7 @@ class TopicDescriptionCalls(AdminCalls):
         found: dict[str, TopicDescription | TrionetError] = {}
         cursor: RequestCursor | None = None
         left = sorted(keys)
+        await trio.lowlevel.checkpoint()
         while left:
             answer: DescribeTopicPartitionsResponse = await self._calls.client.request(
                 node,

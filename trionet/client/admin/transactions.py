@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import attrs
+import trio
 
 from ...errors import TrionetError
 from ...protocol import error_codes
@@ -305,6 +306,7 @@ class TransactionCalls(AdminCalls):
         """
 
         async def ask(node: Node, keys: Sequence[str]) -> dict[str, FencedProducer | TrionetError]:
+            await trio.lowlevel.checkpoint()
             return {key: await self._fence(node, key) for key in keys}
 
         return await self._calls.each(
