@@ -73,7 +73,7 @@ async def open_producer(
         with raise_single_error() as caller:
             async with trio.open_nursery() as nursery:
                 parts = _Parts(client, settings, network, on_send, on_acknowledgement)
-                nursery.start_soon(parts.sender.run)
+                nursery.start_soon(parts.sender.keep_sending)
                 try:
                     with caller.block():
                         yield parts.producer

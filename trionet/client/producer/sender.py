@@ -1,8 +1,9 @@
 """Sends what the accumulator has ready to the leaders of its partitions (Kafka: Sender).
 
-One task runs :meth:`Sender.run`, a turn of which is Kafka's: settle what is due about numbers, ask
-who is ready, drain, send, poll. Whoever appends a record that may be sent at once does not wait for
-that task's next turn: :meth:`Sender.kick` makes the first half of one, which never waits.
+One task runs :meth:`Sender.keep_sending`, a turn of which is Kafka's: settle what is due about
+numbers, ask who is ready, drain, send, poll. Whoever appends a record that may be sent at once does
+not wait for that task's next turn: :meth:`Sender.kick` makes the first half of one, which never
+waits.
 """
 
 from __future__ import annotations
@@ -78,8 +79,9 @@ class Sender:
         self._idempotence = idempotence
         self._asker = asker
 
-    async def run(self) -> None:
+    async def keep_sending(self) -> None:
         """Send until cancelled; an error ends the producer, and is raised by its next call."""
+        await trio.lowlevel.checkpoint()
         try:
             while True:
                 now = self._clock()
