@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
@@ -80,3 +81,12 @@ async def test_nobody_watches_behind_the_block(
     await handle_slowly(mock_clock, 4.0)
 
     assert 1 == len(caplog.records)
+
+
+async def test_who_does_not_want_to_know_is_not_told(
+    mock_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    with watching_loop(math.inf):
+        await handle_slowly(mock_clock, 4.0)
+
+    assert [] == caplog.records

@@ -314,7 +314,8 @@ class ConsumerCoordinator:
     async def _commit_regularly(self, seconds: float) -> None:
         while True:
             await trio.sleep(seconds)
-            await self._commit_finished()
+            if not self._subscription.is_group_managed or self._member.is_stable:
+                await self._commit_finished()  # else nothing could be, until the next generation
 
     # Offsets.
 

@@ -101,6 +101,11 @@ class ClassicMember:
         return self._settings.instance_id is not None
 
     @property
+    def is_stable(self) -> bool:
+        """It has its assignment, and may commit."""
+        return self.state is MemberState.STABLE
+
+    @property
     def has_lost_generation(self) -> bool:
         """It is in no generation of the group: what it was assigned may be another's by now."""
         return self.generation.id == NO_GENERATION

@@ -40,7 +40,7 @@ class GroupSettings:
         close_seconds_max: how long the end of the block may take, with the last commit and the
             farewell (Kafka: the time-out of close).
         cancelled_close_seconds_max: the same if the block ends by an error or is cancelled.
-        blocked_seconds: a warning names who held the event loop for longer.
+        blocked_seconds: a warning names who held the event loop for longer; infinite for none.
     """
 
     group_id: str
