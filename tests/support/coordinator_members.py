@@ -132,28 +132,36 @@ async def open_member(
             trio.open_nursery() as nursery,
         ):
             # As a consumer does: answers are read until the group is left.
-            polling = trio.CancelScope(shield=True)
-            nursery.start_soon(_poll_in, polling, client)
+            polling = _Polling(client)
+            nursery.start_soon(polling.go_on)
             member = GroupMember(client, settings)
             if wanted := list(topics):
                 member.subscription.subscribe(wanted)
-            nursery.start_soon(member.coordinator.run)
-            is_normal = False
+            nursery.start_soon(member.coordinator.go_on)
             try:
                 with caller.block():
                     yield member
-                is_normal = True
+            except BaseException:
+                with trio.move_on_after(2 * settings.cancelled_close_seconds_max, shield=True):
+                    await member.coordinator.close(is_normal=False)
+                raise
+            else:
+                await member.coordinator.close(is_normal=True)
             finally:
-                try:
-                    await member.coordinator.close(is_normal=is_normal)
-                finally:
-                    polling.cancel()
-                    nursery.cancel_scope.cancel()
+                polling.scope.cancel()
+                nursery.cancel_scope.cancel()
 
 
-async def _poll_in(scope: trio.CancelScope, client: NetworkClient) -> None:
-    with scope:
-        await client.run()
+class _Polling:
+    """Polls until its scope is cancelled, whatever else is."""
+
+    def __init__(self, client: NetworkClient) -> None:
+        self._client = client
+        self.scope = trio.CancelScope(shield=True)
+
+    async def go_on(self) -> None:
+        with self.scope:
+            await self._client.run()
 
 
 async def make_topic(broker: Broker, name: str, partitions: int, network: Network = SYSTEM) -> None:
@@ -182,7 +190,11 @@ async def _asker(broker: Broker, network: Network) -> AsyncIterator[NetworkClien
         open_network_client(broker.bootstrap_servers, network=network) as client,
         trio.open_nursery() as nursery,
     ):
-        nursery.start_soon(client.run)
+        nursery.start_soon(_poll, client)
         await client.until_updated()
         yield client
         nursery.cancel_scope.cancel()
+
+
+async def _poll(client: NetworkClient) -> None:
+    await client.run()

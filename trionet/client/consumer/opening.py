@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Unpack
 
@@ -86,27 +86,36 @@ async def open_consumer(
         with raise_single_error() as caller:
             async with trio.open_nursery() as nursery:
                 # A cancelled block leaves its group, too; until then answers have to be read.
-                polling = trio.CancelScope(shield=True)
-                nursery.start_soon(_run_in, polling, parts.background.run)
+                polling = _Polling(parts.background)
+                nursery.start_soon(polling.go_on)
                 if parts.coordinator is not None:
-                    nursery.start_soon(parts.coordinator.run)
+                    nursery.start_soon(parts.coordinator.go_on)
                 try:
                     with caller.block():
                         yield parts.consumer
                 except BaseException:
-                    await parts.close(is_normal=False)
+                    with trio.move_on_after(parts.cancelled_close_seconds, shield=True):
+                        await parts.close(is_normal=False)
                     raise
                 else:
                     await parts.close(is_normal=True)
                 finally:
                     parts.consumer.end()
-                    polling.cancel(reason="the consumer is closed")
+                    polling.scope.cancel(reason="the consumer is closed")
                     nursery.cancel_scope.cancel(reason="the consumer is closed")
 
 
-async def _run_in(scope: trio.CancelScope, work: Callable[[], Awaitable[None]]) -> None:
-    with scope:
-        await work()
+class _Polling:
+    """The background, which a cancellation of the user's block does not end."""
+
+    def __init__(self, background: Background) -> None:
+        self._background = background
+        self.scope = trio.CancelScope(shield=True)
+
+    async def go_on(self) -> None:
+        """Poll until the scope is cancelled, which the end of the block does in bounded time."""
+        with self.scope:
+            await self._background.run()
 
 
 class _Parts:
@@ -145,6 +154,7 @@ class _Parts:
             now_ms=network.now_ms,
         )
         validation = Validation(client, subscriptions, failures, retry=retry, chance=network.chance)
+        self._group_settings = settings.group
         self.coordinator: ConsumerCoordinator | None = None
         look_for_offsets = self._begin_without_group
         if settings.group is not None:
@@ -184,7 +194,14 @@ class _Parts:
         for each in self._subscriptions.initializing():
             self._subscriptions.request_reset(each)
 
+    @property
+    def cancelled_close_seconds(self) -> float:
+        """How long :meth:`close` may take when the end is not normal, callbacks and farewell."""
+        group = self._group_settings
+        return 0.0 if group is None else 2 * group.cancelled_close_seconds_max
+
     async def close(self, *, is_normal: bool) -> None:
         """Leave the group."""
+        await trio.lowlevel.checkpoint()
         if self.coordinator is not None:
             await self.coordinator.close(is_normal=is_normal)

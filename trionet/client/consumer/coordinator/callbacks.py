@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeAlias
 
 import attrs
+import trio
 
 from ...topic_partition import TopicPartition
 
@@ -47,6 +48,7 @@ class RebalanceCallbacks:
 
 
 async def _call(callback: RebalanceCallback | None, partitions: Iterable[TopicPartition]) -> None:
+    await trio.lowlevel.checkpoint()
     if callback is None:
         return
     outcome = callback(sorted(partitions))

@@ -1,6 +1,6 @@
 """A consumer's side of its group (Kafka: ConsumerCoordinator).
 
-Two sides work together. In the background :meth:`ConsumerCoordinator.run` sends heartbeats, joins,
+Two sides work together. In the background :meth:`ConsumerCoordinator.go_on` sends heartbeats, joins,
 looks for committed offsets and commits what the user's loop has finished with, whatever that loop
 does meanwhile. In the user's task, when it asks for a record, :meth:`ConsumerCoordinator.poll` does
 what must not happen behind the user's back: gives up and takes over partitions, and calls the
@@ -254,11 +254,12 @@ class ConsumerCoordinator:
 
     # The background.
 
-    async def run(self) -> None:
+    async def go_on(self) -> None:
         """Do what goes on behind the user's back, until cancelled.
 
         Errors are raised by :meth:`poll`.
         """
+        await trio.lowlevel.checkpoint()
         try:
             with watching_loop(self._settings.blocked_seconds):
                 await self._run()
@@ -372,14 +373,11 @@ class ConsumerCoordinator:
                     await self._say_goodbye(is_normal=True)
                 return
             except trio.Cancelled:
-                await self._say_goodbye_in_haste(is_normal=True)
+                with trio.move_on_after(self._settings.cancelled_close_seconds_max, shield=True):
+                    await self._say_goodbye(is_normal=True)
                 raise
-        await self._say_goodbye_in_haste(is_normal=False)
-
-    async def _say_goodbye_in_haste(self, *, is_normal: bool) -> None:
-        with trio.CancelScope(shield=True) as scope:  # bounded by the deadline
-            scope.deadline = trio.current_time() + self._settings.cancelled_close_seconds_max
-            await self._say_goodbye(is_normal=is_normal)
+        with trio.move_on_after(self._settings.cancelled_close_seconds_max, shield=True):
+            await self._say_goodbye(is_normal=False)
 
     async def _say_goodbye(self, *, is_normal: bool) -> None:
         if is_normal:
@@ -408,7 +406,9 @@ class ConsumerCoordinator:
         try:
             await self._give_up_all(self._subscription.assigned)
         finally:
-            await self._membership.leave(reason)
+            # A callback may hang, and the others wait for what this member has.
+            with trio.move_on_after(self._settings.cancelled_close_seconds_max, shield=True):
+                await self._membership.leave(reason)
             self._steps.clear()
             self._joined_topics = None
 

@@ -9,6 +9,8 @@ import logging
 from collections.abc import Collection
 from typing import Final
 
+import trio
+
 from ....errors import LocalProtocolError
 from ....protocol.messages.join_group import JoinGroupResponse
 from ...network_client import NetworkClient
@@ -58,6 +60,7 @@ class GroupLeader:
 
     async def until_topics_known(self) -> None:
         """Wait until a pattern can be matched; the cluster was asked for all topics."""
+        await trio.lowlevel.checkpoint()
         metadata = self._client.metadata
         metadata.want(self._subscription.metadata_topics)
         if self._subscription.type is SubscriptionType.PATTERN:
@@ -93,6 +96,7 @@ class GroupLeader:
         Raises:
             LocalProtocolError: the group has agreed on an assignor that this member lacks.
         """
+        await trio.lowlevel.checkpoint()
         self._assigned_from = None
         if answer.leader != answer.member_id:
             self._subscription.reset_group_subscription()
@@ -112,6 +116,7 @@ class GroupLeader:
 
     async def _until_described(self, topics: Collection[str]) -> None:
         """Wait until the cluster was asked for all topics that the members want."""
+        await trio.lowlevel.checkpoint()
         self._subscription.subscribe_group(topics)
         metadata = self._client.metadata
         metadata.want(self._subscription.metadata_topics)

@@ -101,6 +101,7 @@ class Membership:
 
     async def _join(self) -> None:
         """Join until it works, or cannot work."""
+        await trio.lowlevel.checkpoint()
         self.joined = None
         failures = 0
         try:
@@ -120,6 +121,7 @@ class Membership:
         self._on_news()
 
     async def _try_to_join(self) -> Verdict:
+        await trio.lowlevel.checkpoint()
         try:
             verdict = await self._join_once()
         except DisconnectedError as error:
@@ -168,6 +170,7 @@ class Membership:
             await self._beat(now)
 
     async def _beat(self, now: float) -> None:
+        await trio.lowlevel.checkpoint()
         member, settings = self._member, self._settings
         asked_as = member.generation
         self._heartbeat.sent(now)
@@ -205,6 +208,7 @@ class Membership:
         A static member says nothing, and keeps them until its session ends (Kafka:
         handlePollTimeoutExpiry).
         """
+        await trio.lowlevel.checkpoint()
         LOGGER.warning(
             "group %s: this consumer leaves, because %.1f s have passed since its last request for"
             " a record, and max.poll.interval.ms is %.0f. Raise that, or do less for each record",
@@ -225,6 +229,7 @@ class Membership:
 
         Nothing is looked for or tried again: if the coordinator cannot be told, it will notice.
         """
+        await trio.lowlevel.checkpoint()
         was_joining = self.is_joining
         self._scope.cancel(reason="the consumer leaves its group")
         self.is_joining = False
@@ -238,8 +243,8 @@ class Membership:
         self._member.reset(reason)
 
     async def _say_farewell(self, reason: str) -> None:
+        await trio.lowlevel.checkpoint()
         if self._finder.node is None or not self._member.generation.member_id:
-            await trio.lowlevel.checkpoint()
             return
         try:
             await self._finder.ask(
