@@ -1,10 +1,10 @@
 """A consumer's side of its group (Kafka: ConsumerCoordinator).
 
-Two sides work together. In the background :meth:`ConsumerCoordinator.go_on` sends heartbeats, joins,
-looks for committed offsets and commits what the user's loop has finished with, whatever that loop
-does meanwhile. In the user's task, when it asks for a record, :meth:`ConsumerCoordinator.poll` does
-what must not happen behind the user's back: gives up and takes over partitions, and calls the
-user's callbacks.
+Two sides work together. In the background :meth:`ConsumerCoordinator.go_on` sends heartbeats,
+joins, looks for committed offsets and commits what the user's loop has finished with, whatever that
+loop does meanwhile. In the user's task, when it asks for a record,
+:meth:`ConsumerCoordinator.poll` does what must not happen behind the user's back: gives up and
+takes over partitions, and calls the user's callbacks.
 """
 
 from __future__ import annotations
