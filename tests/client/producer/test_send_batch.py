@@ -133,7 +133,7 @@ async def test_records_that_were_refused_are_told_of(
     failures = dict(caught.value.failures)
     deliveries = caught.value.deliveries
     assert 900 == len(deliveries)
-    assert 200 <= len(failures) <= 310
+    assert 0 < len(failures) <= 310  # a batch, full or the last one
     first = min(failures)
     assert f"{len(failures)} of 900 records were not written, or nobody knows; the first is" in str(
         caught.value
