@@ -103,6 +103,8 @@ class SendBatchError(TrionetError):
         super().__init__(deliveries, failures)
         self.deliveries = deliveries
         self.failures = failures
+        # Here, because compiled code that raises it cannot say `from`.
+        self.__cause__ = failures[0][1]
 
     def __str__(self) -> str:
         number, error = self.failures[0]

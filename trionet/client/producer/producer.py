@@ -297,7 +297,7 @@ class Producer:
             self._accumulator.withdraw_all(deliveries)
             raise
         if failures := deliveries.failures():
-            raise SendBatchError(deliveries, failures) from failures[0][1]
+            raise SendBatchError(deliveries, failures)
         return deliveries
 
     def _take_columns(
