@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.calls import batch
-from trionet.client.consumer import completed_fetch
-from trionet.client.consumer.completed_fetch import CompletedFetch
+from trionet.client.consumer.completed_fetch import DECODED_RECORDS_MAX, CompletedFetch
 from trionet.client.consumer.partition_state import FetchPosition, PartitionState
 from trionet.client.consumer.settings import FetchSettings
 from trionet.client.topic_partition import TopicPartition
@@ -120,15 +119,15 @@ def test_batch_that_is_cut_short_is_left_for_the_next_fetch() -> None:
     assert 3 == fetch.end.offset
 
 
-def test_large_batch_is_decoded_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(completed_fetch, "DECODED_RECORDS_MAX", 3)
-    fetch = fetched(sent(0, 8))
+def test_large_batch_is_decoded_in_parts() -> None:
+    count = 2 * DECODED_RECORDS_MAX + 10
+    fetch = fetched(sent(0, count))
     chunk = fetch.next_chunk(3)
 
     assert chunk is not None
-    assert [0, 1, 2] == [each.offset for each in chunk.records]
-    assert FetchPosition(3, 3) == fetch.position
-    assert list(range(3, 8)) == offsets(fetch, 2)
+    assert list(range(DECODED_RECORDS_MAX)) == [each.offset for each in chunk.records]
+    assert FetchPosition(DECODED_RECORDS_MAX, 3) == fetch.position
+    assert list(range(DECODED_RECORDS_MAX, count)) == offsets(fetch, 2)
 
 
 @pytest.mark.parametrize("codec", [NONE, GZIP, SNAPPY, LZ4, ZSTD])
