@@ -1,9 +1,10 @@
-"""Brokers with logs that a consumer reads, on a network in memory; each may say what a test says."""
+"""Brokers with a log that a consumer reads, on a network in memory; they answer as a test says."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from support.calls import batch
 from support.scripted_node import PORT, Hangup, ScriptedNode, Seen
@@ -72,7 +73,7 @@ class Logs:
             node.replies["Metadata"] = self._describe
             node.replies["ListOffsets"] = self._list
             node.replies["OffsetForLeaderEpoch"] = self._tell_epoch
-            node.replies["Fetch"] = lambda seen, id=node.node_id: self._fetch(id, seen)  # type: ignore[misc]
+            node.replies["Fetch"] = partial(self._fetch, node.node_id)
 
     @property
     def address(self) -> str:
