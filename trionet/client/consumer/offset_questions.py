@@ -79,11 +79,11 @@ class OffsetQuestions:
                 says what went wrong last.
             TrionetError: a broker refuses.
         """
-        await trio.lowlevel.checkpoint()
         found: dict[TopicPartition, OffsetAndTimestamp] = {}
         last: TrionetError | None = None
         failures = 0
         with trio.move_on_after(self._settings.api_seconds), self._following(timestamps):
+            await trio.lowlevel.checkpoint()
             while left := {each: at for each, at in timestamps.items() if each not in found}:
                 if failures:
                     self._client.metadata.request_update()
