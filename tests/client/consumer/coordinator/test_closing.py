@@ -201,3 +201,23 @@ async def test_many_members_that_are_cancelled_together_end_together(
     assert count == joined
     assert trio.current_time() - scope.deadline < 1
     assert [[]] * groups == [kit.group(f"g{each}").members for each in range(groups)]
+
+
+async def test_a_member_may_leave_while_a_callback_of_it_waits(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker
+) -> None:
+    called = trio.Event()
+
+    async def wait(_: list[TopicPartition]) -> None:
+        called.set()
+        await trio.sleep(5)
+
+    async with open_member(broker, network) as member, trio.open_nursery() as nursery:
+        member.coordinator.callbacks = RebalanceCallbacks(assigned=wait)
+        nursery.start_soon(member.read, lambda: bool(member.has))
+        await called.wait()
+
+        await member.coordinator.leave("enough")
+        await trio.sleep(5)
+
+        nursery.cancel_scope.cancel()

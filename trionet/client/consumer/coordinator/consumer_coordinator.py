@@ -165,12 +165,18 @@ class ConsumerCoordinator:
             raise failure
 
     async def _take_step(self) -> None:
+        step = self._steps[0]
         try:
-            await self._steps[0]()
+            await step()
         except Exception:
-            self._steps.popleft()
+            self._step_is_over(step)
             raise
-        self._steps.popleft()
+        self._step_is_over(step)
+
+    def _step_is_over(self, step: Step) -> None:
+        # A member that leaves meanwhile has no steps any more.
+        if self._steps and self._steps[0] is step:
+            self._steps.popleft()
 
     def _next_steps(self) -> list[Step]:
         if self._membership.joined is not None:
