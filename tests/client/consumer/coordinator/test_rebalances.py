@@ -238,3 +238,17 @@ async def test_a_callback_that_was_cancelled_is_called_again(
         await member.read(lambda: True)
 
         assert [(4, False), (4, False), (4, True)] == calls
+
+
+async def test_an_assignment_of_topics_that_are_wanted_no_more_is_not_taken(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker
+) -> None:
+    await make_topic(broker, "u", 2, network)
+    async with open_member(broker, network) as member:
+        await member.ask()
+        await trio.sleep(10)  # the group has divided t, and the user asks late
+        member.subscription.subscribe(["u"])
+
+        await member.read(lambda: bool(member.has))
+
+        assert [("assigned", [0, 1])] == member.told

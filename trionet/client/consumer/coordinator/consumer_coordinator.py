@@ -155,7 +155,8 @@ class ConsumerCoordinator:
             self._raise_failure()
             if not self._steps:
                 self._steps.extend(self._next_steps())
-            await self._take_step()
+            if self._steps:  # none for an assignment that came too late
+                await self._take_step()
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
