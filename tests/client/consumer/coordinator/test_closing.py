@@ -10,14 +10,14 @@ from trio.testing import MockClock
 from support.coordinator_members import COOPERATIVE, GROUP, GroupMember, open_member
 from trionet import Broker
 from trionet.client.consumer.coordinator.callbacks import RebalanceCallbacks
-from trionet.client.consumer.partition_state import FetchPosition, HandingOut
+from trionet.client.consumer.partition_state import FetchPosition
 from trionet.client.topic_partition import TopicPartition
 from trionet.testing import BrokerControl, MemoryNetwork
 
 T0 = TopicPartition("t", 0)
 
 
-class InHand(HandingOut):
+class InHand:
     """One record was handed out, and the user works on it."""
 
     def __init__(self, offset: int) -> None:
