@@ -151,6 +151,7 @@ class OffsetQuestions:
     async def _until_known(self, topics: set[str]) -> None:
         """Wait until the metadata tell of these topics, were it that there is none."""
         metadata = self._client.metadata
+        await trio.lowlevel.checkpoint()
         while not topics <= metadata.cluster.topics.keys():
             self._want()
             await self._client.until_updated(metadata.updates)
@@ -169,6 +170,7 @@ class OffsetQuestions:
     async def _ask_node(
         self, node: Node, timestamps: dict[TopicPartition, int], result: _Round
     ) -> None:
+        await trio.lowlevel.checkpoint()
         is_read_committed = self._settings.fetch.is_read_committed
         request = list_offsets_request(
             timestamps, self._client.metadata.cluster, is_read_committed=is_read_committed
