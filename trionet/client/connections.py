@@ -116,10 +116,6 @@ class Connections:
             else:
                 self._fail(node.id, failure)
 
-    def end(self) -> None:
-        """Begin no connection any more: look-ups may have ended, whose tasks have not run yet."""
-        self._attempts.clear()
-
     def _begin(self, node: Node, found: Address, number: int) -> None:
         settings = self._settings
         # The port may have changed since the look-up.
@@ -165,7 +161,7 @@ class Connections:
         return node_id
 
     def give_up_all(self) -> None:
-        """Give up every attempt: the client is closed, and a look-up may be about to end."""
+        """The client is closed: begin no connection any more, though a look-up is about to end."""
         self._attempts.clear()
 
     def close(self, node_id: int, reason: CloseReason, detail: str = "") -> None:

@@ -366,7 +366,6 @@ class Exchange:
 
     def end_all(self, error: DisconnectedError, now: float) -> None:
         """The client is closed: nothing that is in flight will be answered."""
-        self._connections.give_up_all()
         for request in list(self.in_flight):
             self._complete(request, now, error=error)
         self.in_flight = InFlightRequests(self._settings.in_flight_max)

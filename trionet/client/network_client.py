@@ -492,7 +492,7 @@ class NetworkClient:
     def end(self) -> None:
         """Close every connection and end every wait; for :func:`.opening.open_network_client`."""
         self._is_closed = True
-        self._connections.end()
+        self._connections.give_up_all()
         self._selector.close_all(CloseReason.LOCAL_CLOSE)
         self._exchange.end_all(DisconnectedError("the client is closed"), self._clock())
         self._exchange.hand_out()

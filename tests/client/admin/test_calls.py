@@ -32,6 +32,7 @@ from trionet.protocol.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 from trionet.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+from trionet.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from trionet.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
@@ -127,6 +128,39 @@ async def test_call_that_no_broker_answers_ends_in_time_and_says_what_was_wrong(
 
     assert isinstance(raised.value.__cause__, trionet.DisconnectedError)
     assert 60.0 == pytest.approx(trio.current_time() - began_at)
+
+
+async def test_what_one_broker_has_answered_stays_when_the_time_of_another_is_up(
+    network: MemoryNetwork, autojump_clock: MockClock
+) -> None:
+    async with two_nodes(network) as (first, second):
+        for node in (first, second):
+            node.replies["FindCoordinator"] = one_to_each(g=first, h=second)
+        first.replies["DeleteGroups"] = deleted()
+        second.replies["DeleteGroups"] = lambda _: None
+
+        async with trionet.open_admin(
+            first.address, network=network, default_api_timeout_ms=5000
+        ) as admin:
+            results = await admin.delete_groups(["g", "h"])
+
+    assert results["g"] is None
+    assert isinstance(results["h"], CallTimedOutError)
+
+
+async def test_broker_that_has_just_come_is_asked_with_the_others(
+    network: MemoryNetwork, autojump_clock: MockClock
+) -> None:
+    async with two_nodes(network) as (first, second):
+        first.brokers = [(1, first.host)]
+        for node, group in ((first, "g"), (second, "h")):
+            node.replies["ListGroups"] = listing(group)
+
+        async with trionet.open_admin(first.address, network=network) as admin:
+            assert ["g"] == list(await admin.list_groups())
+            first.brokers = second.brokers
+            await trio.sleep(60)
+            assert ["g", "h"] == sorted(await admin.list_groups())
 
 
 async def test_single_answer_that_does_not_come_ends_in_time_too(
@@ -230,6 +264,24 @@ def coordinated_by(node: ScriptedNode, error_code: int = 0) -> Reply:
     return reply
 
 
+def one_to_each(**nodes: ScriptedNode) -> Reply:
+    """Groups with these coordinators."""
+
+    def reply(seen: Seen) -> FindCoordinatorResponse:
+        return FindCoordinatorResponse(
+            coordinators=[
+                Coordinator(key=key, node_id=nodes[key].node_id, host=nodes[key].host, port=9092)
+                for key in seen.body.coordinator_keys
+            ]
+        )
+
+    return reply
+
+
+def listing(group: str) -> Reply:
+    return lambda _: ListGroupsResponse(groups=[ListedGroup(group_id=group)])
+
+
 def deleted(error_code: int = 0) -> Reply:
     def reply(seen: Seen) -> DeleteGroupsResponse:
         return DeleteGroupsResponse(
@@ -254,6 +306,36 @@ async def test_coordinator_is_looked_for_again_when_it_has_moved(
 
     assert 3 == node.names().count("FindCoordinator")
     assert 2 == node.names().count("DeleteGroups")
+
+
+async def test_who_is_asked_again_is_asked_about_the_same(
+    admin: Admin, node: ScriptedNode, autojump_clock: MockClock
+) -> None:
+    node.replies["FindCoordinator"] = coordinated_by(node)
+    node.replies["OffsetFetch"] = one_by_one(lambda _: Hangup(), lambda _: OffsetFetchResponse())
+
+    await admin.list_group_offsets({"g": (TopicPartition("a", n) for n in range(2))})
+
+    asked = [seen.body.groups[0] for seen in node.seen if seen.name == "OffsetFetch"]
+    assert [[("a", [0, 1])]] * 2 == [
+        [(topic.name, list(topic.partition_indexes)) for topic in each.topics] for each in asked
+    ]
+
+
+async def test_one_text_is_not_taken_for_the_groups_of_its_letters(admin: Admin) -> None:
+    with pytest.raises(TypeError, match="not one text"):
+        await admin.list_group_offsets("group")
+
+
+async def test_group_that_the_answer_leaves_out_is_looked_for_again(
+    admin: Admin, node: ScriptedNode, autojump_clock: MockClock
+) -> None:
+    node.replies["FindCoordinator"] = one_by_one(
+        lambda _: FindCoordinatorResponse(), coordinated_by(node)
+    )
+    node.replies["DeleteGroups"] = deleted()
+
+    assert {"g": None} == await admin.delete_groups(["g"])
 
 
 async def test_old_brokers_are_asked_for_one_group_at_a_time(

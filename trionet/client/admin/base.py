@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ...errors import ApiError
@@ -86,6 +86,20 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     for topic, partition in partitions:
         found.setdefault(topic, []).append(partition)
     return found
+
+
+def partitions_by_group(
+    groups: Mapping[str, Iterable[TopicPartition] | None] | Iterable[str],
+) -> dict[str, list[TopicPartition] | None]:
+    """The groups that a caller gave, with their partitions; None for all.
+
+    Raises:
+        TypeError: it is one text; see :func:`names`.
+    """
+    if not isinstance(groups, Mapping):
+        return dict.fromkeys(names(groups))
+    # Lists: who is asked again is asked about the same.
+    return {key: None if given is None else list(given) for key, given in groups.items()}
 
 
 def operations(bits: int) -> frozenset[AclOperation] | None:

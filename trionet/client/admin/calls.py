@@ -150,27 +150,31 @@ class Calls:
         with trio.move_on_after(self._settings.api_seconds):
             await trio.lowlevel.checkpoint()  # also about nothing
             while left:
-                outcomes.update(await self._round(left, place, ask))
+                await self._round(left, place, ask, outcomes)
                 left = [key for key in left if attempts.may_pass(_error(outcomes[key]), retried)]
                 if left:
                     await attempts.wait(_error(outcomes[left[0]]))
         for key in left:
             last = outcomes.get(key)
-            if last is None or isinstance(last, _Whole):
+            if key not in outcomes or isinstance(last, _Whole):
                 outcomes[key] = _Whole(attempts.timed_out(_error(last)))
         return _results(wanted, outcomes)
 
     async def _round(
-        self, keys: Sequence[K], place: Place[K], ask: Ask[K, V]
-    ) -> dict[K, V | TrionetError | _Whole]:
-        """Ask once about each."""
-        outcomes: dict[K, V | TrionetError | _Whole] = {}
+        self,
+        keys: Sequence[K],
+        place: Place[K],
+        ask: Ask[K, V],
+        outcomes: dict[K, V | TrionetError | _Whole],
+    ) -> None:
+        """Ask once about each; what one broker said stays when the time of another is up."""
         by_node: dict[Node, list[K]] = {}
         await trio.lowlevel.checkpoint()
         try:
             places = await place(keys)
         except TrionetError as error:
-            return dict.fromkeys(keys, _Whole(error))
+            outcomes.update(dict.fromkeys(keys, _Whole(error)))
+            return
         for key in keys:
             node = places[key]
             if isinstance(node, Node):
@@ -192,7 +196,6 @@ class Calls:
             async with trio.open_nursery() as nursery:
                 for node, about in by_node.items():
                     nursery.start_soon(ask_one, node, about)
-        return outcomes
 
     # Places.
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Final
 
-from ..config.client_config import check_nothing_beside, read_config
+from ..config.client_config import ClientConfig, check_nothing_beside, read_config
 from ..config.client_settings import client_settings, retry_backoff
 from ..config.keys import ADMIN_KEYS
 from ..security.settings import TokenProvider
 from .settings import AdminSettings
+
+logger = logging.getLogger("trionet.client")
 
 _IN_FLIGHT_MAX: Final = 1_000_000
 """Calls do not wait for one another: KafkaAdminClient knows no limit either."""
@@ -38,9 +41,22 @@ def admin_settings(
     read = read_config(ADMIN_KEYS, config, keywords)
     settings = AdminSettings(
         client=client_settings(read, in_flight_max=_IN_FLIGHT_MAX, token_provider=token_provider),
-        api_seconds=read.seconds("default.api.timeout.ms"),
+        api_seconds=_api_seconds(read),
         retries=read.integer("retries"),
         retry=retry_backoff(read),
     )
     read.report()
     return settings
+
+
+def _api_seconds(config: ClientConfig) -> float:
+    """Whoever only lets a request take longer lets a call take as long.
+
+    (Kafka: KafkaAdminClient.configureDefaultApiTimeoutMs.)
+    """
+    key = "default.api.timeout.ms"
+    call, request = config.seconds(key), config.seconds("request.timeout.ms")
+    if key in config.given or call >= request:
+        return call
+    logger.warning("request.timeout.ms is more than %s, which is not set: taken for both", key)
+    return request

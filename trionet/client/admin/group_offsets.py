@@ -14,7 +14,7 @@ from ...protocol.messages import offset_commit, offset_delete, offset_fetch
 from ..api_errors import api_error
 from ..node import Node
 from ..topic_partition import TopicPartition
-from .base import AdminCalls, by_topic, check, failure
+from .base import AdminCalls, by_topic, check, failure, partitions_by_group
 from .calls import Place
 from .nodes import COORDINATOR_CODES
 from .results import Results
@@ -68,7 +68,7 @@ class GroupOffsetCalls(AdminCalls):
         Raises:
             TrionetError: the request as a whole failed.
         """
-        wanted = dict(groups) if isinstance(groups, Mapping) else dict.fromkeys(groups)
+        wanted = partitions_by_group(groups)
 
         async def ask(node: Node, keys: Sequence[str]) -> dict[str, Committed | TrionetError]:
             await trio.lowlevel.checkpoint()

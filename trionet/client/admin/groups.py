@@ -81,7 +81,7 @@ class GroupCalls(AdminCalls):
             }
             return dict.fromkeys(keys, groups)
 
-        brokers = await self._calls.once(self._calls.nodes.known)
+        brokers = await self._calls.once(self._calls.nodes.all)
         place = self._calls.at_themselves
         found = (await self._calls.each(brokers, place, ask, COORDINATOR_CODES)).checked()
         return {id: group for groups in found.values() for id, group in groups.items()}

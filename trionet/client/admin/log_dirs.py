@@ -110,7 +110,7 @@ class LogDirCalls(AdminCalls):
             )
 
         if broker_ids is None:
-            broker_ids = await self._calls.once(self._calls.nodes.known)
+            broker_ids = await self._calls.once(self._calls.nodes.all)
         return await self._calls.each(broker_ids, self._calls.at_themselves, ask)
 
     async def alter_replica_log_dirs(

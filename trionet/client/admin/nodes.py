@@ -6,6 +6,7 @@ asked for each time: administration is rare, and what was known before may have 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final
@@ -53,6 +54,8 @@ LEADER_CODES: Final = frozenset(
 """A leader has moved, or is not known yet (Kafka: PartitionLeaderStrategy)."""
 
 _WAIT_SECONDS_MIN: Final = 0.01
+# Who asks all brokers must not miss one that came a minute ago.
+_FRESH_SECONDS: Final = 1.0
 _MANY_KEYS_VERSION: Final = 4  # KIP-699
 
 
@@ -83,14 +86,25 @@ class Nodes:
         await self._client.until_updated(self._updates)
         return self._client.metadata.cluster.nodes
 
+    async def all(self) -> Mapping[int, Node]:
+        """All brokers by id, as they are now (Kafka: KafkaAdminClient asks for them each time)."""
+        if self._client.metadata.age(trio.current_time()) > _FRESH_SECONDS:
+            self.refresh()
+        return await self.known()
+
     async def any(self) -> Node:
-        """The broker that will answer soonest."""
+        """The broker that will answer soonest; it may have to be waited for until it is ready."""
         await self.known()
         while True:
             now = trio.current_time()
             node, _ = self._client.least_loaded_node(now)
             if node is not None:
                 return node
+            # No time makes a connected one usable that is busy with a large request.
+            nodes = self._client.metadata.cluster.nodes.values()
+            busy = [each for each in nodes if self._client.poll_delay(each) == math.inf]
+            if busy:
+                return min(busy, key=self._client.in_flight_count)
             await trio.sleep(max(_WAIT_SECONDS_MIN, self._client.soonest(now)))
 
     async def controller(self) -> Node:
@@ -132,12 +146,18 @@ class Nodes:
             )
         except UnsupportedVersionError:
             return {key: await self._coordinator(node, kind, key) for key in keys}
-        return {
+        found: dict[str, Node | TrionetError] = {
             each.key: api_error(each.error_code, each.key, each.error_message)
             if each.error_code
             else Node(each.node_id, each.host, each.port)
             for each in answer.coordinators
         }
+        for key in keys:
+            if key not in found:
+                found[key] = api_error(
+                    error_codes.COORDINATOR_NOT_AVAILABLE, key, "the answer does not speak of it"
+                )
+        return found
 
     async def _coordinator(
         self, node: Node, kind: CoordinatorKind, key: str

@@ -12,7 +12,7 @@ from ...protocol.messages import delete_share_group_offsets as deleting
 from ...protocol.messages import describe_share_group_offsets as describing
 from ..node import Node
 from ..topic_partition import TopicPartition
-from .base import AdminCalls, by_topic, check, failure, names
+from .base import AdminCalls, by_topic, check, failure, names, partitions_by_group
 from .calls import Place
 from .nodes import COORDINATOR_CODES
 from .results import Results
@@ -54,7 +54,7 @@ class ShareGroupOffsetCalls(AdminCalls):
         Raises:
             TrionetError: the request as a whole failed.
         """
-        wanted = dict(groups) if isinstance(groups, Mapping) else dict.fromkeys(names(groups))
+        wanted = partitions_by_group(groups)
 
         async def ask(node: Node, keys: Sequence[str]) -> dict[str, ShareOffsets | TrionetError]:
             answer: describing.DescribeShareGroupOffsetsResponse = await self._calls.client.request(

@@ -198,7 +198,7 @@ class TransactionCalls(AdminCalls):
             }
             return dict.fromkeys(keys, found)
 
-        brokers = await self._calls.once(self._calls.nodes.known)
+        brokers = await self._calls.once(self._calls.nodes.all)
         place = self._calls.at_themselves
         by_broker = (await self._calls.each(brokers, place, ask, COORDINATOR_CODES)).checked()
         return {id: each for found in by_broker.values() for id, each in found.items()}
