@@ -171,6 +171,19 @@ async def test_a_broker_without_a_plugin_is_sent_nothing(
     assert "GetTelemetrySubscriptions" not in node.names()
 
 
+async def test_a_broker_that_takes_metrics_in_newer_ways_only_is_asked_again_later(
+    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+) -> None:
+    node.ranges[api_keys.PUSH_TELEMETRY] = (9, 9)
+    asking(node)
+    async with pushing(node, network) as client:
+        await trio.sleep(2 * INTERVAL_SECONDS)
+        assert not client.metadata.errors
+
+    assert [] == pushes(node)
+    assert 2 == len(seen(node, "GetTelemetrySubscriptions"))
+
+
 async def test_a_client_that_is_not_to_push_asks_nobody(
     autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
 ) -> None:

@@ -10,7 +10,7 @@ import logging
 import math
 from typing import Any, Protocol
 
-from ..errors import AuthenticationError, TrionetError
+from ..errors import AuthenticationError, TrionetError, UnsupportedVersionError
 from ..protocol import error_codes
 from ..protocol.messages.metadata import MetadataResponse
 from .metadata import Metadata
@@ -37,7 +37,7 @@ class Asker(Protocol):
 
     def disconnect(self, node: Node) -> None: ...
 
-    def send_internal(self, node: Node, body: Any, now: float, *, version_min: int) -> bool: ...
+    def send_internal(self, node: Node, body: Any, now: float, *, version_min: int) -> None: ...
 
 
 class MetadataUpdater:
@@ -90,8 +90,13 @@ class MetadataUpdater:
         if not metadata.allow_auto_topic_creation:
             oldest = _FIRST_WITHOUT_CREATION
         metadata.asked(now)
-        self._is_asking = asker.send_internal(node, metadata.request(), now, version_min=oldest)
-        return math.inf if self._is_asking else metadata.time_to_next_update(now)
+        try:
+            asker.send_internal(node, metadata.request(), now, version_min=oldest)
+        except UnsupportedVersionError as error:
+            self.failed(now, error)
+            return metadata.time_to_next_update(now)
+        self._is_asking = True
+        return math.inf
 
     def answered(self, response: MetadataResponse, now: float) -> None:
         """A request of ours was answered."""

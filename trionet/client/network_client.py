@@ -280,15 +280,14 @@ class NetworkClient:
         *,
         version_min: int,
         told: Callback | None = None,
-    ) -> bool:
-        """Send a request of the client's own; if that fails, the updater is told, and False."""
-        try:
-            codec = self._codec(node.id, body, version_min, None)
-        except UnsupportedVersionError as error:
-            self._updater.failed(now, error)
-            return False
+    ) -> None:
+        """Send a request of the client's own to a node that can take it.
+
+        Raises:
+            UnsupportedVersionError: the node has no version in common with us.
+        """
+        codec = self._codec(node.id, body, version_min, None)
         self._exchange.send_own(node.id, codec, body, now, told)
-        return True
 
     def _codec(
         self, node_id: int, body: Message, version_min: int, version_max: int | None

@@ -12,6 +12,7 @@ import logging
 import math
 import random
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 import attrs
@@ -128,7 +129,7 @@ class Asker(Protocol):
 
     def send_internal(
         self, node: Node, body: Any, now: float, *, version_min: int, told: Any
-    ) -> bool: ...
+    ) -> None: ...
 
 
 class Telemetry:
@@ -275,7 +276,8 @@ class Telemetry:
             return
         body = self._request(subscription, is_last=True)
         if body is not None:
-            asker.send_internal(node, body, now, version_min=0, told=_nobody_waits)
+            with suppress(UnsupportedVersionError):
+                asker.send_internal(node, body, now, version_min=0, told=_nobody_waits)
 
 
 def _nobody_waits(response: ClientResponse) -> None:

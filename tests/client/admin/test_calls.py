@@ -322,11 +322,6 @@ async def test_who_is_asked_again_is_asked_about_the_same(
     ]
 
 
-async def test_one_text_is_not_taken_for_the_groups_of_its_letters(admin: Admin) -> None:
-    with pytest.raises(TypeError, match="not one text"):
-        await admin.list_group_offsets("group")
-
-
 async def test_group_that_the_answer_leaves_out_is_looked_for_again(
     admin: Admin, node: ScriptedNode, autojump_clock: MockClock
 ) -> None:

@@ -51,3 +51,8 @@ async def test_offsets_are_deleted(admin: Admin, topics: None) -> None:
 async def test_offsets_of_a_group_that_is_not_there_cannot_be_deleted(admin: Admin) -> None:
     with pytest.raises(ApiError, match="GROUP_ID_NOT_FOUND"):
         await admin.delete_group_offsets("g", [A0])
+
+
+async def test_one_text_is_not_taken_for_the_groups_of_its_letters(admin: Admin) -> None:
+    with pytest.raises(TypeError, match="not one text"):
+        await admin.list_group_offsets("group")
