@@ -116,7 +116,6 @@ class Consumer:
             assigned=on_assigned, revoked=on_revoked, lost=on_lost
         )
         self._changed()
-        self._news.unpark_all()
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly these partitions, without a group; an empty list ends that.
@@ -140,6 +139,7 @@ class Consumer:
         if self._coordinator is not None and self._subscriptions.is_group_managed:
             await self._coordinator.leave("the consumer has unsubscribed")
         self._subscriptions.unsubscribe()
+        self._changed()
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
@@ -399,6 +399,7 @@ class Consumer:
                 self._raise_failure()
                 if coordinator is not None and coordinator.needs_poll:
                     await coordinator.poll()
+                    continue  # another task may have closed the consumer, or unsubscribed
                 chunk = self._fetcher.next_chunk(self._settings.records_max, self._clock())
                 if chunk is not None:
                     break
@@ -440,6 +441,7 @@ class Consumer:
             topics |= frozenset(self._questions.topics)
         self._client.metadata.want(topics)
         self._client.wakeup()
+        self._news.unpark_all()  # what is resumed may be there already
 
     # The end.
 

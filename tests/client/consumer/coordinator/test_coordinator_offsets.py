@@ -222,3 +222,25 @@ async def test_offsets_that_are_not_stable_are_waited_for(
         await member.read(lambda: bool(member.has and not member.subscription.initializing()))
 
         assert 3 == fault.hits
+
+
+async def test_a_commit_that_has_waited_over_a_rebalance_is_none_of_the_next_generation(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    """The partition may have been another's meanwhile, who has committed more."""
+    async with open_member(broker, network, auto_commit_seconds=None) as member:
+        await member.read(lambda: bool(member.has))
+        fault = kit.faults.fail("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", times=None)
+
+        async def commit() -> None:
+            with pytest.raises(CommitFailedError):
+                await member.coordinator.commit({T0: OffsetAndMetadata(1)})
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(commit)
+            await trio.sleep(1)
+            kit.expire_members("readers")
+            await member.read(lambda: ("lost", [0, 1, 2, 3]) in member.told and bool(member.has))
+            fault.remove()
+
+    assert {} == committed(kit)

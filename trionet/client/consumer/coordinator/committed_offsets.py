@@ -51,9 +51,6 @@ class CommittedOffsets:
         settings: of the group.
         chance: what blurs waits.
         hooks: see what was committed.
-
-    Attributes:
-        last: what this consumer committed last of each partition.
     """
 
     def __init__(
@@ -69,17 +66,16 @@ class CommittedOffsets:
         self._member = member
         self._settings = settings
         self._chance = chance
-        self._one_by_one = trio.Lock()
-        self.last: dict[TopicPartition, OffsetAndMetadata] = {}
 
     async def commit(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, as_member: bool
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], generation: Generation
     ) -> None:
-        """Commit, and try again after what passes; one commit after the other.
+        """Commit, and try again after what passes; to be called once at a time.
 
         Args:
             offsets: by partition.
-            as_member: the partitions were given by the group, and its generation has to be right.
+            generation: see :meth:`generation`; in a later one partitions may have been another's
+                meanwhile, and nothing is committed.
 
         Raises:
             CommitFailedError: this consumer is not in the group's generation any more.
@@ -90,13 +86,13 @@ class CommittedOffsets:
 
         Cancellation: the offsets may have been committed.
         """
-        async with self._one_by_one:
-            await self._until_settled(lambda: self._commit_once(offsets, as_member=as_member))
+        await self._until_settled(lambda: self._commit_once(offsets, generation))
 
     async def _commit_once(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, as_member: bool
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], generation: Generation
     ) -> None:
-        generation = self._generation() if as_member else Generation()
+        if generation.member_id and self.generation(as_member=True) != generation:
+            raise self._commit_failed()
         answer = await self._finder.ask(
             OffsetCommitRequest,
             lambda _: commit_request(self._settings, generation, offsets),
@@ -104,17 +100,21 @@ class CommittedOffsets:
         )
         refused = refusal(answer)
         if refused is None:
-            self.last.update(offsets)
             self._hooks.committed(offsets)
             return
         raise self._why_refused(*refused, generation)
 
-    def _generation(self) -> Generation:
+    def generation(self, *, as_member: bool) -> Generation:
         """The generation to commit in.
+
+        Args:
+            as_member: the partitions were given by the group, and its generation has to be right.
 
         Raises:
             RebalanceInProgressError, CommitFailedError: there is none.
         """
+        if not as_member:
+            return Generation()
         match self._member.state:
             case MemberState.STABLE:
                 return self._member.generation

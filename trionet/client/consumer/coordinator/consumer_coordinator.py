@@ -24,7 +24,7 @@ from ...topic_partition import TopicPartition
 from ..assignors import RebalanceProtocol
 from ..assignors.protocol import decode_assignment
 from ..hooks import NO_HOOKS, ConsumerHooks
-from ..partition_state import NO_EPOCH, FetchPosition, FetchState
+from ..partition_state import NO_EPOCH, FetchPosition, FetchState, PartitionState
 from ..subscription_state import SubscriptionState
 from .callbacks import RebalanceCallbacks
 from .committed_offsets import CommittedOffsets
@@ -34,7 +34,7 @@ from .group_metadata import GroupMetadata
 from .heartbeat import PollInterval
 from .leader import GroupLeader
 from .loop_watch import watching_loop
-from .member import ClassicMember
+from .member import ClassicMember, Generation
 from .membership import Membership
 from .settings import GroupSettings
 
@@ -89,7 +89,10 @@ class ConsumerCoordinator:
         self._joined_topics: frozenset[str] | None = None
         self._steps: deque[Step] = deque()
         self._failure: Exception | None = None
+        self._is_leaving = False
         self._wanted_offsets = trio.Event()
+        self._committing = trio.Lock()
+        self._settled: dict[TopicPartition, OffsetAndMetadata] = {}
         self.callbacks = RebalanceCallbacks()
 
     # What the consumer tells of its user.
@@ -112,7 +115,11 @@ class ConsumerCoordinator:
     def needs_poll(self) -> bool:
         """Whether :meth:`poll` is to be called before the user gets another record."""
         membership = self._membership
-        if self._failure or membership.failure or self._steps:
+        if self._failure or membership.failure:
+            return True
+        if self._is_leaving:
+            return False
+        if self._steps:
             return True
         if not self._subscription.is_group_managed:
             return False
@@ -293,7 +300,8 @@ class ConsumerCoordinator:
             if wanted := self._subscription.initializing():
                 self._connect_to_leaders(wanted)
                 try:
-                    self._begin_at(await self._offsets.fetch(wanted))
+                    states = {each: self._subscription.partitions[each] for each in wanted}
+                    self._begin_at(states, await self._offsets.fetch(wanted))
                 except TrionetError as error:
                     self._membership.failure = error
                     self._wanted_offsets.set()
@@ -307,10 +315,14 @@ class ConsumerCoordinator:
             if node is not None:
                 self._client.ready(node)
 
-    def _begin_at(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | None]) -> None:
+    def _begin_at(
+        self,
+        asked: Mapping[TopicPartition, PartitionState],
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | None],
+    ) -> None:
         for partition, committed in offsets.items():
             state = self._subscription.state(partition)
-            if state is None or state.state is not FetchState.INITIALIZING:
+            if state is not asked[partition] or state.state is not FetchState.INITIALIZING:
                 continue  # it was given up meanwhile, or the user has sought another position
             if committed is None:
                 self._subscription.request_reset(partition)
@@ -339,7 +351,15 @@ class ConsumerCoordinator:
         if not offsets:
             await trio.lowlevel.checkpoint()
             return
-        await self._offsets.commit(offsets, as_member=self._subscription.is_group_managed)
+        generation = self._generation()
+        finished = _committable(self._subscription.finished_positions())
+        async with self._committing:
+            await self._offsets.commit(offsets, generation)
+            # What is in hand may be among them: nothing less is committed by itself.
+            self._settled.update((each, finished[each]) for each in offsets if each in finished)
+
+    def _generation(self) -> Generation:
+        return self._offsets.generation(as_member=self._subscription.is_group_managed)
 
     async def committed(
         self, partitions: Iterable[TopicPartition]
@@ -352,15 +372,19 @@ class ConsumerCoordinator:
         await trio.lowlevel.checkpoint_if_cancelled()
         if self._settings.auto_commit_seconds is None:
             return
-        offsets = _committable(self._subscription.finished_positions())
-        last = self._offsets.last
-        new = {each: offset for each, offset in offsets.items() if last.get(each) != offset}
-        if not new:
-            return
-        try:
-            await self._offsets.commit(new, as_member=self._subscription.is_group_managed)
-        except TrionetError as error:
-            LOGGER.warning("group %s: auto-commit failed: %s", self._settings.group_id, error)
+        async with self._committing:
+            finished = _committable(self._subscription.finished_positions())
+            settled = self._settled
+            new = {each: offset for each, offset in finished.items() if settled.get(each) != offset}
+            if not new:
+                return
+            try:
+                await self._offsets.commit(new, self._generation())
+            except TrionetError as error:
+                group_id = self._settings.group_id
+                LOGGER.warning("group %s: auto-commit failed: %s", group_id, error)
+            else:
+                settled.update(new)
 
     # The end.
 
@@ -387,6 +411,7 @@ class ConsumerCoordinator:
             await self._say_goodbye(is_normal=False)
 
     async def _say_goodbye(self, *, is_normal: bool) -> None:
+        self._is_leaving = True
         if is_normal:
             self._finish_all()
         await self._commit_finished()
@@ -406,8 +431,13 @@ class ConsumerCoordinator:
         Raises:
             Exception: what a callback raised; the member has left all the same.
         """
-        await self._commit_finished()
-        await self._leave(reason)
+        self._is_leaving = True
+        try:
+            await self._commit_finished()
+            await self._leave(reason)
+        finally:
+            self._is_leaving = False
+            self._on_news()
 
     async def _leave(self, reason: str) -> None:
         try:
@@ -423,6 +453,7 @@ class ConsumerCoordinator:
         await trio.lowlevel.checkpoint_if_cancelled()
         if not assigned:
             return
+        self._subscription.mark_revocation_pending(assigned)
         if self._member.has_lost_generation or self._membership.is_joining:
             await self.callbacks.tell_lost(assigned)
         else:

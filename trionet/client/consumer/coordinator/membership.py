@@ -234,13 +234,15 @@ class Membership:
         self._scope.cancel(reason="the consumer leaves its group")
         self.is_joining = False
         self.joined = None
-        if not self._member.is_static:
-            if was_joining:
-                # The broker answers one request of a connection after the other, and holds a
-                # JoinGroup for as long as a rebalance takes.
-                self._finder.drop_connection()
-            await self._say_farewell(reason)
-        self._member.reset(reason)
+        try:
+            if not self._member.is_static:
+                if was_joining:
+                    # The broker answers one request of a connection after the other, and holds a
+                    # JoinGroup for as long as a rebalance takes.
+                    self._finder.drop_connection()
+                await self._say_farewell(reason)
+        finally:
+            self._member.reset(reason)
 
     async def _say_farewell(self, reason: str) -> None:
         await trio.lowlevel.checkpoint()

@@ -1,0 +1,222 @@
+"""A consumer of which one task asks for records, and another one changes what it does."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import attrs
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock
+
+from support.coordinator_members import make_topic
+from trionet import Broker, open_broker
+from trionet.client.consumer.consumer import Consumer
+from trionet.client.consumer.coordinator.settings import GroupSettings
+from trionet.client.consumer.opening import open_consumer
+from trionet.client.consumer.reset_strategy import EARLIEST
+from trionet.client.consumer.settings import ConsumerSettings, FetchSettings
+from trionet.client.producer.opening import open_producer
+from trionet.client.producer.producer import Producer
+from trionet.client.topic_partition import TopicPartition
+from trionet.testing import MemoryNetwork, control
+
+T0 = TopicPartition("t", 0)
+ALONE = ConsumerSettings(reset=EARLIEST)
+MEMBER = attrs.evolve(ALONE, group=GroupSettings(group_id="g"))
+
+
+@pytest.fixture
+def network() -> MemoryNetwork:
+    return MemoryNetwork()
+
+
+@asynccontextmanager
+async def writing(network: MemoryNetwork) -> AsyncIterator[tuple[Broker, Producer]]:
+    """A broker in memory with a topic ``t`` of one partition, and who writes."""
+    async with open_broker(network=network) as broker:
+        await make_topic(broker, "t", 1, network)
+        async with open_producer(broker.bootstrap_servers, network=network) as writer:
+            yield broker, writer
+
+
+class Asking:
+    """A task that asks for records until it may not."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self.values: list[bytes | None] = []
+        self.error: Exception | None = None
+
+    async def go_on(self) -> None:
+        try:
+            async for record in self._consumer:
+                self.values.append(record.value)
+        except Exception as error:
+            self.error = error
+
+
+async def test_resumed_records_are_handed_out_to_who_waits_though_nothing_more_has_room(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    small = attrs.evolve(ALONE, fetch=FetchSettings(partition_bytes_max=100))
+    async with (
+        writing(network) as (broker, writer),
+        open_consumer(broker.bootstrap_servers, small, network=network) as consumer,
+        trio.open_nursery() as nursery,
+    ):
+        await writer.send("t", b"a" * 200)
+        await writer.send("t", b"b" * 200)
+        consumer.assign([T0])
+        await anext(consumer)
+        await trio.sleep(1)
+        consumer.pause(T0)
+        asking = Asking(consumer)
+        nursery.start_soon(asking.go_on)
+        await trio.sleep(1)
+        consumer.resume(T0)
+        await trio.sleep(60)
+        nursery.cancel_scope.cancel()
+
+    assert [b"b" * 200] == asking.values
+
+
+@pytest.mark.parametrize("settings", [ALONE, MEMBER], ids=["alone", "member"])
+async def test_who_waits_for_records_is_told_when_nothing_is_read_any_more(
+    autojump_clock: MockClock, network: MemoryNetwork, settings: ConsumerSettings
+) -> None:
+    async with (
+        writing(network) as (broker, _),
+        open_consumer(broker.bootstrap_servers, settings, network=network) as consumer,
+        trio.open_nursery() as nursery,
+    ):
+        if settings.group is None:
+            consumer.assign([T0])
+        else:
+            consumer.subscribe("t")
+        asking = Asking(consumer)
+        nursery.start_soon(asking.go_on)
+        await trio.sleep(10)
+        await consumer.unsubscribe()
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+
+    assert isinstance(asking.error, ValueError)
+
+
+async def test_who_waits_in_a_callback_at_the_end_is_told_that_the_consumer_is_closed(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    async def wait(_: list[TopicPartition]) -> None:
+        await trio.sleep(5)
+
+    async with writing(network) as (broker, _), trio.open_nursery() as nursery:
+        async with open_consumer(broker.bootstrap_servers, MEMBER, network=network) as consumer:
+            consumer.subscribe("t", on_assigned=wait)
+            asking = Asking(consumer)
+            nursery.start_soon(asking.go_on)
+            await trio.sleep(4)
+        await trio.sleep(60)
+        nursery.cancel_scope.cancel()
+
+        assert [] == control(broker).group("g").members
+    assert isinstance(asking.error, trio.ClosedResourceError)
+
+
+async def test_nothing_is_handed_out_while_the_user_is_told_that_it_is_given_up(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    async def wait(_: list[TopicPartition]) -> None:
+        await writer.send("t", b"late")
+        await trio.sleep(5)
+
+    async with (
+        writing(network) as (broker, writer),
+        open_consumer(broker.bootstrap_servers, MEMBER, network=network) as consumer,
+        trio.open_nursery() as nursery,
+    ):
+        await writer.send("t", b"a")
+        consumer.subscribe("t", on_revoked=wait)
+        asking = Asking(consumer)
+        nursery.start_soon(asking.go_on)
+        await trio.sleep(10)
+        await consumer.unsubscribe()
+        nursery.cancel_scope.cancel()
+
+    assert [b"a"] == asking.values
+
+
+async def test_a_rebalance_that_others_want_meanwhile_does_not_keep_who_unsubscribes(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    told: list[str] = []
+
+    async def wait(_: list[TopicPartition]) -> None:
+        told.append("revoked")
+        await trio.sleep(5)
+
+    async with (
+        writing(network) as (broker, _),
+        open_consumer(broker.bootstrap_servers, MEMBER, network=network) as consumer,
+        trio.open_nursery() as nursery,
+    ):
+        consumer.subscribe("t", on_revoked=wait)
+        asking = Asking(consumer)
+        nursery.start_soon(asking.go_on)
+        await trio.sleep(10)
+        nursery.start_soon(consumer.unsubscribe)
+        await trio.sleep(1)
+        consumer.rejoin("a test wants it")
+        await trio.sleep(30)
+        nursery.cancel_scope.cancel()
+
+        assert [] == control(broker).group("g").members
+    assert ["revoked"] == told
+
+
+class Failed(Exception):
+    """What a user's block raises."""
+
+
+@pytest.mark.parametrize("names_offsets", [True, False])
+async def test_a_commit_of_the_users_is_not_taken_back(
+    autojump_clock: MockClock, network: MemoryNetwork, names_offsets: bool
+) -> None:
+    """The record in hand was committed; by itself, only those before it would be."""
+
+    async def read_and_fail() -> None:
+        async with open_consumer(
+            broker.bootstrap_servers, MEMBER, network=network, topics="t"
+        ) as consumer:
+            record = await anext(consumer)
+            await consumer.commit({T0: record.offset + 1} if names_offsets else None)
+            await trio.sleep(20)
+            assert {("t", 0): 1} == kit.group("g").offsets, "after auto.commit.interval.ms"
+            raise Failed
+
+    async with writing(network) as (broker, writer):
+        kit = control(broker)
+        await writer.send("t", b"a")
+        await writer.send("t", b"b")
+        with pytest.raises(Failed):
+            await read_and_fail()
+
+        assert {("t", 0): 1} == kit.group("g").offsets, "at the end"
+
+
+async def test_who_could_not_say_farewell_may_subscribe_again(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    async with (
+        writing(network) as (broker, writer),
+        open_consumer(broker.bootstrap_servers, MEMBER, network=network, topics="t") as consumer,
+    ):
+        await writer.send("t", b"a")
+        await anext(consumer)
+        control(broker).faults.swallow("LeaveGroup")
+        await consumer.unsubscribe()
+        consumer.subscribe("t")
+        with trio.fail_after(120):
+            assert b"a" == (await anext(consumer)).value, "it was not finished"
