@@ -54,7 +54,7 @@ class Asking:
         try:
             async for record in self._consumer:
                 self.values.append(record.value)
-        except Exception as error:
+        except (ValueError, trio.ClosedResourceError) as error:
             self.error = error
 
 
