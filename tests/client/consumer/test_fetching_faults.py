@@ -9,8 +9,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from support.coordinator_members import make_topic
 from support.scripted_logs import Logs
 from support.scripted_node import Hangup
+from trionet import open_broker
 from trionet.client.consumer.consumer import Consumer
 from trionet.client.consumer.opening import open_consumer
 from trionet.client.consumer.reset_strategy import EARLIEST, NONE, ResetStrategy
@@ -19,7 +21,7 @@ from trionet.client.topic_partition import TopicPartition
 from trionet.errors import ApiError, LogTruncationError
 from trionet.protocol import error_codes
 from trionet.protocol.messages.fetch import PartitionData
-from trionet.testing import MemoryNetwork
+from trionet.testing import MemoryNetwork, control
 
 T0 = TopicPartition("t", 0)
 
@@ -260,3 +262,26 @@ async def test_many_seconds_without_a_record_cost_few_fetches(
             await anext(consumer)
 
         assert 1 == len(logs.fetches)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "FETCH_SESSION_ID_NOT_FOUND",
+        "INVALID_FETCH_SESSION_EPOCH",
+        "FETCH_SESSION_TOPIC_ID_ERROR",
+    ],
+)
+async def test_a_session_that_is_refused_again_and_again_is_begun_after_waits(
+    network: MemoryNetwork, autojump_clock: MockClock, error: str
+) -> None:
+    settings = ConsumerSettings(reset=EARLIEST)
+    async with open_broker(network=network) as broker:
+        await make_topic(broker, "t", 1, network)
+        fault = control(broker).faults.fail("Fetch", error, times=1000)
+        async with open_consumer(broker.bootstrap_servers, settings, network=network) as consumer:
+            consumer.assign([T0])
+            with trio.move_on_after(10):
+                await anext(consumer)
+
+        assert 10 < fault.hits < 150

@@ -76,6 +76,11 @@ class FetchSession:
         """Whether the node remembers anything of it, as far as is known here."""
         return self._id != NO_SESSION
 
+    @property
+    def is_beginning(self) -> bool:
+        """Whether the last request, if it was not answered yet, was to begin a session."""
+        return self._epoch == FIRST_EPOCH
+
     # Requests.
 
     def fill(self, request: FetchRequest, wanted: Wanted) -> None:

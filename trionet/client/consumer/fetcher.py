@@ -250,6 +250,7 @@ class Fetcher:
                 each.state.forget_replica()
             if isinstance(response.error, (AuthenticationError, UnsupportedVersionError)):
                 self._failures.add(response.error)
+                self._put_off(asked, now)
         else:
             self._take(session, asked, response.body, now)
         self.send(now)
@@ -261,8 +262,11 @@ class Fetcher:
         body: FetchResponse,
         now: float,
     ) -> None:
+        is_first = session.is_beginning
         found = session.answered(body)
         if found is None:
+            if is_first:  # else a new session may do at once, such as after a restart of the node
+                self._put_off(asked, now)
             if body.error_code == error_codes.FETCH_SESSION_TOPIC_ID_ERROR:
                 self._client.metadata.request_update()
             return
@@ -280,6 +284,12 @@ class Fetcher:
             else:
                 self._fetched(name, each, data, now)
         self._on_news()
+
+    def _put_off(self, asked: dict[TopicPartition, AskedPartition], now: float) -> None:
+        """Ask for these again after a wait."""
+        for each in asked.values():
+            if each.is_current:
+                each.state.retry_at = now + self._retry.seconds(1, self._chance)
 
     def _learn_leaders(
         self, found: dict[TopicPartition, PartitionData], body: FetchResponse
