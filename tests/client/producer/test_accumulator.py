@@ -273,6 +273,7 @@ def test_a_batch_of_which_all_was_taken_back_is_none() -> None:
     assert not records.has_undrained
     assert not records.has_incomplete
     assert not records.ready(ONE, 1.0).nodes
+    assert all(each.outcome.is_done for each in mistaken)
 
     again = append(records, b"c")
 

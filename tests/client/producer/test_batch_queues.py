@@ -16,6 +16,7 @@ from support.accumulators import (
     values,
 )
 from trionet.client.backoff import ExponentialBackoff
+from trionet.client.cluster import NO_LEADER
 from trionet.client.producer.accumulator import RecordAccumulator
 from trionet.client.producer.batch import SEQUENCE_MAX, ProducerBatch
 from trionet.client.producer.delivery import Delivery
@@ -436,3 +437,20 @@ def test_batches_are_numbered_when_they_are_drained() -> None:
     first, second = (drained(records, ONE, 1.0)[0] for _ in range(2))
 
     assert (0, 2) == (first.base_sequence, second.base_sequence)
+
+
+def test_one_partition_is_asked_for_without_a_look_at_the_others() -> None:
+    """What :meth:`ready` says of all of them."""
+    records = accumulator(THREE, linger_seconds=0.01)
+    assert (NO_LEADER, math.inf) == records.next_of(T2, 1.0)
+
+    add(records, 2, now=1.0)
+    assert (2, 1.01) == records.next_of(T2, 1.0)
+    assert (NO_LEADER, math.inf) == records.next_of(T0, 1.0)
+
+    records.mute(T2)
+    assert (NO_LEADER, math.inf) == records.next_of(T2, 1.0)
+
+    records.unmute(T2)
+    records.close()
+    assert (2, 1.0) == records.next_of(T2, 1.0)

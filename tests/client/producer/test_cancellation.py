@@ -147,3 +147,35 @@ async def test_flush_that_is_cancelled_lets_records_linger_again(
         assert 1 == leaders.nodes[1].names().count("Produce")
         await trio.sleep(2)
         assert 2 == leaders.nodes[1].names().count("Produce")
+
+
+async def test_flush_does_not_wait_for_a_record_that_is_taken_back_meanwhile(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """It is alone in its batch, which never gets to a leader."""
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+    ):
+        await producer.send("t", b"first")
+        leaders.leaders["t", 0] = 9, 2  # nobody we know of
+        before = producer.send_nowait("t", b"before")
+        await trio.sleep(1)
+
+        async def send_in_vain() -> None:
+            with trio.move_on_after(2):
+                await producer.send("t", b"taken back")
+
+        async def come_back() -> None:
+            await trio.sleep(5)
+            leaders.leaders["t", 0] = 1, 3
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send_in_vain)
+            nursery.start_soon(come_back)
+            await trio.sleep(1)
+            with trio.fail_after(20):
+                await producer.flush()
+        assert 1 == before.result().offset
+
+    assert [b"first", b"before"] == leaders.values()

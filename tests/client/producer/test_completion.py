@@ -11,6 +11,7 @@ from support.network_clients import with_requests
 from support.scripted_leaders import AT_ONCE, Leaders, refusal, say_nothing
 from support.scripted_node import encoded
 from trionet import DeliveryTimeoutError, open_producer
+from trionet.client.producer import Acknowledgement
 from trionet.client.producer.settings import ProducerSettings
 from trionet.protocol import error_codes
 from trionet.protocol.messages.produce import (
@@ -195,3 +196,29 @@ async def test_producer_with_nothing_to_do_does_not_spin(
         trio.lowlevel.remove_instrument(steps)
 
     assert 0 < steps.count < 1000
+
+
+async def test_expiry_is_told_once_however_long_its_request_stays(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D11: also while others expire after it."""
+    settings = attrs.evolve(
+        ONE_EACH, delivery_seconds=10.0, client=with_requests(timeout_seconds=60.0)
+    )
+    told: list[Acknowledgement] = []
+    async with (
+        leaders.listening(),
+        open_producer(
+            leaders.address, settings, network=network, on_acknowledgement=told.append
+        ) as producer,
+    ):
+        await producer.send("t", b"0")
+        leaders.answers = [say_nothing]
+        deliveries = []
+        for each in range(3):
+            deliveries.append(producer.send_nowait("t", b"%d" % each))
+            await trio.sleep(1)
+        await producer.flush()
+        assert all(isinstance(each.error, DeliveryTimeoutError) for each in deliveries)
+
+    assert [None, *(each.error for each in deliveries)] == [each.error for each in told]

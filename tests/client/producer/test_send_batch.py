@@ -18,6 +18,7 @@ from trionet import (
     open_broker,
     open_producer,
 )
+from trionet.errors import LocalProtocolError
 from trionet.protocol import error_codes
 from trionet.testing import MemoryNetwork
 
@@ -234,3 +235,22 @@ async def test_who_came_later_does_not_get_the_room_of_who_waits(
             nursery.start_soon(small)
 
     assert [waits, b"small"] == leaders.values()[2:]
+
+
+async def test_of_a_batch_with_a_record_that_cannot_be_written_nothing_is_sent(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """And who filled the same batch does not wait for longer than it lingers."""
+    settings = attrs.evolve(AT_ONCE, linger_seconds=1.0)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        await producer.send("t", b"first")
+        with pytest.raises(LocalProtocolError, match="varlong"):
+            await producer.send_batch("t", [b"a", b"b", b"c"], timestamps=[1, 2, 2**70])
+        began = trio.current_time()
+        await producer.send("t", b"last")
+        assert 1 == pytest.approx(trio.current_time() - began)
+
+    assert [b"first", b"last"] == leaders.values()

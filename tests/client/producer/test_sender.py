@@ -340,3 +340,36 @@ async def test_partition_that_was_added_is_found_by_who_does_not_wait(
         delivery = producer.send_nowait("t", b"b", partition=1)
 
         assert ("t", 1, 0) == (await delivery)[:3]
+
+
+async def test_records_do_not_linger_when_there_was_no_room_for_another(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """K3: also for those who do not wait."""
+    settings = ProducerSettings(linger_seconds=60.0, buffer_bytes=20_000)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        delivery = await producer.enqueue("t", bytes(10_000))
+        await trio.sleep(1)
+        began = trio.current_time()
+        with pytest.raises(trio.WouldBlock):
+            _ = producer.send_nowait("t", bytes(10_000))
+        await delivery
+        assert began == pytest.approx(trio.current_time())
+
+
+async def test_negative_partition_is_refused_at_once(
+    network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """Also for a topic that is not known: no wait makes it better."""
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+    ):
+        for call in (producer.send, producer.enqueue):
+            with pytest.raises(ValueError, match="partition -1 is not allowed"):
+                await call("t", b"a", partition=-1)
+        with pytest.raises(ValueError, match="partition -1 is not allowed"):
+            await producer.send_batch("t", [b"a"], partition=-1)

@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from support.network_clients import with_requests
 from support.scripted_leaders import AT_ONCE, Leaders, hang_up, refusal, say_nothing
-from trionet import ApiError, DeliveryTimeoutError, open_producer
+from trionet import ApiError, DeliveryTimeoutError, TrionetError, open_producer
 from trionet.client.producer.settings import ProducerSettings
 from trionet.protocol import error_codes
 from trionet.testing import MemoryNetwork
@@ -125,3 +125,33 @@ async def test_batch_that_is_too_large_is_split(
 
         assert list(range(1, 9)) == [each.result().offset for each in deliveries]
         assert [b"0", *values] == leaders.values()
+
+
+async def test_batch_that_may_have_been_written_leaves_the_numbers_of_the_next_as_they_are(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D20: the loop was held up, and its last request and its time are over at once."""
+    settings = attrs.evolve(
+        ONE_EACH, delivery_seconds=12.0, client=with_requests(timeout_seconds=10.0)
+    )
+    node = leaders.nodes[1]
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        await producer.send("t", b"first")
+        take = node.replies["Produce"]
+        node.replies["Produce"] = lambda seen: take(seen) and None
+        late = producer.send_nowait("t", b"late")
+        await trio.sleep(1)
+        following = producer.send_nowait("t", b"following")
+        await trio.sleep(1)
+        node.replies["Produce"] = take
+        autojump_clock.jump(10.5)
+
+        assert 2 == (await following).offset
+        with pytest.raises(TrionetError):
+            await late
+        assert 3 == (await producer.send("t", b"last")).offset
+
+    assert [b"first", b"late", b"following", b"last"] == leaders.values()

@@ -18,7 +18,7 @@ from .batch import ProducerBatch, record_size_max
 from .batch_queues import BatchQueues, ReadyCheck, Sequencing
 from .columns import RecordColumns
 from .deliveries import Deliveries
-from .delivery import Delivery
+from .delivery import Delivery, withdrawn
 from .outcome import BatchOutcome
 from .partition_queue import PartitionQueue
 from .partitioner import partition_of
@@ -104,7 +104,6 @@ class RecordAccumulator(BatchQueues):
                 batch.mark_full()
         if delivery is None:
             delivery = self._begin_batch(queue, timestamp, key, value, headers, now)
-            found.used_at = now
         if is_sticky:
             found.sticky_batch = queue.filling
         return delivery
@@ -298,6 +297,7 @@ class RecordAccumulator(BatchQueues):
         queue = self._topics.queue(batch.topic_partition)
         if queue is not None and not batch.record_count:
             self._remove(queue, batch)
+            batch.fail(withdrawn())  # a flush may wait for it
             self.deallocate(batch)
 
 
@@ -306,7 +306,8 @@ def _fill(
 ) -> int:
     """Add records to a batch as long as they fit; the number of the first that does not."""
     index = batch.appended
-    end = batch.append_columns(columns, start, stop)
-    if end > start:
-        deliveries.add(batch.outcome, index, end - start)
-    return end
+    try:
+        return batch.append_columns(columns, start, stop)
+    finally:  # of those before one that cannot be written, too
+        if batch.appended > index:
+            deliveries.add(batch.outcome, index, batch.appended - index)

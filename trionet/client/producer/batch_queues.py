@@ -100,7 +100,7 @@ class BatchQueues:
         nodes: set[int] = set()
         unknown: set[str] = set()
         next_check_at = math.inf
-        sends_all = self.pool.is_exhausted or self.is_closed or self._flushes > 0
+        sends_all = self._sends_all
         for queue in self._undrained:
             leader = queue.leader
             if leader == NO_LEADER:
@@ -112,6 +112,20 @@ class BatchQueues:
                 else:
                     next_check_at = min(next_check_at, at)
         return ReadyCheck(nodes, next_check_at, unknown)
+
+    def next_of(self, partition: TopicPartition, now: float) -> tuple[int, float]:
+        """Of one partition: the id of its leader, and when it could be sent something.
+
+        What :meth:`ready` tells of all; ``math.inf`` if that is not known.
+        """
+        queue = self._topics.queue(partition)
+        if queue is None or not queue.batches or queue.is_muted:
+            return NO_LEADER, math.inf
+        return queue.leader, self._sendable_at(queue, now, sends_all=self._sends_all)
+
+    @property
+    def _sends_all(self) -> bool:
+        return self.pool.is_exhausted or self.is_closed or self._flushes > 0
 
     def _sendable_at(self, queue: PartitionQueue, now: float, *, sends_all: bool) -> float:
         """When a queue's first batch may go, if nothing else happens."""

@@ -97,6 +97,10 @@ class Completion:
     def _expiry_of(self, batch: ProducerBatch) -> float:
         return batch.created_at + self._limits.seconds
 
+    def expiry_of_new(self, now: float) -> float:
+        """When a batch expires that begins now."""
+        return now + self._limits.seconds
+
     @property
     def next_expiry(self) -> float:
         """When a batch may expire; never too late, and at most once too early for each."""
@@ -112,7 +116,8 @@ class Completion:
             late = [each for each in self._in_flight if now >= self._expiry_of(each)]
             for batch in late:
                 # Its memory stays taken until its request is over (KAFKA-17862).
-                self._fail_late(batch)
+                if not batch.outcome.is_done:  # else it is here from the last time
+                    self._fail_late(batch)
             waiting = (
                 self._expiry_of(each) for each in self._in_flight if now < self._expiry_of(each)
             )
@@ -210,8 +215,11 @@ class Completion:
         of_records = _record_errors(batch, outcome)
         if of_records:
             batch.fail_records(_beside(batch), of_records)
-        # With no attempts left nobody knows which of them was the one that arrived.
-        is_known_unwritten = batch.attempts < self._limits.retries
+        # What could be tried again ends here for want of time or attempts, and nobody knows whether
+        # one of them has arrived.
+        is_known_unwritten = (
+            code not in error_codes.RETRIABLE and batch.attempts < self._limits.retries
+        )
         self._fail(batch, error, code, is_known_unwritten=is_known_unwritten)
         self._accumulator.deallocate(batch)
         if self._idempotence is not None and self._idempotence.is_fatal(code):

@@ -37,6 +37,11 @@ class RecordMetadata(NamedTuple):
 _tuple: Final = tuple.__new__
 
 
+def withdrawn() -> RecordWithdrawnError:
+    """What became of a record that was taken back."""
+    return RecordWithdrawnError("the record was taken back before it was sent")
+
+
 class Delivery:
     """A record on its way; awaiting it gives its :class:`RecordMetadata`, as often as one likes.
 
@@ -71,7 +76,7 @@ class Delivery:
     def error(self) -> Exception | None:
         """Why the record was not written, or why nobody knows; None if it was, or may be yet."""
         if self.outcome.is_withdrawn(self.index):
-            return RecordWithdrawnError("the record was taken back before it was sent")
+            return withdrawn()
         outcome, position = self.outcome.of(self.outcome.position(self.index))
         return outcome.error(position)
 

@@ -93,7 +93,6 @@ class TopicQueues:
         sticky: where records without a key go at present.
         sticky_batch: the batch there that they fill; None if there is none yet.
         sticky_bytes: how much the batches before it got there.
-        used_at: when it last got a new batch, on the loop's clock.
     """
 
     __slots__ = (
@@ -103,7 +102,6 @@ class TopicQueues:
         "sticky",
         "sticky_batch",
         "sticky_bytes",
-        "used_at",
     )
 
     def __init__(self, name: str) -> None:
@@ -113,7 +111,6 @@ class TopicQueues:
         self.sticky: PartitionQueue | None = None
         self.sticky_batch: ProducerBatch | None = None
         self.sticky_bytes = 0
-        self.used_at = 0.0
 
     def queue(self, partition: int) -> PartitionQueue | None:
         """A partition's queue; None if there is no such partition, as far as is known."""

@@ -91,6 +91,7 @@ class Producer:
 
         Raises:
             RecordTooLargeError: the record exceeds a limit.
+            ValueError: the partition is negative.
             BufferExhaustedError: ``buffer.memory`` had no room for it within ``max.block.ms``.
             MetadataTimeoutError: the topic, or the partition, was not known within that.
             DeliveryTimeoutError: it was not acknowledged within ``delivery.timeout.ms``.
@@ -166,16 +167,21 @@ class Producer:
         value: bytes | None,
         headers: Headers,
     ) -> Delivery:
+        _check_partition(partition)
         now = self._clock()
+        pool = self._accumulator.pool
+        was_exhausted = pool.is_exhausted
         try:
             delivery = self._accumulator.append(
                 topic, partition, timestamp, key, value, headers, now
             )
         except trio.WouldBlock:
             self._topics.need(topic, partition, now)
+            if pool.is_exhausted and not was_exhausted:
+                self._sender.kick(now)  # nothing lingers any more
             raise
         if not delivery.index:  # the batch before it is full, or its own time runs
-            self._sender.kick(now)
+            self._sender.batch_began(delivery.outcome.topic_partition, now)
         return delivery
 
     async def enqueue(
@@ -262,7 +268,8 @@ class Producer:
             Where each record was written.
 
         Raises:
-            ValueError: the columns differ in length; nothing was sent.
+            ValueError: the columns differ in length, or the partition is negative; nothing was
+                sent.
             TypeError: a key or a value is neither bytes nor None; nothing was sent.
             RecordTooLargeError: a record exceeds a limit of the producer's; nothing was sent.
             SendBatchError: some were not written, or nobody knows; says which, and why.
@@ -273,6 +280,7 @@ class Producer:
         all the same.
         """
         await trio.lowlevel.checkpoint()
+        _check_partition(partition)
         now_ms = self._now_ms() if timestamps is None else timestamps
         if self._hook is not None:
             values, keys, headers, now_ms = self._hook.seen_columns(
@@ -295,6 +303,7 @@ class Producer:
                     await until_done(outcome)
         except BaseException:
             self._accumulator.withdraw_all(deliveries)
+            self._sender.kick(self._clock())  # others may have added to a batch that began here
             raise
         if failures := deliveries.failures():
             raise SendBatchError(deliveries, failures)
@@ -379,3 +388,9 @@ class Producer:
                     await until_done(outcome)
         finally:
             self._accumulator.end_flush()
+
+
+def _check_partition(partition: int | None) -> None:
+    """No wait makes a negative number a partition."""
+    if partition is not None and partition < 0:
+        raise ValueError(f"partition {partition} is not allowed; allowed: 0 and more, or None")

@@ -20,6 +20,7 @@ from ...protocol import error_codes
 from ..network_client import NetworkClient
 from ..node import Node
 from ..statistics import ClientStatistics
+from ..topic_partition import TopicPartition
 from .accumulator import RecordAccumulator
 from .batch import ProducerBatch
 from .completion import Completion
@@ -93,9 +94,31 @@ class Sender:
 
     def kick(self, now: float) -> None:
         """Send what is ready, and see to it that the rest is looked at in time."""
-        looks_at = self._send_ready(now)
-        if looks_at < self._looks_at:
-            self._looks_at = looks_at
+        self._look_by(self._send_ready(now))
+
+    def batch_began(self, partition: TopicPartition, now: float) -> None:
+        """The same after a record began a batch: nothing has changed for other partitions.
+
+        They are looked at only if something can be sent, or each record that begins a batch would
+        cost as much as there are partitions that wait.
+        """
+        leader, at = self._accumulator.next_of(partition, now)
+        node = self._client.metadata.cluster.nodes.get(leader)
+        if node is None:
+            self.kick(now)
+            return
+        if at <= now:
+            if self._client.ready(node):
+                self.kick(now)
+                return
+            self._accumulator.update_node_latency(leader, now, can_drain=False)
+            delay = self._client.poll_delay(node)
+            at = now + delay if delay > 0 else math.inf  # what becomes of it, a poll tells
+        self._look_by(min(at, self._completion.expiry_of_new(now)))
+
+    def _look_by(self, at: float) -> None:
+        if at < self._looks_at:
+            self._looks_at = at
             self._client.wakeup()
 
     def check(self) -> None:
