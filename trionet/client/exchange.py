@@ -323,7 +323,7 @@ class Exchange:
         assert reason is not None
         why = f"{reason.value}: {channel.close_detail}" if channel.close_detail else reason.value
         is_doubtful = reason is CloseReason.NOT_CONNECTED
-        if channel.initiator is not None and not (channel.is_connecting or channel.is_ready):
+        if not (channel.is_connecting or channel.is_ready):  # in the middle of TLS, or of SASL
             is_doubtful = True
             why += _WHILE_AUTHENTICATING
         if reason is CloseReason.AUTHENTICATION_FAILED:

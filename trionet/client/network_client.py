@@ -153,6 +153,10 @@ class NetworkClient:
         """Why a node did not let us in the last time; None if it did."""
         return self._states.authentication_error(node.id)
 
+    def connection_error(self, node: Node) -> TrionetError | None:
+        """Why the last connection to a node was lost, or could not be made; None if it was made."""
+        return self._states.error(node.id)
+
     def versions(self, node: Node) -> NodeApiVersions | None:
         """What a node serves; None before it was asked."""
         return self._exchange.versions.get(node.id)
@@ -281,11 +285,7 @@ class NetworkClient:
         version_min: int,
         told: Callback | None = None,
     ) -> None:
-        """Send a request of the client's own to a node that can take it.
-
-        Raises:
-            UnsupportedVersionError: the node has no version in common with us.
-        """
+        """Send a request of its own; raises UnsupportedVersionError as :meth:`request`."""
         codec = self._codec(node.id, body, version_min, None)
         self._exchange.send_own(node.id, codec, body, now, told)
 

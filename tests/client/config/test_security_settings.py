@@ -216,3 +216,16 @@ def test_what_does_not_fit_is_an_error(config: Mapping[str, object], said: str) 
 
 def test_a_token_provider_is_for_tokens() -> None:
     assert "allowed: OAUTHBEARER" in error(_PLAIN, token)
+    assert "allowed: SASL_PLAINTEXT, SASL_SSL" in error({"security.protocol": "SSL"}, token)
+
+
+def test_what_is_said_of_security_that_is_not_asked_for_is_told_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings({"sasl.username": "ada", "sasl.password": "sesame", "ssl.ca.location": "ca.pem"})
+
+    assert (
+        "not used with security.protocol=PLAINTEXT: sasl.username, sasl.password, ssl.ca.location"
+        in caplog.text
+    )
+    assert "sesame" not in caplog.text

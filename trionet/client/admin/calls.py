@@ -82,7 +82,7 @@ class Calls:
                 if not attempts.may_pass(error, retried):
                     raise error
                 await attempts.wait(error)
-        raise attempts.timed_out(error) from error
+        raise attempts.timed_out(error)
 
     async def ask_any(self, body: Message, check: Callable[[Any], T], *, version_min: int = 0) -> T:
         """Ask any broker.
@@ -318,9 +318,13 @@ class _Attempts:
 
     def timed_out(self, error: TrionetError | None) -> CallTimedOutError:
         """Time is up."""
+        what = str(error)
+        if error is None:
+            error = self._nodes.last_error()
+            what = "no broker was reached" + (f", {error}" if error else "")
         failure = CallTimedOutError(
             f"no success within default.api.timeout.ms ({self._settings.api_seconds:g} s);"
-            f" the last error: {error or 'no broker was reached'}"
+            f" the last error: {what}"
         )
         failure.__cause__ = error
         return failure

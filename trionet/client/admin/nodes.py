@@ -131,6 +131,11 @@ class Nodes:
             )
         return nodes[node_id]
 
+    def last_error(self) -> TrionetError | None:
+        """Why a broker cannot be reached; None if all can, as far as is known."""
+        errors = map(self._client.connection_error, self._client.metadata.cluster.nodes.values())
+        return next((each for each in errors if each is not None), None)
+
     # Places of many items.
 
     async def coordinators(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,8 @@ from ..security.settings import (
     TokenProvider,
 )
 from .client_config import ClientConfig
+
+logger = logging.getLogger("trionet.client")
 
 _LOGIN_MODULES: Final = (
     "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -48,12 +51,26 @@ def security_settings(
     protocol = SecurityProtocol(config.text("security.protocol"))
     uses_tls = protocol in {SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}
     uses_sasl = protocol in {SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}
+    if token_provider is not None and not uses_sasl:
+        raise ConfigError(
+            f"a token provider is given, and security.protocol is {protocol.value}; allowed:"
+            " SASL_PLAINTEXT, SASL_SSL"
+        )
+    _tell_unused(config, ("ssl.",) * (not uses_tls) + ("sasl.",) * (not uses_sasl))
     return SecuritySettings(
         protocol=protocol,
         # Without TLS no file is looked at.
         tls=_tls(config) if uses_tls else ClientTlsSettings(),
         sasl=_sasl(config, token_provider) if uses_sasl else None,
     )
+
+
+def _tell_unused(config: ClientConfig, prefixes: tuple[str, ...]) -> None:
+    """Who says who he is, and does not say that he wants to be asked, connects in the clear."""
+    unused = [key for key in config.given if key.startswith(prefixes)]
+    if unused:
+        protocol = config.text("security.protocol")
+        logger.warning("not used with security.protocol=%s: %s", protocol, ", ".join(unused))
 
 
 def _tls(config: ClientConfig) -> ClientTlsSettings:
