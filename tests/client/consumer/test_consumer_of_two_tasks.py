@@ -220,3 +220,31 @@ async def test_who_could_not_say_farewell_may_subscribe_again(
         consumer.subscribe("t")
         with trio.fail_after(120):
             assert b"a" == (await anext(consumer)).value, "it was not finished"
+
+
+@pytest.mark.parametrize("checkpoints", range(14))
+async def test_wherever_an_unsubscription_is_cancelled_only_members_get_records(
+    autojump_clock: MockClock, network: MemoryNetwork, checkpoints: int
+) -> None:
+    async def cancel(scope: trio.CancelScope) -> None:
+        for _ in range(checkpoints):
+            await trio.lowlevel.cancel_shielded_checkpoint()
+        scope.cancel()
+
+    async with writing(network) as (broker, writer):
+        for value in (b"a", b"b"):
+            await writer.send("t", value)
+        kit = control(broker)
+        async with open_consumer(
+            broker.bootstrap_servers, MEMBER, network=network, topics="t"
+        ) as consumer:
+            assert b"a" == (await anext(consumer)).value
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(cancel, nursery.cancel_scope)
+                await consumer.unsubscribe()
+            if not consumer.subscription:
+                consumer.subscribe("t")
+            with trio.fail_after(120):
+                assert (await anext(consumer)).value in {b"a", b"b"}
+
+            assert kit.group("g").members

@@ -440,8 +440,10 @@ class ConsumerCoordinator:
             self._on_news()
 
     async def _leave(self, reason: str) -> None:
+        assigned = self._subscription.assigned
+        self._subscription.mark_revocation_pending(assigned)
         try:
-            await self._give_up_all(self._subscription.assigned)
+            await self._give_up_all(assigned)
         finally:
             # A callback may hang, and the others wait for what this member has.
             with trio.move_on_after(self._settings.cancelled_close_seconds_max, shield=True):
@@ -453,7 +455,6 @@ class ConsumerCoordinator:
         await trio.lowlevel.checkpoint_if_cancelled()
         if not assigned:
             return
-        self._subscription.mark_revocation_pending(assigned)
         if self._member.has_lost_generation or self._membership.is_joining:
             await self.callbacks.tell_lost(assigned)
         else:
