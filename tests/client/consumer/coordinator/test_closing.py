@@ -11,6 +11,7 @@ from support.coordinator_members import COOPERATIVE, GROUP, GroupMember, open_me
 from trionet import Broker
 from trionet.client.consumer.coordinator.callbacks import RebalanceCallbacks
 from trionet.client.consumer.partition_state import FetchPosition
+from trionet.client.offset_and_metadata import OffsetAndMetadata
 from trionet.client.topic_partition import TopicPartition
 from trionet.testing import BrokerControl, MemoryNetwork
 
@@ -118,6 +119,32 @@ async def test_what_the_last_callback_raises_is_raised_and_the_member_leaves(
     with pytest.raises(Failed):
         await live()
 
+    assert [] == kit.group("readers").members
+
+
+async def test_a_last_callback_that_is_cancelled_is_called_again_before_the_member_leaves(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    """Offsets can still be committed in it."""
+    told: list[str] = []
+
+    async def give_up(_: object) -> None:
+        told.append("begun")
+        if len(told) == 1:
+            scope.cancel()
+        await member.coordinator.commit({T0: OffsetAndMetadata(3)})
+        told.append("committed")
+
+    async def refuse(_: object) -> None:
+        raise Failed
+
+    with trio.CancelScope() as scope:
+        async with open_member(broker, network) as member:
+            await member.read(lambda: bool(member.has))
+            member.coordinator.callbacks = RebalanceCallbacks(revoked=give_up, lost=refuse)
+
+    assert ["begun", "begun", "committed"] == told
+    assert {("t", 0): 3} == kit.group("readers").offsets
     assert [] == kit.group("readers").members
 
 

@@ -38,6 +38,8 @@ from .member import ClassicMember, Generation
 from .membership import Membership
 from .settings import GroupSettings
 
+_CLOSED: Final = "the consumer is closed"
+
 LOGGER: Final = logging.getLogger(__name__)
 
 Step: TypeAlias = Callable[[], Awaitable[None]]
@@ -398,29 +400,22 @@ class ConsumerCoordinator:
         Bounded by ``close_seconds_max``, or ``cancelled_close_seconds_max`` if the end is not
         normal or the caller is cancelled meanwhile.
         """
-        if is_normal:
-            try:
-                with trio.move_on_after(self._settings.close_seconds_max):
-                    await self._say_goodbye(is_normal=True)
-                return
-            except trio.Cancelled:
-                with trio.move_on_after(self._settings.cancelled_close_seconds_max, shield=True):
-                    await self._say_goodbye(is_normal=True)
-                raise
-        with trio.move_on_after(self._settings.cancelled_close_seconds_max, shield=True):
-            await self._say_goodbye(is_normal=False)
-
-    async def _say_goodbye(self, *, is_normal: bool) -> None:
         self._is_leaving = True
         if is_normal:
-            self._finish_all()
-        await self._commit_finished()
-        if self._subscription.is_group_managed:
-            await self._leave("the consumer is closed")
+            for state in self._subscription.partitions.values():
+                state.finish()
+            try:
+                with trio.move_on_after(self._settings.close_seconds_max) as limit:
+                    await self._give_up_and_leave(_CLOSED, limit)
+                return
+            except trio.Cancelled:
+                await self._close_quickly()  # with the callback that was cancelled
+                raise
+        await self._close_quickly()
 
-    def _finish_all(self) -> None:
-        for state in self._subscription.partitions.values():
-            state.finish()
+    async def _close_quickly(self) -> None:
+        with trio.move_on_after(self._settings.cancelled_close_seconds_max, shield=True) as limit:
+            await self._give_up_and_leave(_CLOSED, limit)
 
     async def leave(self, reason: str) -> None:
         """Commit what is finished, give up everything, and be no member until the next join.
@@ -430,26 +425,39 @@ class ConsumerCoordinator:
 
         Raises:
             Exception: what a callback raised; the member has left all the same.
+
+        Cancellation: it may still be a member; who was cancelled in a callback is none.
         """
         self._is_leaving = True
         try:
-            await self._commit_finished()
-            await self._leave(reason)
+            await self._give_up_and_leave(reason, None)
         finally:
             self._is_leaving = False
             self._on_news()
 
-    async def _leave(self, reason: str) -> None:
+    async def _give_up_and_leave(self, reason: str, limit: trio.CancelScope | None) -> None:
+        await self._commit_finished()
+        if not self._subscription.is_group_managed:
+            return
         assigned = self._subscription.assigned
         self._subscription.mark_revocation_pending(assigned)
         try:
             await self._give_up_all(assigned)
-        finally:
+        except trio.Cancelled:
             # A callback may hang, and the others wait for what this member has.
-            with trio.move_on_after(self._settings.cancelled_close_seconds_max, shield=True):
-                await self._membership.leave(reason)
-            self._steps.clear()
-            self._joined_topics = None
+            if limit is None or limit.cancel_called:
+                await self._leave(reason)
+            raise
+        except Exception:
+            await self._leave(reason)
+            raise
+        await self._leave(reason)
+
+    async def _leave(self, reason: str) -> None:
+        with trio.move_on_after(self._settings.cancelled_close_seconds_max, shield=True):
+            await self._membership.leave(reason)
+        self._steps.clear()
+        self._joined_topics = None
 
     async def _give_up_all(self, assigned: frozenset[TopicPartition]) -> None:
         await trio.lowlevel.checkpoint_if_cancelled()

@@ -1,0 +1,223 @@
+"""What is acknowledged is there, nothing is there twice, and every delivery is decided."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import trio
+
+from cancellations.scene import ADDRESS, PARTITIONS, Scene, UserError, Violation
+from trionet import Producer, TrionetError, open_producer
+from trionet.client.producer.delivery import Delivery, RecordMetadata
+from trionet.errors import RecordWithdrawnError
+
+CALLS = 4
+# Less than the buffers of two batches: who sends more waits for room.
+SMALL_BUFFER = 4_000
+
+
+def settings_of(scene: Scene) -> dict[str, object]:
+    chance = scene.chance
+    return {
+        "linger.ms": chance.choice((0, 5, 50)),
+        "batch.size": chance.choice((1, 200, 16_384)),
+        "max.in.flight.requests.per.connection": chance.choice((1, 5)),
+        "compression.type": chance.choice(("none", "none", "gzip")),
+    }
+
+
+class Ledger:
+    """What one producer was given, and what it said of that.
+
+    Args:
+        scene: where.
+        topic: of all records.
+    """
+
+    def __init__(self, scene: Scene, topic: str) -> None:
+        self._scene = scene
+        self._topic = topic
+        self._sent: dict[bytes, int] = {}
+        self._acknowledged: dict[bytes, RecordMetadata] = {}
+        self._deliveries: list[tuple[Delivery, bytes]] = []
+
+    def next(self) -> bytes:
+        """Another value."""
+        value = b"%d" % len(self._sent)
+        self._sent[value] = len(self._sent)
+        return value
+
+    def acknowledged(self, value: bytes, told: RecordMetadata) -> None:
+        self._acknowledged[value] = told
+
+    def taken(self, value: bytes, delivery: Delivery) -> None:
+        self._deliveries.append((delivery, value))
+
+    def check_taken(self) -> None:
+        """After a flush: everything that was taken is written."""
+        for delivery, value in self._deliveries:
+            self.acknowledged(value, delivery.result())
+
+    def check(self) -> None:
+        """After the end of the block."""
+        there: dict[bytes | None, tuple[int, int]] = {}
+        last = dict.fromkeys(range(PARTITIONS), -1)
+        for record in self._scene.kit.records(self._topic):
+            value = record.value
+            if value in there:
+                raise Violation(f"{value!r} is there twice")
+            if value not in self._sent:
+                raise Violation(f"{value!r} was never sent")
+            if self._sent[value] < last[record.partition]:
+                raise Violation(f"{value!r} is behind what was sent after it")
+            last[record.partition] = self._sent[value]
+            there[value] = record.partition, record.offset
+        for delivery, value in self._deliveries:
+            if not delivery.is_done:
+                raise Violation(f"what became of {value!r} is not decided")
+            try:
+                self.acknowledged(value, delivery.result())
+            except RecordWithdrawnError as error:
+                if value in there:
+                    raise Violation(f"{value!r} was withdrawn, and is there") from error
+            except TrionetError:
+                pass  # nobody knows
+        for value, told in self._acknowledged.items():
+            if there.get(value) != (told.partition, told.offset):
+                raise Violation(f"{value!r} was acknowledged at {told}, it is {there.get(value)}")
+
+
+async def send(scene: Scene) -> None:
+    """One awaited send after the other."""
+    ledger = Ledger(scene, topic := await scene.make_topic())
+    async with open_producer(ADDRESS, settings_of(scene), network=scene.network) as producer:
+        for _ in range(CALLS):
+            value = ledger.next()
+            with scene.cut.around():
+                ledger.acknowledged(value, await producer.send(topic, value))
+        await send_last(producer, topic, ledger)
+    ledger.check()
+
+
+async def send_last(producer: Producer, topic: str, ledger: Ledger) -> None:
+    """The producer still works."""
+    for partition in range(PARTITIONS):
+        value = ledger.next()
+        ledger.acknowledged(value, await producer.send(topic, value, partition=partition))
+
+
+async def enqueue(scene: Scene) -> None:
+    """Some records are taken, then all of them awaited; who stops waiting withdraws nothing."""
+    ledger = Ledger(scene, topic := await scene.make_topic())
+    async with open_producer(ADDRESS, settings_of(scene), network=scene.network) as producer:
+        for _ in range(2):
+            deliveries = []
+            for _ in range(CALLS):
+                value = ledger.next()
+                with scene.cut.around():
+                    delivery = await producer.enqueue(topic, value)
+                    ledger.taken(value, delivery)
+                    deliveries.append(delivery)
+            for delivery in deliveries:
+                with scene.cut.around():
+                    await delivery
+        await send_last(producer, topic, ledger)
+        await producer.flush()
+        ledger.check_taken()
+    ledger.check()
+
+
+async def flush(scene: Scene) -> None:
+    """Records are buffered without waiting, then flushed."""
+    ledger = Ledger(scene, topic := await scene.make_topic())
+    async with open_producer(ADDRESS, settings_of(scene), network=scene.network) as producer:
+        await send_last(producer, topic, ledger)
+        for _ in range(3):
+            for _ in range(CALLS):
+                value = ledger.next()
+                ledger.taken(value, producer.send_nowait(topic, value))
+            with scene.cut.around() as scope:
+                await producer.flush()
+            if not scope.cancelled_caught:
+                ledger.check_taken()
+        await producer.flush()
+        ledger.check_taken()
+    ledger.check()
+
+
+async def send_batch(scene: Scene) -> None:
+    """Columns; those of a call that was cancelled may be there in part."""
+    ledger = Ledger(scene, topic := await scene.make_topic())
+    async with open_producer(ADDRESS, settings_of(scene), network=scene.network) as producer:
+        for partition in (None, 0, None, 1):
+            values = [ledger.next() for _ in range(CALLS)]
+            with scene.cut.around():
+                told = await producer.send_batch(topic, values, partition=partition)
+                for value, delivery in zip(values, told, strict=True):
+                    ledger.acknowledged(value, delivery.result())
+        await send_last(producer, topic, ledger)
+    ledger.check()
+
+
+async def wait_for_room(scene: Scene) -> None:
+    """Two tasks share a buffer that is too small for both; one is cancelled, the other goes on."""
+    ledger = Ledger(scene, topic := await scene.make_topic())
+    settings = {**settings_of(scene), "buffer.memory": SMALL_BUFFER, "batch.size": 1_000}
+    big = b"." * 700
+
+    async def other(producer: Producer) -> None:
+        for _ in range(2 * CALLS):
+            value = neighbour.next()
+            told = await producer.send(own_topic, value, headers=[("fill", big)])
+            neighbour.acknowledged(value, told)
+
+    own_topic = f"{topic}-other"
+    await scene.kit.create_topic(own_topic, PARTITIONS)
+    neighbour = Ledger(scene, own_topic)
+    async with (
+        open_producer(ADDRESS, settings, network=scene.network) as producer,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(other, producer)
+        for _ in range(2 * CALLS):
+            value = ledger.next()
+            with scene.cut.around():
+                taken = await producer.enqueue(topic, value, headers=[("fill", big)])
+                ledger.taken(value, taken)
+        await producer.flush()
+        ledger.check_taken()
+        await send_last(producer, topic, ledger)
+    ledger.check()
+    neighbour.check()
+
+
+async def live(scene: Scene) -> None:
+    """The whole life of a producer, from opening it to the end of its block."""
+    ledger = Ledger(scene, topic := await scene.make_topic())
+    with scene.cut.around():
+        async with open_producer(ADDRESS, settings_of(scene), network=scene.network) as producer:
+            await use(producer, topic, ledger)
+    ledger.check()
+
+
+async def use(producer: Producer, topic: str, ledger: Ledger) -> None:
+    for _ in range(2):
+        value = ledger.next()
+        ledger.acknowledged(value, await producer.send(topic, value))
+    for _ in range(CALLS):
+        value = ledger.next()
+        ledger.taken(value, await producer.enqueue(topic, value))
+
+
+async def fail(scene: Scene) -> None:
+    """The same with an error of the user's own in the block, which leaves it as it is."""
+    ledger = Ledger(scene, topic := await scene.make_topic())
+    settings: Any = settings_of(scene)
+    try:
+        with scene.cut.around():
+            async with open_producer(ADDRESS, settings, network=scene.network) as producer:
+                await use(producer, topic, ledger)
+                raise UserError
+    except UserError:
+        pass
+    ledger.check()
