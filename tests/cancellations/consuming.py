@@ -19,7 +19,7 @@ def settings_of(scene: Scene) -> dict[str, object]:
         "max.poll.records": chance.choice((1, 3, 500)),
         "fetch.max.bytes": chance.choice((100, 52_428_800)),
         "max.partition.fetch.bytes": chance.choice((100, 1_048_576)),
-        "fetch.max.wait.ms": chance.choice((10, 500)),
+        "fetch.max.wait.ms": chance.choice((50, 500)),
     }
 
 

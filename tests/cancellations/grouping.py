@@ -15,7 +15,7 @@ from trionet.errors import CommitFailedError, RebalanceInProgressError
 # How long the next member may wait for its first record: not until a session expires.
 TAKE_OVER_SECONDS = 20.0
 # How long a member waits for a record before it looks whether the others have all of them.
-LOOK_SECONDS = 1.0
+LOOK_SECONDS = 0.25
 CALLBACK_SECONDS = 0.01
 # How long a record is worked on where that may be cancelled, too.
 HANDLING_SECONDS = 0.005

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import attrs
 import trio
@@ -33,6 +36,8 @@ SETTINGS = {
 }
 # No schedule takes longer, in virtual seconds: a session of 45 s does not expire meanwhile.
 SCHEDULE_SECONDS_MAX = 40.0
+# How long the broker may take to notice that a client is gone.
+SETTLE_SECONDS = 0.2
 # So many schedules share a broker.
 SCHEDULES_PER_BROKER = 100
 DELAYS = ((0.0, 0.0), (0.0, 0.002), (0.001, 0.03))
@@ -84,13 +89,41 @@ def run(seed: int, *, schedules_max: int | None = None, first: int = 1) -> Outco
     violation = ""
     try:
         is_over = False
-        while not is_over:
-            left = None if schedules_max is None else schedules_max - progress.made
-            is_over = run_virtual(live, seed, name, progress, left, seed=seed)
+        with no_faults_logged():
+            while not is_over:
+                left = None if schedules_max is None else schedules_max - progress.made
+                is_over = run_virtual(live, seed, name, progress, left, seed=seed)
     except Exception as error:  # boundary: one program, whatever ended it
         violation = f"{name}, await {progress.at}: {described(error)}"
     seconds = time.perf_counter() - began
     return Outcome(seed, name, progress.made, progress.virtual_seconds, seconds, violation)
+
+
+class Complaints(logging.Handler):
+    """Collects what the broker and the clients log of faults of their own."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.found: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info or record.levelno >= logging.ERROR:
+            self.found.append(self.format(record))
+
+
+@contextmanager
+def no_faults_logged() -> Iterator[None]:
+    """Let nobody else hear what is logged meanwhile; a fault in it is a violation."""
+    logger, complaints = logging.getLogger("trionet"), Complaints()
+    before, logger.propagate = logger.propagate, False
+    logger.addHandler(complaints)
+    try:
+        yield
+    finally:
+        logger.removeHandler(complaints)
+        logger.propagate = before
+    if complaints.found:
+        raise Violation(f"it was logged: {complaints.found[0]}")
 
 
 def described(error: BaseException) -> str:
@@ -152,6 +185,6 @@ async def run_schedule(program: Program, scene: Scene) -> None:
     left = [each for each in scene.network.open_sockets if each.host != BROKER_HOST]
     if left:
         raise Violation(f"sockets are left: {left}")
-    await trio.sleep(1.0)  # the broker hears of the end of each connection
+    await trio.sleep(SETTLE_SECONDS)  # the broker hears of the end of each connection
     if trio.lowlevel.current_statistics().tasks_living != tasks:
         raise Violation("tasks are left")

@@ -67,7 +67,7 @@ PLANTED: list[tuple[str, type, str, Callable[[Any], Any], int, str]] = [
         8,
         "committed",
     ),
-    ("producing.live", BatchQueues, "abort_incomplete", forget_deliveries, 18, "not decided"),
+    ("producing.live", BatchQueues, "abort_incomplete", forget_deliveries, 20, "not decided"),
 ]
 
 
