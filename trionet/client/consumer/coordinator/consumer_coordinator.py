@@ -409,11 +409,12 @@ class ConsumerCoordinator:
                     await self._give_up_and_leave(_CLOSED, limit)
                 return
             except trio.Cancelled:
-                await self._close_quickly()  # with the callback that was cancelled
+                # Once more, with the callback that was cancelled.
+                with trio.move_on_after(
+                    self._settings.cancelled_close_seconds_max, shield=True
+                ) as limit:
+                    await self._give_up_and_leave(_CLOSED, limit)
                 raise
-        await self._close_quickly()
-
-    async def _close_quickly(self) -> None:
         with trio.move_on_after(self._settings.cancelled_close_seconds_max, shield=True) as limit:
             await self._give_up_and_leave(_CLOSED, limit)
 
@@ -441,23 +442,19 @@ class ConsumerCoordinator:
             return
         assigned = self._subscription.assigned
         self._subscription.mark_revocation_pending(assigned)
+        is_over = True
         try:
             await self._give_up_all(assigned)
         except trio.Cancelled:
             # A callback may hang, and the others wait for what this member has.
-            if limit is None or limit.cancel_called:
-                await self._leave(reason)
+            is_over = limit is None or limit.cancel_called
             raise
-        except Exception:
-            await self._leave(reason)
-            raise
-        await self._leave(reason)
-
-    async def _leave(self, reason: str) -> None:
-        with trio.move_on_after(self._settings.cancelled_close_seconds_max, shield=True):
-            await self._membership.leave(reason)
-        self._steps.clear()
-        self._joined_topics = None
+        finally:
+            if is_over:
+                with trio.move_on_after(self._settings.cancelled_close_seconds_max, shield=True):
+                    await self._membership.leave(reason)
+                self._steps.clear()
+                self._joined_topics = None
 
     async def _give_up_all(self, assigned: frozenset[TopicPartition]) -> None:
         await trio.lowlevel.checkpoint_if_cancelled()
