@@ -201,7 +201,8 @@ class _Parts:
         return 0.0 if group is None else 2 * group.cancelled_close_seconds_max
 
     async def close(self, *, is_normal: bool) -> None:
-        """Leave the group."""
-        await trio.lowlevel.checkpoint()
-        if self.coordinator is not None:
+        """Leave the group, also if the end is cancelled before it has begun."""
+        if self.coordinator is None:
+            await trio.lowlevel.checkpoint()
+        else:
             await self.coordinator.close(is_normal=is_normal)
