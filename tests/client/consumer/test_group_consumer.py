@@ -66,6 +66,19 @@ async def test_the_next_consumer_goes_on_behind_what_was_finished() -> None:
             assert [b"c"] == await values(consumer, 1)
 
 
+async def test_a_consumer_that_is_cancelled_as_its_block_ends_leaves_its_group() -> None:
+    async with writing() as (broker, writer):
+        await append(writer, b"a", b"b")
+        with trio.CancelScope() as scope:
+            async with open_consumer(broker.bootstrap_servers, SETTINGS, topics="t") as consumer:
+                await values(consumer, 1)
+                scope.cancel()
+
+        assert scope.cancelled_caught
+        assert [] == control(broker).group("g").members
+        assert {("t", 0): 1} == stored(broker)
+
+
 class Failed(Exception):
     """What a user's handler raises."""
 

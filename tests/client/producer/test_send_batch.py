@@ -247,7 +247,7 @@ async def test_of_a_batch_with_a_record_that_cannot_be_written_nothing_is_sent(
         open_producer(leaders.address, settings, network=network) as producer,
     ):
         await producer.send("t", b"first")
-        with pytest.raises(LocalProtocolError, match="varlong|64 bits"):
+        with pytest.raises(LocalProtocolError, match=r"varlong|64 bits"):
             await producer.send_batch("t", [b"a", b"b", b"c"], timestamps=[1, 2, 2**70])
         began = trio.current_time()
         await producer.send("t", b"last")
