@@ -75,8 +75,9 @@ async def test_a_consumer_that_is_cancelled_as_its_block_ends_leaves_its_group()
                 scope.cancel()
 
         assert scope.cancelled_caught
-        assert [] == control(broker).group("g").members
-        assert {("t", 0): 1} == stored(broker)
+        group = control(broker).group("g")
+        assert [] == group.members
+        assert {("t", 0): 1} == group.offsets
 
 
 class Failed(Exception):
