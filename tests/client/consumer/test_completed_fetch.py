@@ -112,6 +112,17 @@ def test_gaps_of_compaction_are_kept() -> None:
     assert [2, 3, 10, 11] == [each.offset for each in chunk.records]
 
 
+def test_offsets_of_every_part_of_a_large_batch_are_a_range() -> None:
+    fetch = fetched(sent(0, 2 * DECODED_RECORDS_MAX))
+    parts = [fetch.next_chunk(ANY) for _ in range(2)]
+
+    batches = [part.take(DECODED_RECORDS_MAX) for part in parts if part is not None]
+    first, second = (each.offsets for each in batches)
+
+    assert range(DECODED_RECORDS_MAX) == first
+    assert range(DECODED_RECORDS_MAX, 2 * DECODED_RECORDS_MAX) == second
+
+
 def test_batch_that_is_cut_short_is_left_for_the_next_fetch() -> None:
     fetch = fetched(sent(0, 3) + sent(3, 2)[:-1])
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...protocol.records.types import Columns
 
 
@@ -30,7 +28,6 @@ def joined(columns: Columns, more: Columns) -> Columns:
     if isinstance(first, list):
         first.extend(second)
         return columns
-    offsets: Sequence[int] = [*first, *second]
     if isinstance(first, range) and isinstance(second, range) and first.stop == second.start:
-        offsets = range(first.start, second.stop)
-    return columns._replace(offsets=offsets)
+        return columns._replace(offsets=range(first.start, second.stop))
+    return columns._replace(offsets=[*first, *second])

@@ -56,6 +56,10 @@ class OpenedBatch:
             raise WireFormatError("a batch's records do not end where it does")
         self._pos = pos
         self.left -= count
+        # Behind the first part, the reader takes the records before for a gap.
+        whole = range(columns.offsets[0], columns.offsets[0] + count)
+        if type(columns.offsets) is list and columns.offsets == [*whole]:
+            columns = columns._replace(offsets=whole)
         if header.timestamp_type:  # the log's: one for all, and the records' own mean nothing
             return columns._replace(timestamps=[header.max_timestamp] * count)
         return columns
