@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -155,6 +156,24 @@ def test_nothing_is_left_for_later() -> None:
     )
 
     assert not found, found
+
+
+def test_compiled_code_loses_no_cause() -> None:
+    """`raise … from …` is `raise …` in what mypyc compiles."""
+    found = complaints(
+        f"{path}:{node.lineno}: its cause would be lost; use raise_from of _util/raising.py"
+        for path in compiled_files()
+        for node in ast.walk(tree_of(ROOT / path))
+        if isinstance(node, ast.Raise) and node.cause is not None
+    )
+
+    assert not found, found
+
+
+def compiled_files() -> list[str]:
+    settings = tomllib.loads(text_of(ROOT / "pyproject.toml"))
+    hook = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]
+    return [f"{name.replace('.', '/')}.py" for name in hook["modules"]]
 
 
 def test_names_that_have_a_better_one_are_not_used() -> None:

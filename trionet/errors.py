@@ -14,6 +14,14 @@ if TYPE_CHECKING:
 class TrionetError(Exception):
     """The root of everything that trionet raises by itself."""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """What copies and pickles it; else its message would be taken for its arguments."""
+        return _made_again, (type(self), self.args), self.__dict__
+
+
+def _made_again(kind: type[TrionetError], args: tuple[object, ...]) -> TrionetError:
+    return kind.__new__(kind, *args)
+
 
 class InvalidReceiveError(TrionetError):
     """The peer announced an impossible or oversized frame (Kafka: InvalidReceiveException).

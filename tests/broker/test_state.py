@@ -166,8 +166,7 @@ def test_a_failing_disk_is_kafkas_storage_error_and_is_logged(
         raise error
 
     assert error_codes.KAFKA_STORAGE_ERROR == raised.value.error_code
-    # Compiled code knows no `from`: there it is only the context.
-    assert error is raised.value.__context__
+    assert error is raised.value.__cause__
     assert ["WARNING"] == [record.levelname for record in caplog.records]
 
 

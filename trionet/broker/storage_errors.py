@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from types import TracebackType
 
+from .._util.raising import raise_from
 from ..errors import ApiError
 from ..protocol import error_codes
 from .database import DatabaseError
@@ -31,4 +32,4 @@ class storage_errors:  # noqa: N801  # used like a function, as contextlib's own
     ) -> None:
         if isinstance(error, (DatabaseError, OSError)):
             logger.warning("storage error: %s", error)
-            raise ApiError(error_codes.KAFKA_STORAGE_ERROR, str(error)) from error
+            raise_from(ApiError(error_codes.KAFKA_STORAGE_ERROR, str(error)), error)

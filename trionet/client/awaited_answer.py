@@ -6,6 +6,7 @@ from typing import Any
 
 import trio
 
+from .._util.raising import again
 from ..errors import TrionetError
 from .response import ClientResponse
 
@@ -37,5 +38,5 @@ class AwaitedAnswer:
         """
         await self._ended.wait()
         if self._error is not None:
-            raise self._error
+            raise again(self._error)  # it may be that of many requests
         return self._body

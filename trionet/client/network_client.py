@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import math
 import random
-from copy import copy
 from typing import Any
 
 import trio
 
+from .._util.raising import again
 from ..errors import (
     AuthenticationError,
     DisconnectedError,
@@ -377,7 +377,7 @@ class NetworkClient:
         """A new error with the cause of the last: it may be raised in many tasks."""
         error = self._states.error(node.id)
         if isinstance(error, AuthenticationError):
-            return copy(error)
+            return again(error)
         cause = str(error or "").removeprefix(f"node {node.id}")
         return DisconnectedError(f"{node} cannot be reached{cause}")
 
@@ -400,7 +400,7 @@ class NetworkClient:
             self._check_open()
             error = self.metadata.error if self.metadata.errors > errors else None
             if isinstance(error, (AuthenticationError, UnsupportedVersionError)):
-                raise copy(error)
+                raise again(error)
             await self._wait_for_news()
 
     # The turn.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from trionet._util.raising import raise_from
 from trionet.errors import LocalProtocolError, WireFormatError
 from trionet.protocol.codec import ApiVersionCodec
 from trionet.protocol.wire import Chunk, tag_count, tag_head
@@ -56,7 +57,7 @@ def decode_request_header(
     try:
         key, version, correlation_id, length = _common(buf, pos)
     except struct.error as error:
-        raise WireFormatError("the request header ends too early") from error
+        raise_from(WireFormatError("the request header ends too early"), error)
     pos += 10
     if length < 0:
         if length != -1:
@@ -78,7 +79,7 @@ def _read_client_id(raw: bytes | bytearray, length: int) -> str:
     try:
         client_id = raw.decode()
     except UnicodeDecodeError as error:
-        raise WireFormatError("the client id is not UTF-8") from error
+        raise_from(WireFormatError("the client id is not UTF-8"), error)
     if length <= _CLIENT_ID_BYTES_MAX:
         if len(_client_ids) >= _CLIENT_IDS_MAX:
             _client_ids.clear()
@@ -104,7 +105,7 @@ def skip_tags(buf: bytes | bytearray, pos: int) -> int:
             tag, pos, __ = tag_head(buf, pos, tag)
         return pos
     except IndexError as error:
-        raise WireFormatError("the header's tag section ends too early") from error
+        raise_from(WireFormatError("the header's tag section ends too early"), error)
 
 
 def encode_request_header(
@@ -121,7 +122,7 @@ def encode_request_header(
     try:
         head = _put_common(codec.api_key, codec.version, correlation_id, length)
     except struct.error as error:
-        raise LocalProtocolError(f"the request header cannot be encoded: {error}") from error
+        raise_from(LocalProtocolError(f"the request header cannot be encoded: {error}"), error)
     return head + raw + b"\0" if codec.request_header_version == 2 else head + raw
 
 
@@ -143,7 +144,7 @@ def decode_response_header(
     try:
         correlation_id: int = _correlation_id(buf, pos)[0]
     except struct.error as error:
-        raise WireFormatError("the response header ends too early") from error
+        raise_from(WireFormatError("the response header ends too early"), error)
     pos += 4
     return correlation_id, skip_tags(buf, pos) if codec.response_header_version else pos
 

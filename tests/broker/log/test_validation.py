@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.logs import batch
 from trionet.broker.log import LogConfig
 from trionet.broker.log.validation import check_batches
-from trionet.errors import ApiError
+from trionet.errors import ApiError, WireFormatError
 from trionet.protocol.error_codes import (
     CORRUPT_MESSAGE,
     INVALID_RECORD,
@@ -74,6 +74,13 @@ def test_unknown_format_is_corrupt() -> None:
 def test_batch_cut_anywhere_is_corrupt(size: int) -> None:
     assert name_of(CORRUPT_MESSAGE) == refusal(GOOD[:size])
     assert name_of(CORRUPT_MESSAGE) == refusal(GOOD + GOOD[:size])
+
+
+def test_what_is_wrong_with_a_batch_is_the_cause() -> None:
+    with pytest.raises(ApiError) as raised:
+        check_batches(GOOD[:30], LogConfig(), NOW)
+
+    assert isinstance(raised.value.__cause__, WireFormatError)
 
 
 @pytest.mark.parametrize("length", [-(2**31), -1, 0, 48, 10**6, 2**31 - 1])

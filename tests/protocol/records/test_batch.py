@@ -75,8 +75,9 @@ def test_attributes(attributes: int, expected: tuple[int, int, bool, bool]) -> N
 
 def test_short_header_is_refused() -> None:
     for end in range(HEADER_SIZE):
-        with pytest.raises(WireFormatError, match="ends too early"):
+        with pytest.raises(WireFormatError, match="ends too early") as raised:
             read_header(HEADER.pack()[:end])
+        assert isinstance(raised.value.__cause__, struct.error)
 
 
 @pytest.mark.parametrize("length", [48, 0, -1, -(2**31)])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import trio
 
+from ..._util.raising import raise_from
 from ...errors import ApiError
 from ...protocol.error_codes import KAFKA_STORAGE_ERROR, OFFSET_OUT_OF_RANGE
 from .assignment import Appended, Assigned, assign, buffers_of
@@ -112,9 +113,8 @@ class Log(ReadableLog):
                 segment = self._roll(now_ms)
             segment.write(buffers, size)
         except OSError as error:
-            raise ApiError(
-                KAFKA_STORAGE_ERROR, f"{self._name}: storing {size} bytes failed: {error}"
-            ) from error
+            text = f"{self._name}: storing {size} bytes failed: {error}"
+            raise_from(ApiError(KAFKA_STORAGE_ERROR, text), error)
         position = segment.size
         interval = config.index_interval_bytes
         for _, _, batch_size, base_offset, batch_last_offset, timestamp in batches:
@@ -285,9 +285,8 @@ class Log(ReadableLog):
             try:
                 self._roll(self._now_ms)
             except OSError as error:
-                raise ApiError(
-                    KAFKA_STORAGE_ERROR, f"{self._name}: no new segment can be made: {error}"
-                ) from error
+                text = f"{self._name}: no new segment can be made: {error}"
+                raise_from(ApiError(KAFKA_STORAGE_ERROR, text), error)
         self.start_offset = max(self.start_offset, offset)
         self.epochs.remove_below(self.start_offset)
         removed = self._segments.remove_below(self.start_offset)

@@ -9,6 +9,7 @@ from bisect import bisect_right
 from operator import attrgetter
 from typing import NamedTuple, cast
 
+from ..._util.raising import raise_from
 from ...errors import ApiError
 from ...net.transmission import FileRange
 from ...protocol.error_codes import OFFSET_OUT_OF_RANGE
@@ -71,7 +72,7 @@ def read_range(
         segment = segments[-1]
         return LogRead(FileRange(segment.file, segment.size, 0), offset, segment.base_offset)
     except FileNotFoundError:
-        raise ApiError(OFFSET_OUT_OF_RANGE, f"offset {offset} has just been removed") from None
+        raise_from(ApiError(OFFSET_OUT_OF_RANGE, f"offset {offset} has just been removed"), None)
 
 
 def _range_from(

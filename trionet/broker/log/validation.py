@@ -6,6 +6,7 @@ their newest timestamp is and who sent them, and the CRC says that they arrived 
 
 from __future__ import annotations
 
+from ..._util.raising import raise_from
 from ...errors import ApiError, WireFormatError
 from ...protocol.error_codes import (
     CORRUPT_MESSAGE,
@@ -76,7 +77,7 @@ def _check_frame(records: Buffer, position: int, total: int, config: LogConfig) 
     try:
         header = read_header(records, position)
     except WireFormatError as error:
-        raise ApiError(CORRUPT_MESSAGE, str(error)) from error
+        raise_from(ApiError(CORRUPT_MESSAGE, str(error)), error)
     size = header.length + PREFIX_SIZE
     if size > total - position:
         raise ApiError(

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Final
 
+from ..._util.raising import raise_from
 from ...errors import CorruptRecordError, WireFormatError
 from ...protocol.messages.fetch import AbortedTransaction
 from ...protocol.records.batch import MAGIC, BatchHeader, check_crc, iter_batches
@@ -90,7 +91,7 @@ class CompletedFetch:
         try:
             self._batches = list(iter_batches(records))
         except WireFormatError as error:
-            raise self._corrupt(str(error)) from error
+            raise_from(self._corrupt(str(error)), error)
         if not self._batches:
             raise self._corrupt("not even one batch is whole")
         start, header = self._batches[-1]
@@ -177,14 +178,14 @@ class CompletedFetch:
             rows = decode_batch(self._records, start)
             marker = read_marker(rows[0][2], rows[0][3]) if rows else None
         except WireFormatError as error:
-            raise self._corrupt(str(error)) from error
+            raise_from(self._corrupt(str(error)), error)
         return marker is not None and not marker.is_commit
 
     def _open(self, start: int) -> OpenedBatch:
         try:
             opened = OpenedBatch(self._records, start)
         except WireFormatError as error:
-            raise self._corrupt(str(error)) from error
+            raise_from(self._corrupt(str(error)), error)
         self._opened = opened
         return opened
 
@@ -193,7 +194,7 @@ class CompletedFetch:
         try:
             columns = opened.read(DECODED_RECORDS_MAX)
         except WireFormatError as error:
-            raise self._corrupt(str(error)) from error
+            raise_from(self._corrupt(str(error)), error)
         header, first = opened.header, self.position.offset
         if opened.is_done:
             self._opened = None

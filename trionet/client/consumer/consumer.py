@@ -9,6 +9,7 @@ from typing import Final
 
 import trio
 
+from ..._util.raising import again
 from ...errors import ConfigError, TrionetError
 from ..network_client import NetworkClient
 from ..offset_and_metadata import OffsetAndMetadata
@@ -428,7 +429,7 @@ class Consumer:
         error: TrionetError | None = self._failures.take()
         if error is not None:
             self._client.wakeup()  # what failed is tried again
-            raise error
+            raise again(error)
         if self._subscriptions.is_empty:
             raise ValueError("this consumer reads nothing; subscribe() or assign() before")
 

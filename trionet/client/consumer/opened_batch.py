@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..._util.raising import raise_from
 from ...errors import WireFormatError
 from ...protocol.records import implementation
 from ...protocol.records.batch import Bytes
@@ -49,9 +50,9 @@ class OpenedBatch:
         try:
             columns, pos = implementation.reader.read_columns(self._body, self._pos, count, *bases)
         except IndexError as error:
-            raise WireFormatError("a record ends too early") from error
+            raise_from(WireFormatError("a record ends too early"), error)
         except UnicodeDecodeError as error:
-            raise WireFormatError("a record header's key is not UTF-8") from error
+            raise_from(WireFormatError("a record header's key is not UTF-8"), error)
         if count == self.left and pos != self._end:
             raise WireFormatError("a batch's records do not end where it does")
         self._pos = pos

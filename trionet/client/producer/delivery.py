@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import trio
 
+from ..._util.raising import again
 from ...errors import RecordWithdrawnError
 from .outcome import BatchOutcome
 from .waiting import delivered
@@ -93,8 +94,8 @@ class Delivery:
         if not outcome.is_plain:
             error = self.error
             if error is not None:
-                # One error is raised to many: each has its own way to it.
-                raise error.with_traceback(None)
+                # One error is raised to many: each has its own.
+                raise again(error)
             outcome, position = outcome.of(outcome.position(position))
             if not outcome.is_done:
                 raise trio.WouldBlock

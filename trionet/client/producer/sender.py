@@ -15,6 +15,7 @@ from functools import partial
 
 import trio
 
+from ..._util.raising import again
 from ...errors import DeliveryAbortedError, TrionetError
 from ...protocol import error_codes
 from ..network_client import NetworkClient
@@ -129,7 +130,7 @@ class Sender:
         """
         if self.error is not None:
             self._is_told = True
-            raise self.error
+            raise again(self.error)
 
     def check_told(self) -> None:
         """Raise what has ended the producer, if nobody has heard of it yet."""

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
+from trionet._util.raising import raise_from
 from trionet.errors import WireFormatError
 from trionet.protocol.records.crc32c import crc32c
 
@@ -122,7 +123,7 @@ def read_header(buf: Bytes, pos: int = 0) -> BatchHeader:
     try:
         header = _tuple(BatchHeader, _unpack(buf, pos))
     except struct.error as error:
-        raise WireFormatError("a batch header ends too early") from error
+        raise_from(WireFormatError("a batch header ends too early"), error)
     if header.length < HEADER_SIZE - PREFIX_SIZE and header.magic == MAGIC:
         raise WireFormatError(f"a batch of length {header.length} cannot hold its header")
     if header.length < 0:

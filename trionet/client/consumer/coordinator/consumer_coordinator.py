@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 
 import trio
 
+from ...._util.raising import again
 from ....errors import TrionetError
 from ...network_client import NetworkClient
 from ...offset_and_metadata import OffsetAndMetadata
@@ -169,10 +170,10 @@ class ConsumerCoordinator:
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
-            raise self._failure
+            raise again(self._failure)
         failure, self._membership.failure = self._membership.failure, None
         if failure is not None:
-            raise failure
+            raise again(failure)
 
     async def _take_step(self) -> None:
         step = self._steps[0]

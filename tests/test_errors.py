@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from trionet import errors
+from trionet.errors import (
+    ApiError,
+    ConfigError,
+    CorruptRecordError,
+    DisconnectedError,
+    FencedInstanceIdError,
+    LogTruncationError,
+    SendBatchError,
+    TrionetError,
+)
+
+SPECIMENS = [
+    ApiError(3, "no such topic"),
+    ConfigError("wrong"),
+    SendBatchError(["a", "b"], [(1, DisconnectedError("gone"))]),
+    FencedInstanceIdError("g", "i"),
+    CorruptRecordError("bad", "t", 1, 7),
+    LogTruncationError("cut", "t", 1, 7, 5),
+]
+
+
+@pytest.mark.parametrize("error", SPECIMENS, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(
+    "remade", [copy.copy, lambda each: pickle.loads(pickle.dumps(each))], ids=["copy", "pickle"]
+)
+def test_errors_can_be_copied_and_sent_elsewhere(error: TrionetError, remade: object) -> None:
+    assert callable(remade)
+    made = remade(error)
+
+    assert type(error) is type(made)
+    assert str(error) == str(made)
+    assert error.args[0] == made.args[0]
+    assert set(vars(error)) == set(vars(made))
+
+
+def test_every_error_with_arguments_of_its_own_is_a_specimen() -> None:
+    own = {
+        name
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, TrionetError) and "__init__" in vars(kind)
+    }
+
+    tested = {base.__name__ for each in SPECIMENS for base in type(each).__mro__}
+    assert own <= tested
