@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import attrs
 import pytest
@@ -13,6 +12,7 @@ import trio.testing
 from trio.testing import MockClock
 
 import trionet
+from support.admin_answers import coordinated_by, leading, offset_of, one_by_one
 from support.admin_errors import code_of
 from support.scripted_node import Hangup, Reply, ScriptedNode, Seen
 from trionet import Admin, ApiError, CallTimedOutError, UnsupportedVersionError
@@ -33,16 +33,6 @@ from trionet.protocol.messages.describe_cluster import (
 )
 from trionet.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from trionet.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
-from trionet.protocol.messages.list_offsets import (
-    ListOffsetsPartitionResponse,
-    ListOffsetsResponse,
-    ListOffsetsTopicResponse,
-)
-from trionet.protocol.messages.metadata import (
-    MetadataResponse,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
 from trionet.protocol.messages.offset_fetch import OffsetFetchResponse
 from trionet.testing import MemoryNetwork
 
@@ -53,17 +43,6 @@ A0 = TopicPartition("a", 0)
 async def admin(network: MemoryNetwork, node: ScriptedNode) -> AsyncIterator[Admin]:
     async with trionet.open_admin(node.address, network=network) as admin:
         yield admin
-
-
-def one_by_one(*replies: Reply) -> Reply:
-    """Another reply each time; the last one again and again."""
-    left: Iterator[Reply] = iter(replies)
-    last = replies[-1]
-
-    def reply(seen: Seen) -> Any:
-        return next(left, last)(seen)
-
-    return reply
 
 
 def created(seen: Seen, **codes: int) -> CreateTopicsResponse:
@@ -247,24 +226,6 @@ async def test_numbers_that_are_newer_than_we_are_known_to_be_unknown(
 # Coordinators.
 
 
-def coordinated_by(node: ScriptedNode, error_code: int = 0) -> Reply:
-    def reply(seen: Seen) -> FindCoordinatorResponse:
-        return FindCoordinatorResponse(
-            coordinators=[
-                Coordinator(
-                    key=key,
-                    node_id=node.node_id,
-                    host=node.host,
-                    port=9092,
-                    error_code=error_code,
-                )
-                for key in seen.body.coordinator_keys
-            ]
-        )
-
-    return reply
-
-
 def one_to_each(**nodes: ScriptedNode) -> Reply:
     """Groups with these coordinators."""
 
@@ -353,49 +314,6 @@ async def test_old_brokers_are_asked_for_one_group_at_a_time(
 
 
 # Leaders.
-
-
-def leading(node: ScriptedNode, *leaders: int, error_code: int = 0) -> Reply:
-    """Topics have these leaders; other metadata are as ever."""
-
-    def reply(seen: Seen) -> MetadataResponse:
-        answer = node.metadata()
-        answer.topics = [
-            MetadataResponseTopic(
-                name=each.name,
-                error_code=error_code,
-                partitions=[
-                    MetadataResponsePartition(partition_index=n, leader_id=leader)
-                    for n, leader in enumerate(leaders)
-                ],
-            )
-            for each in seen.body.topics
-        ]
-        return answer
-
-    return reply
-
-
-def offset_of(offset: int, error_code: int = 0) -> Reply:
-    def reply(seen: Seen) -> ListOffsetsResponse:
-        return ListOffsetsResponse(
-            topics=[
-                ListOffsetsTopicResponse(
-                    name=topic.name,
-                    partitions=[
-                        ListOffsetsPartitionResponse(
-                            partition_index=each.partition_index,
-                            offset=offset,
-                            error_code=error_code,
-                        )
-                        for each in topic.partitions
-                    ],
-                )
-                for topic in seen.body.topics
-            ]
-        )
-
-    return reply
 
 
 @asynccontextmanager

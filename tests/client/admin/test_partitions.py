@@ -1,13 +1,20 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from trio.testing import MockClock
 
 import trionet
+from support.admin_answers import leading, offset_of
 from support.admin_errors import code_of
-from trionet import Admin, Broker
+from support.scripted_node import ScriptedNode
+from trionet import Admin, Broker, UnsupportedVersionError
 from trionet.client.admin import ListedOffset, NewTopic, OffsetSpec
 from trionet.client.admin.partitions import HIGH_WATERMARK
 from trionet.client.topic_partition import TopicPartition
+from trionet.protocol.api_keys import LIST_OFFSETS
+from trionet.testing import MemoryNetwork
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 
@@ -79,3 +86,30 @@ async def test_broker_without_remote_storage_has_no_such_offset(
 async def test_spec_that_nobody_knows_is_refused(admin: Admin) -> None:
     with pytest.raises(ValueError, match="-7"):
         await admin.list_offsets({A0: -7})
+
+
+async def test_spec_that_the_broker_is_too_old_for_fails_alone(
+    network: MemoryNetwork, node: ScriptedNode, autojump_clock: MockClock
+) -> None:
+    node.ranges[LIST_OFFSETS] = (1, 8)
+    node.replies["Metadata"] = leading(node, 1, 1, 1)
+    node.replies["ListOffsets"] = offset_of(7)
+    wanted: dict[TopicPartition, OffsetSpec | int] = {
+        A0: OffsetSpec.LATEST_TIERED,
+        A1: OffsetSpec.MAX_TIMESTAMP,
+        TopicPartition("a", 2): OffsetSpec.EARLIEST_PENDING_UPLOAD,
+    }
+    async with trionet.open_admin(node.address, network=network) as admin:
+        found = await admin.list_offsets(wanted)
+        with pytest.raises(UnsupportedVersionError):
+            await admin.list_offsets({A0: OffsetSpec.LATEST_TIERED})
+
+    assert list(wanted) == list(found)
+    assert [UnsupportedVersionError] * 2 == [type(each) for each in found.errors.values()]
+    assert ListedOffset(7, -1, -1) == found[A1]
+
+
+async def test_what_is_no_spec_is_refused_and_says_what_is_one(admin: Admin) -> None:
+    wanted: Any = {A0: "latest"}
+    with pytest.raises(TypeError, match=r"an OffsetSpec or milliseconds since 1970 .* 'latest'"):
+        await admin.list_offsets(wanted)

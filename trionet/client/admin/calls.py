@@ -129,7 +129,13 @@ class Calls:
     # An answer for each of many.
 
     async def each(
-        self, keys: Iterable[K], place: Place[K], ask: Ask[K, V], retried: Collection[int] = ()
+        self,
+        keys: Iterable[K],
+        place: Place[K],
+        ask: Ask[K, V],
+        retried: Collection[int] = (),
+        *,
+        singly: bool = False,
     ) -> Results[K, V]:
         """Ask about many items, each until there is an answer, those of one broker together.
 
@@ -138,6 +144,7 @@ class Calls:
             place: whom to ask about them.
             ask: asks one broker.
             retried: the codes of errors of items after which asking again may help.
+            singly: a request holds one item: all are under way at the same time.
 
         Raises:
             CallTimedOutError: nobody could be asked about anything in time.
@@ -150,7 +157,7 @@ class Calls:
         with trio.move_on_after(self._settings.api_seconds):
             await trio.lowlevel.checkpoint()  # also about nothing
             while left:
-                await self._round(left, place, ask, outcomes)
+                await self._round(left, place, ask, outcomes, singly)
                 left = [key for key in left if attempts.may_pass(_error(outcomes[key]), retried)]
                 if left:
                     await attempts.wait(_error(outcomes[left[0]]))
@@ -166,9 +173,10 @@ class Calls:
         place: Place[K],
         ask: Ask[K, V],
         outcomes: dict[K, V | TrionetError | _Whole],
+        singly: bool,
     ) -> None:
         """Ask once about each; what one broker said stays when the time of another is up."""
-        by_node: dict[Node, list[K]] = {}
+        requests: dict[tuple[Node, K | None], list[K]] = {}
         await trio.lowlevel.checkpoint()
         try:
             places = await place(keys)
@@ -178,7 +186,7 @@ class Calls:
         for key in keys:
             node = places[key]
             if isinstance(node, Node):
-                by_node.setdefault(node, []).append(key)
+                requests.setdefault((node, key if singly else None), []).append(key)
             else:
                 outcomes[key] = node
 
@@ -194,7 +202,7 @@ class Calls:
 
         with raise_single_error():
             async with trio.open_nursery() as nursery:
-                for node, about in by_node.items():
+                for (node, _), about in requests.items():
                     nursery.start_soon(ask_one, node, about)
 
     # Places.

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from ...errors import TrionetError
+from ...errors import TrionetError, UnsupportedVersionError
 from ...protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -134,38 +134,46 @@ class PartitionCalls(AdminCalls):
             By partition, its offset or why it is not known.
 
         Raises:
+            TypeError, ValueError: a spec is none.
             TrionetError: the request as a whole failed.
         """
-        version_min = max(
-            (_VERSIONS.get(OffsetSpec(each), 1) if each < 0 else 1 for each in partitions.values()),
-            default=1,
-        )
+        needed = {
+            key: max(2 if read_committed else 1, _version_of(spec))
+            for key, spec in partitions.items()
+        }
 
         async def ask(
             node: Node, keys: Sequence[TopicPartition]
         ) -> dict[TopicPartition, ListedOffset | TrionetError]:
-            answer: ListOffsetsResponse = await self._calls.client.request(
-                node,
-                ListOffsetsRequest(
-                    replica_id=_CONSUMER,
-                    isolation_level=int(read_committed),
-                    topics=[
-                        ListOffsetsTopic(
-                            name=topic,
-                            partitions=[
-                                ListOffsetsPartition(
-                                    partition_index=n,
-                                    timestamp=partitions[TopicPartition(topic, n)],
-                                )
-                                for n in numbers
-                            ],
-                        )
-                        for topic, numbers in by_topic(keys).items()
-                    ],
-                    timeout_ms=self._calls.timeout_ms,
-                ),
-                version_min=max(version_min, 2 * read_committed),
+            body = ListOffsetsRequest(
+                replica_id=_CONSUMER,
+                isolation_level=int(read_committed),
+                topics=[
+                    ListOffsetsTopic(
+                        name=topic,
+                        partitions=[
+                            ListOffsetsPartition(
+                                partition_index=n, timestamp=partitions[TopicPartition(topic, n)]
+                            )
+                            for n in numbers
+                        ],
+                    )
+                    for topic, numbers in by_topic(keys).items()
+                ],
+                timeout_ms=self._calls.timeout_ms,
             )
+            version = max(needed[key] for key in keys)
+            try:
+                answer: ListOffsetsResponse = await self._calls.client.request(
+                    node, body, version_min=version
+                )
+            except UnsupportedVersionError as error:
+                # It was not sent. Who asks for what all versions have need not suffer for those
+                # who do not (Kafka: ListOffsetsHandler.handleUnsupportedVersionException).
+                others = [key for key in keys if needed[key] < version]
+                if not others:
+                    raise
+                return {**dict.fromkeys(keys, error), **await ask(node, others)}
             return {
                 TopicPartition(topic.name, each.partition_index): _listed(topic.name, each)
                 for topic in answer.topics
@@ -344,6 +352,18 @@ class PartitionCalls(AdminCalls):
             ],
         )
         return await self._calls.ask_controller(body, listed)
+
+
+def _version_of(spec: OffsetSpec | int) -> int:
+    """The oldest version of ListOffsets that can be asked for an offset.
+
+    Raises:
+        TypeError: it is neither a spec nor a time.
+        ValueError: it is negative, and none of the specs.
+    """
+    if not isinstance(spec, int):
+        raise TypeError(f"an OffsetSpec or milliseconds since 1970 are wanted, not {spec!r}")
+    return _VERSIONS.get(OffsetSpec(spec), 1) if spec < 0 else 1
 
 
 def _listed(topic: str, partition: ListOffsetsPartitionResponse) -> ListedOffset | TrionetError:

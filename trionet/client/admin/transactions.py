@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import attrs
-import trio
 
 from ...errors import TrionetError
 from ...protocol import error_codes
@@ -306,11 +305,22 @@ class TransactionCalls(AdminCalls):
         """
 
         async def ask(node: Node, keys: Sequence[str]) -> dict[str, FencedProducer | TrionetError]:
-            await trio.lowlevel.checkpoint()
-            return {key: await self._fence(node, key) for key in keys}
+            [key] = keys  # InitProducerId has one
+            answer: InitProducerIdResponse = await self._calls.client.request(
+                node,
+                InitProducerIdRequest(
+                    transactional_id=key, transaction_timeout_ms=_FENCING_TIMEOUT_MS
+                ),
+            )
+            fenced = FencedProducer(answer.producer_id, answer.producer_epoch)
+            return {key: failure(answer.error_code, key) or fenced}
 
         return await self._calls.each(
-            names(transactional_ids), self._calls.at_transactions, ask, _FENCING_RETRIED
+            names(transactional_ids),
+            self._calls.at_transactions,
+            ask,
+            _FENCING_RETRIED,
+            singly=True,
         )
 
     async def terminate_transaction(self, transactional_id: str) -> FencedProducer:
@@ -323,17 +333,6 @@ class TransactionCalls(AdminCalls):
         Cancellation: the transaction may be aborted.
         """
         return (await self.fence_producers([transactional_id])).checked()[transactional_id]
-
-    async def _fence(self, node: Node, transactional_id: str) -> FencedProducer | TrionetError:
-        answer: InitProducerIdResponse = await self._calls.client.request(
-            node,
-            InitProducerIdRequest(
-                transactional_id=transactional_id, transaction_timeout_ms=_FENCING_TIMEOUT_MS
-            ),
-        )
-        return failure(answer.error_code, transactional_id) or FencedProducer(
-            answer.producer_id, answer.producer_epoch
-        )
 
 
 def _known(number: int) -> int | None:
