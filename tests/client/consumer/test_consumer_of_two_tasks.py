@@ -176,6 +176,91 @@ async def test_a_rebalance_that_others_want_meanwhile_does_not_keep_who_unsubscr
     assert ["revoked"] == told
 
 
+async def test_one_is_told_once_of_what_two_tasks_give_up(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    """The one that asks for records gives it up for a rebalance, the other unsubscribes."""
+    told: list[str] = []
+
+    async def wait(_: list[TopicPartition]) -> None:
+        told.append("begins")
+        await trio.sleep(5)
+        await consumer.commit({T0: 7})  # still a member
+        told.append("ends")
+
+    async with (
+        writing(network) as (broker, _),
+        open_consumer(broker.bootstrap_servers, MEMBER, network=network) as consumer,
+        trio.open_nursery() as nursery,
+    ):
+        consumer.subscribe("t", on_revoked=wait)
+        asking = Asking(consumer)
+        nursery.start_soon(asking.go_on)
+        await trio.sleep(10)
+        consumer.rejoin("a test wants it")
+        await trio.sleep(1)
+        await consumer.unsubscribe()
+        await trio.sleep(30)
+        nursery.cancel_scope.cancel()
+
+        assert {("t", 0): 7} == control(broker).group("g").offsets
+    assert ["begins", "ends"] == told
+
+
+@pytest.mark.parametrize("in_another_task", [False, True])
+async def test_a_callback_may_unsubscribe(
+    autojump_clock: MockClock, network: MemoryNetwork, in_another_task: bool
+) -> None:
+    told: list[str] = []
+
+    async def leave(_: list[TopicPartition]) -> None:
+        told.append("revoked")
+        if in_another_task:
+            async with trio.open_nursery() as inner:
+                inner.start_soon(consumer.unsubscribe)
+        else:
+            await consumer.unsubscribe()
+
+    async with (
+        writing(network) as (broker, _),
+        open_consumer(broker.bootstrap_servers, MEMBER, network=network) as consumer,
+        trio.open_nursery() as nursery,
+    ):
+        consumer.subscribe("t", on_revoked=leave)
+        asking = Asking(consumer)
+        nursery.start_soon(asking.go_on)
+        await trio.sleep(10)
+        consumer.rejoin("a test wants it")
+        await trio.sleep(30)
+        nursery.cancel_scope.cancel()
+
+        assert [] == control(broker).group("g").members
+    assert ["revoked"] == told
+    assert isinstance(asking.error, ValueError), "nothing is subscribed to"
+
+
+async def test_who_unsubscribes_is_unsubscribed_whatever_the_callback_raises(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    def refuse(_: list[TopicPartition]) -> None:
+        raise Failed
+
+    async with (
+        writing(network) as (broker, writer),
+        open_consumer(broker.bootstrap_servers, MEMBER, network=network) as consumer,
+    ):
+        await writer.send("t", b"a")
+        consumer.subscribe("t", on_revoked=refuse)
+        await anext(consumer)
+        with pytest.raises(Failed):
+            await consumer.unsubscribe()
+
+        assert (frozenset(), frozenset()) == (consumer.subscription, consumer.assignment)
+        assert [] == control(broker).group("g").members
+        consumer.assign([T0])
+        assert b"a" == (await anext(consumer)).value
+
+
 class Failed(Exception):
     """What a user's block raises."""
 

@@ -132,13 +132,20 @@ class Consumer:
         """Read nothing any more, and leave the group; what is finished is committed before.
 
         Raises:
-            Exception: what a callback raised.
+            Exception: what a callback raised; it is unsubscribed all the same.
 
         Cancellation: it may still be subscribed.
         """
         await trio.lowlevel.checkpoint()
-        if self._coordinator is not None and self._subscriptions.is_group_managed:
-            await self._coordinator.leave("the consumer has unsubscribed")
+        try:
+            if self._coordinator is not None and self._subscriptions.is_group_managed:
+                await self._coordinator.leave("the consumer has unsubscribed")
+        except Exception:
+            self._want_nothing()
+            raise
+        self._want_nothing()
+
+    def _want_nothing(self) -> None:
         self._subscriptions.unsubscribe()
         self._changed()
 

@@ -6,8 +6,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from support.coordinator_members import open_member
+from support.coordinator_members import COOPERATIVE, open_member
 from trionet import Broker
+from trionet.client.consumer.partition_state import FetchPosition
+from trionet.client.offset_and_metadata import OffsetAndMetadata
+from trionet.client.topic_partition import TopicPartition
 from trionet.errors import ApiError, FencedInstanceIdError
 from trionet.protocol import error_codes
 from trionet.testing import BrokerControl, MemoryNetwork
@@ -151,6 +154,50 @@ async def test_whose_instance_id_another_has_can_do_no_more(
             await second.read(lambda: True)
 
             assert ([0, 1, 2, 3], 1) == (second.has, len(second.told))
+
+
+async def test_nothing_is_done_for_the_group_once_another_has_the_instance_id(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    async with open_member(broker, network, instance_id="one", auto_commit_seconds=5) as member:
+        await member.read(lambda: bool(member.has))
+        member.subscription.seek(TopicPartition("t", 0), FetchPosition(3, 0))
+        kit.faults.fail("Heartbeat", "FENCED_INSTANCE_ID")
+        await trio.sleep(4)
+        kit.forget_requests()
+        await trio.sleep(60)
+
+        assert set() == {each.api for each in kit.requests()} - {"Metadata"}
+        assert not any(each.is_fetchable for each in member.subscription.partitions.values())
+        with pytest.raises(FencedInstanceIdError):
+            await member.coordinator.commit({TopicPartition("t", 0): OffsetAndMetadata(3)})
+        for _ in range(2):
+            with pytest.raises(FencedInstanceIdError):
+                await member.ask()
+    assert ("lost", [0, 1, 2, 3]) == member.told[-1]
+
+
+@pytest.mark.parametrize("api", ["JoinGroup", "SyncGroup"])
+@pytest.mark.parametrize("error", ["UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"])
+async def test_what_a_cooperative_member_kept_is_lost_if_it_is_thrown_out_while_it_joins(
+    autojump_clock: MockClock,
+    network: MemoryNetwork,
+    broker: Broker,
+    kit: BrokerControl,
+    api: str,
+    error: str,
+) -> None:
+    """Else what it has read before would be committed in a generation that it was not read in."""
+    kept = FetchPosition(3, 0)
+    async with open_member(broker, network, assignors=COOPERATIVE) as member:
+        await member.read(lambda: bool(member.has))
+        member.subscription.seek(TopicPartition("t", 0), kept)
+        fault = kit.faults.fail(api, error)
+        member.coordinator.rejoin("a test wants it")
+        await member.read(lambda: fault.hits == 1 and member.told[1:] != [] and bool(member.has))
+
+        assert [("lost", [0, 1, 2, 3]), ("assigned", [0, 1, 2, 3])] == member.told[1:]
+        assert kept != member.subscription.position(TopicPartition("t", 0))
 
 
 async def test_an_error_of_the_members_own_is_raised_where_the_user_asks(

@@ -95,6 +95,25 @@ async def test_what_has_not_changed_is_not_committed_again(
         assert 1 == len(seen)
 
 
+async def test_what_another_has_committed_meanwhile_does_not_keep_from_committing_again(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
+) -> None:
+    every = [0, 1, 2, 3]
+    async with open_member(broker, network, auto_commit_seconds=5) as member:
+        await member.read(lambda: bool(member.has))
+        read_to(member, T0, 3)
+        await trio.sleep(6)
+        kit.expire_members("readers")
+        async with open_member(broker, network, auto_commit_seconds=None) as other:
+            await other.read(lambda: bool(other.has))
+            await other.coordinator.commit({T0: OffsetAndMetadata(1)})
+        await member.read(lambda: member.told[-2:] == [("lost", every), ("assigned", every)])
+        read_to(member, T0, 3)
+        await trio.sleep(6)
+
+        assert {("t", 0): 3} == committed(kit)
+
+
 async def test_what_is_finished_is_committed_before_partitions_are_given_up(
     autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
 ) -> None:

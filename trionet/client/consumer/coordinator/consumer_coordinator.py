@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 import trio
 
 from ...._util.raising import again
-from ....errors import TrionetError
+from ....errors import FencedInstanceIdError, TrionetError
 from ...network_client import NetworkClient
 from ...offset_and_metadata import OffsetAndMetadata
 from ...topic_partition import TopicPartition
@@ -28,6 +28,7 @@ from ..hooks import NO_HOOKS, ConsumerHooks
 from ..partition_state import NO_EPOCH, FetchPosition, FetchState, PartitionState
 from ..subscription_state import SubscriptionState
 from .callbacks import RebalanceCallbacks
+from .commits import Commits
 from .committed_offsets import CommittedOffsets
 from .finder import CoordinatorFinder
 from .group_assignment import GroupAssignment
@@ -35,8 +36,9 @@ from .group_metadata import GroupMetadata
 from .heartbeat import PollInterval
 from .leader import GroupLeader
 from .loop_watch import watching_loop
-from .member import ClassicMember, Generation
+from .member import ClassicMember
 from .membership import Membership
+from .notices import RebalanceNotices
 from .settings import GroupSettings
 
 _CLOSED: Final = "the consumer is closed"
@@ -56,9 +58,6 @@ class ConsumerCoordinator:
         chance: what blurs waits.
         on_news: called when :attr:`needs_poll` has become true.
         hooks: see what was committed.
-
-    Attributes:
-        callbacks: what the user wants to be told.
     """
 
     def __init__(
@@ -78,6 +77,8 @@ class ConsumerCoordinator:
         self._assignment = GroupAssignment(settings.assignors, settings.rack_id)
         self._finder = CoordinatorFinder(client, settings, chance)
         self._offsets = CommittedOffsets(self._finder, self._member, settings, chance, hooks)
+        self._commits = Commits(self._offsets, subscription, self._member, settings)
+        self._notices = RebalanceNotices(subscription)
         self._leader = GroupLeader(client, subscription, self._member, self._assignment, settings)
         self._membership = Membership(
             self._finder,
@@ -94,11 +95,17 @@ class ConsumerCoordinator:
         self._failure: Exception | None = None
         self._is_leaving = False
         self._wanted_offsets = trio.Event()
-        self._committing = trio.Lock()
-        self._settled: dict[TopicPartition, OffsetAndMetadata] = {}
-        self.callbacks = RebalanceCallbacks()
 
     # What the consumer tells of its user.
+
+    @property
+    def callbacks(self) -> RebalanceCallbacks:
+        """What the user wants to be told."""
+        return self._notices.callbacks
+
+    @callbacks.setter
+    def callbacks(self, callbacks: RebalanceCallbacks) -> None:
+        self._notices.callbacks = callbacks
 
     @property
     def poll_interval(self) -> PollInterval:
@@ -155,7 +162,9 @@ class ConsumerCoordinator:
         waits for other members.
 
         Raises:
-            FencedInstanceIdError, ApiError, AuthenticationError: what ended the membership.
+            FencedInstanceIdError: another has this member's instance id; raised by every call from
+                now on, and nothing is done for the group any more.
+            ApiError, AuthenticationError: what ended the membership; the next call joins anew.
             Exception: what a callback raised; the rebalance goes on with the next call.
 
         Cancellation: the next call goes on, with the callback that was cancelled.
@@ -202,7 +211,7 @@ class ConsumerCoordinator:
             if assigned:
                 self._say("partitions are lost to others", logging.WARNING)
                 steps += [
-                    lambda: self.callbacks.tell_lost(assigned),
+                    lambda: self._notices.given_up(assigned, are_lost=True),
                     self._assign_step(()),
                 ]
         else:
@@ -211,7 +220,7 @@ class ConsumerCoordinator:
             if self._assignment.protocol is RebalanceProtocol.COOPERATIVE:
                 topics = self._subscription.topics
                 given_up = frozenset(each for each in assigned if each.topic not in topics)
-            steps += [self._commit_finished, *self._steps_to_give_up(given_up)]
+            steps += [self._commits.commit_finished, *self._steps_to_give_up(given_up)]
         return [*steps, self._join]
 
     def _say(self, what: str, level: int) -> None:
@@ -223,7 +232,7 @@ class ConsumerCoordinator:
             return []
         self._subscription.mark_revocation_pending(given_up)
         return [
-            lambda: self.callbacks.tell_revoked(given_up),
+            lambda: self._notices.given_up(given_up, are_lost=False),
             self._assign_step(self._subscription.assigned - given_up),
         ]
 
@@ -250,10 +259,10 @@ class ConsumerCoordinator:
         added = frozenset(given) - before
         steps: list[Step] = []
         if given_up:
-            steps += [self._commit_finished, *self._steps_to_give_up(given_up)]
+            steps += [self._commits.commit_finished, *self._steps_to_give_up(given_up)]
         steps += [
             self._assign_step(given),
-            lambda: self.callbacks.tell_assigned(added),
+            lambda: self._notices.assigned(added),
         ]
         self._assignment.assigned(given, joined.id)
         if given_up and self._assignment.protocol is RebalanceProtocol.COOPERATIVE:
@@ -280,8 +289,9 @@ class ConsumerCoordinator:
         try:
             with watching_loop(self._settings.blocked_seconds):
                 await self._run()
-        except* Exception as group:  # boundary: the user is told at the next request
+        except* Exception as group:  # boundary: the user is told at each further request
             self._failure = group.exceptions[0]
+            self._subscription.mark_revocation_pending(self._subscription.assigned)
             self._on_news()
 
     async def _run(self) -> None:
@@ -289,7 +299,9 @@ class ConsumerCoordinator:
             nursery.start_soon(self._membership.run)
             nursery.start_soon(self._find_offsets)
             if self._settings.auto_commit_seconds is not None:
-                nursery.start_soon(self._commit_regularly, self._settings.auto_commit_seconds)
+                nursery.start_soon(
+                    self._commits.commit_regularly, self._settings.auto_commit_seconds
+                )
 
     def look_for_offsets(self) -> None:
         """Partitions may have been assigned whose committed offsets nobody has asked for."""
@@ -334,12 +346,6 @@ class ConsumerCoordinator:
             position = FetchPosition(committed.offset, epoch)
             self._subscription.seek(partition, position, is_valid=epoch == NO_EPOCH)
 
-    async def _commit_regularly(self, seconds: float) -> None:
-        while True:
-            await trio.sleep(seconds)
-            if not self._subscription.is_group_managed or self._member.is_stable:
-                await self._commit_finished()  # else nothing could be, until the next generation
-
     # Offsets.
 
     async def commit(
@@ -349,45 +355,15 @@ class ConsumerCoordinator:
 
         See :meth:`.CommittedOffsets.commit`.
         """
-        if offsets is None:
-            offsets = _committable(self._subscription.positions())
-        if not offsets:
-            await trio.lowlevel.checkpoint()
-            return
-        generation = self._generation()
-        finished = _committable(self._subscription.finished_positions())
-        async with self._committing:
-            await self._offsets.commit(offsets, generation)
-            # What is in hand may be among them: nothing less is committed by itself.
-            self._settled.update((each, finished[each]) for each in offsets if each in finished)
-
-    def _generation(self) -> Generation:
-        return self._offsets.generation(as_member=self._subscription.is_group_managed)
+        if isinstance(self._failure, FencedInstanceIdError):
+            raise again(self._failure)
+        await self._commits.commit(offsets)
 
     async def committed(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has committed last; see :meth:`.CommittedOffsets.fetch`."""
         return await self._offsets.fetch(partitions)
-
-    async def _commit_finished(self) -> None:
-        """Commit what the user's loop has finished with, if that is wished and is anything new."""
-        await trio.lowlevel.checkpoint_if_cancelled()
-        if self._settings.auto_commit_seconds is None:
-            return
-        async with self._committing:
-            finished = _committable(self._subscription.finished_positions())
-            settled = self._settled
-            new = {each: offset for each, offset in finished.items() if settled.get(each) != offset}
-            if not new:
-                return
-            try:
-                await self._offsets.commit(new, self._generation())
-            except TrionetError as error:
-                group_id = self._settings.group_id
-                LOGGER.warning("group %s: auto-commit failed: %s", group_id, error)
-            else:
-                settled.update(new)
 
     # The end.
 
@@ -438,7 +414,7 @@ class ConsumerCoordinator:
             self._on_news()
 
     async def _give_up_and_leave(self, reason: str, limit: trio.CancelScope | None) -> None:
-        await self._commit_finished()
+        await self._commits.commit_finished()
         if not self._subscription.is_group_managed:
             return
         assigned = self._subscription.assigned
@@ -461,17 +437,7 @@ class ConsumerCoordinator:
         await trio.lowlevel.checkpoint_if_cancelled()
         if not assigned:
             return
-        if self._member.has_lost_generation or self._membership.is_joining:
-            await self.callbacks.tell_lost(assigned)
-        else:
-            await self.callbacks.tell_revoked(assigned)
-        self._subscription.assign_from_group(())
-
-
-def _committable(
-    positions: Mapping[TopicPartition, FetchPosition],
-) -> dict[TopicPartition, OffsetAndMetadata]:
-    return {
-        each: OffsetAndMetadata(offset, "", None if epoch == NO_EPOCH else epoch)
-        for each, (offset, epoch) in positions.items()
-    }
+        are_lost = self._member.has_lost_generation or self._membership.is_joining
+        await self._notices.given_up(assigned, are_lost=are_lost)
+        if self._subscription.is_group_managed:  # else another task has unsubscribed meanwhile
+            self._subscription.assign_from_group(())

@@ -13,7 +13,7 @@ from typing import Final
 
 import trio
 
-from ....errors import DisconnectedError, TrionetError
+from ....errors import DisconnectedError, FencedInstanceIdError, TrionetError
 from ....protocol.messages.heartbeat import HeartbeatRequest
 from ....protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from ....protocol.messages.leave_group import LeaveGroupRequest
@@ -83,10 +83,20 @@ class Membership:
         changed.set()
 
     async def run(self) -> None:
-        """Keep the membership until cancelled."""
-        while True:
-            with trio.CancelScope() as self._scope:
-                await self._keep()
+        """Keep the membership until cancelled.
+
+        Raises:
+            FencedInstanceIdError: another one has this member's place for good; nothing that the
+                background does for the group has any sense then.
+        """
+        try:
+            while True:
+                with trio.CancelScope() as self._scope:
+                    await self._keep()
+        except FencedInstanceIdError:
+            self.is_joining = False
+            self._member.reset("another member has this one's instance id")
+            raise
 
     async def _keep(self) -> None:
         while True:
@@ -103,22 +113,35 @@ class Membership:
         """Join until it works, or cannot work."""
         await trio.lowlevel.checkpoint()
         self.joined = None
-        failures = 0
         try:
-            while (verdict := await self._try_to_join()) is not Verdict.DONE:
-                if verdict is Verdict.ELSEWHERE:
-                    self._finder.forget(self._finder.node, "it does not coordinate the group")
-                if verdict is not Verdict.AGAIN:
-                    failures += 1
-                    await trio.sleep(self._settings.retry.seconds(failures, self._chance))
+            if await self._join_as_what_it_was():
+                self._heartbeat.begin(trio.current_time())
+                self.joined = self._member.generation
+        except FencedInstanceIdError:
+            raise
         except TrionetError as error:
             self._member.state = MemberState.UNJOINED
             self.failure = error
-        else:
-            self._heartbeat.begin(trio.current_time())
-            self.joined = self._member.generation
         self.is_joining = False
         self._on_news()
+
+    async def _join_as_what_it_was(self) -> bool:
+        """Try until the member is in; False if the group has thrown it out meanwhile.
+
+        Then the user's side has to give up as lost what a cooperative member keeps while it joins,
+        before it may come in anew (Kafka: resetStateAndRejoin).
+        """
+        had_generation = not self._member.has_lost_generation
+        failures = 0
+        while (verdict := await self._try_to_join()) is not Verdict.DONE:
+            if had_generation and self._member.has_lost_generation:
+                return False
+            if verdict is Verdict.ELSEWHERE:
+                self._finder.forget(self._finder.node, "it does not coordinate the group")
+            if verdict is not Verdict.AGAIN:
+                failures += 1
+                await trio.sleep(self._settings.retry.seconds(failures, self._chance))
+        return True
 
     async def _try_to_join(self) -> Verdict:
         await trio.lowlevel.checkpoint()
@@ -184,6 +207,8 @@ class Membership:
             verdict = member.heard(answer, asked_as)
         except DisconnectedError:
             verdict = Verdict.LATER
+        except FencedInstanceIdError:
+            raise
         except TrionetError as error:
             self.failure = error
             self._on_news()

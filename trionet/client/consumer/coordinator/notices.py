@@ -1,0 +1,85 @@
+"""Tells the user of a rebalance, one callback at a time, and only once of what is given up.
+
+(Kafka: ConsumerRebalanceListenerInvoker.) Kafka's consumer belongs to one thread. Here one task may
+ask for records while another unsubscribes, or ends the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import trio
+
+from ...topic_partition import TopicPartition
+from ..partition_state import PartitionState
+from ..subscription_state import SubscriptionState
+from .callbacks import RebalanceCallbacks
+
+
+class RebalanceNotices:
+    """See the module.
+
+    Args:
+        subscription: what is given up is assigned in it until it is taken out.
+
+    Attributes:
+        callbacks: what the user wants to be told.
+    """
+
+    def __init__(self, subscription: SubscriptionState) -> None:
+        self._subscription = subscription
+        self._calling = trio.Lock()
+        self._given_up: dict[TopicPartition, PartitionState] = {}
+        self.callbacks = RebalanceCallbacks()
+
+    async def assigned(self, partitions: Iterable[TopicPartition]) -> None:
+        """Tell of partitions that were added; waits for a callback that runs in another task."""
+        if self._is_in_callback():
+            await self.callbacks.tell_assigned(partitions)
+            return
+        async with self._calling:
+            await self.callbacks.tell_assigned(partitions)
+
+    async def given_up(self, partitions: frozenset[TopicPartition], *, are_lost: bool) -> None:
+        """Tell of partitions that are given up, except those that the user was told of.
+
+        Cancellation: what was not told to the end is told again by the next call.
+        """
+        if self._is_in_callback():
+            await self._tell_given_up(partitions, are_lost)
+            return
+        async with self._calling:
+            await self._tell_given_up(partitions, are_lost)
+
+    async def _tell_given_up(self, partitions: frozenset[TopicPartition], are_lost: bool) -> None:
+        # A partition that comes back has another state.
+        states = self._subscription.partitions
+        new = {
+            each: states[each]
+            for each in partitions
+            if each in states and self._given_up.get(each) is not states[each]
+        }
+        if not new:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            return
+        self._given_up |= new
+        tell = self.callbacks.tell_lost if are_lost else self.callbacks.tell_revoked
+        try:
+            await tell(new)
+        except Exception:
+            raise
+        except BaseException:  # boundary: a cancelled callback, which is called once more
+            for each in new:
+                self._given_up.pop(each, None)
+            raise
+
+    def _is_in_callback(self) -> bool:
+        """Whether this task, or one that it is a part of, runs a callback: it must not wait for
+        itself.
+        """
+        owner = self._calling.statistics().owner
+        task: trio.lowlevel.Task | None = trio.lowlevel.current_task()
+        while task is not None and task is not owner:
+            nursery = task.parent_nursery
+            task = None if nursery is None else nursery.parent_task
+        return owner is not None and task is owner
