@@ -46,7 +46,8 @@ class OpenedBatch:
         """
         header = self.header
         count = min(self.left, records_max)
-        bases = header.base_offset, header.base_timestamp
+        passed = header.count - self.left
+        bases = header.base_offset, header.base_timestamp, passed
         try:
             columns, pos = implementation.reader.read_columns(self._body, self._pos, count, *bases)
         except IndexError as error:
@@ -57,10 +58,6 @@ class OpenedBatch:
             raise WireFormatError("a batch's records do not end where it does")
         self._pos = pos
         self.left -= count
-        # Behind the first part, the reader takes the records before for a gap.
-        whole = range(columns.offsets[0], columns.offsets[0] + count)
-        if type(columns.offsets) is list and columns.offsets == [*whole]:
-            columns = columns._replace(offsets=whole)
         if header.timestamp_type:  # the log's: one for all, and the records' own mean nothing
             return columns._replace(timestamps=[header.max_timestamp] * count)
         return columns

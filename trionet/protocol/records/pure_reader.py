@@ -91,10 +91,20 @@ def read_rows(
 
 
 def read_columns(
-    buf: bytes, pos: int, count: int, base_offset: int, base_timestamp: int
+    buf: bytes, pos: int, count: int, base_offset: int, base_timestamp: int, passed: int = 0
 ) -> tuple[Columns, int]:
-    """All records as columns, and where they end."""
-    offsets: list[int] | range = range(base_offset, base_offset + count)
+    """So many records as columns, and where they end.
+
+    Args:
+        buf: the batch's body.
+        pos: where the first of them begins.
+        count: how many.
+        base_offset: the batch's.
+        base_timestamp: the batch's, in milliseconds.
+        passed: how many records of the batch are before them.
+    """
+    offsets: list[int] | range = range(base_offset + passed, base_offset + passed + count)
+    consecutive = 2 * passed  # zigzag-encoded, as it is read
     timestamps = [base_timestamp] * count
     keys: list[bytes | None] = [None] * count
     values: list[bytes | None] = [None] * count
@@ -129,7 +139,7 @@ def read_columns(
             else:
                 offset += (byte << 7) - 128
                 pos += 1
-        if offset != number << 1:
+        if offset != consecutive:
             offsets = [*offsets] if type(offsets) is range else offsets
             offsets[number] = base_offset + ((offset >> 1) ^ -(offset & 1))
         length = buf[pos]
@@ -158,6 +168,7 @@ def read_columns(
             pos += 1
         if pos - start << 1 != size:
             raise WireFormatError("a record's length is not that of its fields")
+        consecutive += 2
     if abs(base_offset) > _FAR or abs(base_timestamp) > _FAR:
         _check_sums(chain(offsets, timestamps))
     return Columns(offsets, timestamps, keys, values, headers), pos

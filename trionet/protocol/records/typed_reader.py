@@ -147,9 +147,9 @@ def read_rows(
 
 
 def read_columns(
-    buf: bytes, pos: i64, count: i64, base_offset: i64, base_timestamp: i64
+    buf: bytes, pos: i64, count: i64, base_offset: i64, base_timestamp: i64, passed: i64 = 0
 ) -> tuple[Columns, int]:
-    """All records as columns, and where they end."""
+    """So many records as columns, and where they end; see :func:`.pure_reader.read_columns`."""
     cursor = _Cursor()
     offsets: list[int] | None = None
     delta: i64 = 0
@@ -178,8 +178,9 @@ def read_columns(
             raise _beyond()
         if offsets is not None:
             offsets.append(base_offset + offset)
-        elif offset != done:
-            offsets = [*range(base_offset, base_offset + done), base_offset + offset]
+        elif offset != passed + done:
+            begin = base_offset + passed
+            offsets = [*range(begin, begin + done), base_offset + offset]
         start = cursor.key_start
         end = cursor.key_end
         if end >= 0:
@@ -192,7 +193,7 @@ def read_columns(
             headers[done] = cursor.headers
         done += 1
     if offsets is None:
-        consecutive = range(base_offset, base_offset + count)
+        consecutive = range(base_offset + passed, base_offset + passed + count)
         return Columns(consecutive, cast(list[int], timestamps), keys, values, headers), pos
     return Columns(offsets, cast(list[int], timestamps), keys, values, headers), pos
 
