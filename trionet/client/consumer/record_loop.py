@@ -42,8 +42,8 @@ class RecordLoop:
     def __init__(self, next_chunk: Callable[[], Awaitable[Chunk]]) -> None:
         self._next_chunk = next_chunk
         self._clock = trio.lowlevel.current_clock().current_time
-        # The one that asked last: looking for cancellation has to be cheap. Another task may be given
-        # a record for it; that is no worse than if it had asked a moment earlier.
+        # The one that waited last, since looking for cancellation has to be cheap: another task that
+        # is cancelled may get what is in hand, as if it had asked a moment earlier.
         self._task = current_task()
         self._run: i64 = 0
         self._left: i64 = 0

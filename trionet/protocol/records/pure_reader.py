@@ -93,16 +93,7 @@ def read_rows(
 def read_columns(
     buf: bytes, pos: int, count: int, base_offset: int, base_timestamp: int, passed: int = 0
 ) -> tuple[Columns, int]:
-    """So many records as columns, and where they end.
-
-    Args:
-        buf: the batch's body.
-        pos: where the first of them begins.
-        count: how many.
-        base_offset: the batch's.
-        base_timestamp: the batch's, in milliseconds.
-        passed: how many records of the batch are before them.
-    """
+    """So many records as columns behind ``passed`` ones of the batch, and where they end."""
     offsets: list[int] | range = range(base_offset + passed, base_offset + passed + count)
     consecutive = 2 * passed  # zigzag-encoded, as it is read
     timestamps = [base_timestamp] * count

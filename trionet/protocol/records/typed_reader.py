@@ -149,7 +149,7 @@ def read_rows(
 def read_columns(
     buf: bytes, pos: i64, count: i64, base_offset: i64, base_timestamp: i64, passed: i64 = 0
 ) -> tuple[Columns, int]:
-    """So many records as columns, and where they end; see :func:`.pure_reader.read_columns`."""
+    """So many records as columns behind ``passed`` ones of the batch, and where they end."""
     cursor = _Cursor()
     offsets: list[int] | None = None
     delta: i64 = 0
