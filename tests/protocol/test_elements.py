@@ -7,7 +7,7 @@ import importlib
 import struct
 import tracemalloc
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -15,10 +15,11 @@ from protocol.dense_frames import dense_frame, places
 from protocol.generator.apis import APIS, DATA
 from protocol.kio_values import codec_functions
 from protocol.samples import api_of
-from trionet.errors import WireFormatError
+from trionet.errors import LocalProtocolError, WireFormatError
 from trionet.protocol import api_keys
 from trionet.protocol.codec import ApiVersionCodec, lookup
 from trionet.protocol.header import HEADER_TAGS_MAX, skip_tags
+from trionet.protocol.messages.delete_topics import DeleteTopicsRequest
 from trionet.protocol.wire import REQUEST_ELEMENTS_MAX, TEXT_BYTES_MAX, varint
 
 #: Of memory, for each byte of a frame. The most that was measured is 57.7, an entry of
@@ -142,6 +143,22 @@ def test_texts_are_as_long_as_in_older_versions() -> None:
     assert TEXT_BYTES_MAX == len(decode(frame(TEXT_BYTES_MAX), 0).topic_names[0])
     with pytest.raises(WireFormatError, match=r"topic_names: a text of 32768 bytes.*32767"):
         decode(frame(TEXT_BYTES_MAX + 1), 0)
+
+
+@pytest.mark.parametrize("version", [1, 5])
+def test_texts_that_nobody_would_take_are_not_written(version: int) -> None:
+    request = codec(api_keys.DELETE_TOPICS, version)
+
+    def written(length: int) -> int:
+        out: list[Any] = []
+        request.encode_request(DeleteTopicsRequest(topic_names=["t" * length]), out)
+        return len(b"".join(out))
+
+    assert TEXT_BYTES_MAX < written(TEXT_BYTES_MAX)
+    with pytest.raises(LocalProtocolError, match="32767"):
+        written(TEXT_BYTES_MAX + 1)
+    with pytest.raises(LocalProtocolError, match="32767"):
+        written(100_000)
 
 
 class Dense(NamedTuple):

@@ -154,6 +154,15 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
+def text_size(n: int, field: str) -> bytes:
+    """A text's compact length plus one; longer ones than in older versions no peer would take."""
+    if n > TEXT_BYTES_MAX + 1:
+        raise LocalProtocolError(
+            f"{field}: a text of {n - 1} bytes; at most {TEXT_BYTES_MAX} may be"
+        )
+    return varint(n)
+
+
 def tag_count(buf: bytes | bytearray, pos: int, first: int, left: int) -> tuple[int, int, int]:
     """Read the rest of a tag section's count: (count, next position, elements left)."""
     count, pos = read_varint(buf, pos, first)

@@ -135,8 +135,14 @@ class Encoder:
         self._lines(f"{name} = {value}")
         return name
 
-    def _length(self, flexible: bool, prefix: str) -> None:
-        """Put the pending run and ``n``, a length or count."""
+    def _length(self, flexible: bool, prefix: str, text: str = "") -> None:
+        """Put the pending run and ``n``, a length or count.
+
+        Args:
+            flexible: it is compact.
+            prefix: its format otherwise.
+            text: the name of the field whose length it is, if that is a text.
+        """
         if any(code[0] == "n" for _, code in self._run):
             self._flush()
         if not flexible:
@@ -146,11 +152,12 @@ class Encoder:
         values = [value for value, _ in self._run]
         codes = "".join(code for _, code in self._run)
         self._run = []
+        compact = f'text_size(n, "{text}")' if text else "varint(n)"
         if not codes:
-            self._lines("put(BYTES[n] if n < 128 else varint(n))")
+            self._lines(f"put(BYTES[n] if n < 128 else {compact})")
             return
         short = f"{self._formats.writer(codes + 'B')}({', '.join([*values, 'n'])})"
-        long = f"{self._formats.writer(codes)}({', '.join(values)}) + varint(n)"
+        long = f"{self._formats.writer(codes)}({', '.join(values)}) + {compact}"
         if len(short) + len(long) < WIDTH - 44:
             self._lines(f"put({short} if n < 128 else {long})")
             return
@@ -158,7 +165,7 @@ class Encoder:
             self._lines(f"put({short})")
         with self._lines.indented("else:"):
             self._lines(f"put({self._formats.writer(codes)}({', '.join(values)}))")
-            self._lines("put(varint(n))")
+            self._lines(f"put({compact})")
 
     def _sized(self, flexible: bool, field: Field, value: str) -> None:
         write = self._lines
@@ -178,7 +185,8 @@ class Encoder:
         else:
             write(f"{raw} = {value}{encode}")
             write(f"n = {length}")
-        self._length(flexible, "h" if field.kind == "string" else "i")
+        is_text = field.kind == "string"
+        self._length(flexible, "h" if is_text else "i", field.name if is_text else "")
         if field.kind == "records" and field.nullable:
             with write.indented("if records is not None:"):
                 write("put(records)")
@@ -203,9 +211,10 @@ class Encoder:
                 self._struct(field.struct, item, out)
         else:
             with write.indented(f"for item in {every}:"):
-                write("raw = item.encode()" if field.kind == "string" else "raw = item")
+                is_text = field.kind == "string"
+                write("raw = item.encode()" if is_text else "raw = item")
                 write("n = len(raw) + 1" if flexible else "n = len(raw)")
-                self._length(flexible, "h" if field.kind == "string" else "i")
+                self._length(flexible, "h" if is_text else "i", field.name if is_text else "")
                 write("put(raw)")
 
     def _numbers(self, flexible: bool, field: Field, items: str) -> None:

@@ -24,8 +24,8 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     text_length,
+    text_size,
     unencodable,
-    varint,
     write_tags,
 )
 
@@ -126,7 +126,7 @@ def encode_request_3(message: AddOffsetsToTxnRequest, out: list[Sized]) -> None:
     try:
         raw = message.transactional_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "transactional_id"))
         put(raw)
         raw = message.group_id.encode()
         n = len(raw) + 1
@@ -134,7 +134,7 @@ def encode_request_3(message: AddOffsetsToTxnRequest, out: list[Sized]) -> None:
             put(P_qhB(message.producer_id, message.producer_epoch, n))
         else:
             put(P_qh(message.producer_id, message.producer_epoch))
-            put(varint(n))
+            put(text_size(n, "group_id"))
         put(raw)
         put(b"\0")
         if message.unknown_tags:

@@ -36,6 +36,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -301,7 +302,7 @@ def encode_request_3(message: AddPartitionsToTxnRequest, out: list[Sized]) -> No
             missing_field("AddPartitionsToTxnRequest.transactions")
         raw = message.v3_and_below_transactional_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "v3_and_below_transactional_id"))
         put(raw)
         v3_and_below_topics = message.v3_and_below_topics
         n = len(v3_and_below_topics) + 1
@@ -313,7 +314,7 @@ def encode_request_3(message: AddPartitionsToTxnRequest, out: list[Sized]) -> No
         for add_partitions_to_txn_topic in v3_and_below_topics:
             raw = add_partitions_to_txn_topic.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partitions = add_partitions_to_txn_topic.partitions
             partitions_n = len(partitions) + 1
@@ -449,7 +450,7 @@ def encode_request_4(message: AddPartitionsToTxnRequest, out: list[Sized]) -> No
         for add_partitions_to_txn_transaction in transactions:
             raw = add_partitions_to_txn_transaction.transactional_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "transactional_id"))
             put(raw)
             topics = add_partitions_to_txn_transaction.topics
             n = len(topics) + 1
@@ -473,7 +474,7 @@ def encode_request_4(message: AddPartitionsToTxnRequest, out: list[Sized]) -> No
             for add_partitions_to_txn_topic in topics:
                 raw = add_partitions_to_txn_topic.name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "name"))
                 put(raw)
                 partitions = add_partitions_to_txn_topic.partitions
                 partitions_n = len(partitions) + 1
@@ -585,7 +586,7 @@ def encode_response_3(message: AddPartitionsToTxnResponse, out: list[Sized]) -> 
         for add_partitions_to_txn_topic_result in results_by_topic_v3_and_below:
             raw = add_partitions_to_txn_topic_result.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             results_by_partition = add_partitions_to_txn_topic_result.results_by_partition
             n = len(results_by_partition) + 1
@@ -727,7 +728,7 @@ def encode_response_4(message: AddPartitionsToTxnResponse, out: list[Sized]) -> 
         for add_partitions_to_txn_result in results_by_transaction:
             raw = add_partitions_to_txn_result.transactional_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "transactional_id"))
             put(raw)
             topic_results = add_partitions_to_txn_result.topic_results
             n = len(topic_results) + 1
@@ -735,7 +736,7 @@ def encode_response_4(message: AddPartitionsToTxnResponse, out: list[Sized]) -> 
             for add_partitions_to_txn_topic_result in topic_results:
                 raw = add_partitions_to_txn_topic_result.name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "name"))
                 put(raw)
                 results_by_partition = add_partitions_to_txn_topic_result.results_by_partition
                 n = len(results_by_partition) + 1

@@ -34,6 +34,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -202,7 +203,7 @@ def encode_request_0(message: AddRaftVoterRequest, out: list[Sized]) -> None:
         text = message.cluster_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "cluster_id"))
         put(raw)
         if len(message.voter_directory_id) != 16:
             bad_uuid("voter_directory_id")
@@ -216,11 +217,11 @@ def encode_request_0(message: AddRaftVoterRequest, out: list[Sized]) -> None:
         for listener in listeners:
             raw = listener.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             raw = listener.host.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "host"))
             put(raw)
             put(P_Hx(listener.port))
             if listener.unknown_tags:
@@ -298,7 +299,7 @@ def encode_request_1(message: AddRaftVoterRequest, out: list[Sized]) -> None:
         text = message.cluster_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "cluster_id"))
         put(raw)
         if len(message.voter_directory_id) != 16:
             bad_uuid("voter_directory_id")
@@ -312,11 +313,11 @@ def encode_request_1(message: AddRaftVoterRequest, out: list[Sized]) -> None:
         for listener in listeners:
             raw = listener.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             raw = listener.host.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "host"))
             put(raw)
             put(P_Hx(listener.port))
             if listener.unknown_tags:
@@ -362,7 +363,7 @@ def encode_response_0(message: AddRaftVoterResponse, out: list[Sized]) -> None:
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         put(b"\0")
         if message.unknown_tags:

@@ -34,6 +34,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -296,12 +297,12 @@ def encode_request_1(message: AlterClientQuotasRequest, out: list[Sized]) -> Non
             for request_entity_data in entity:
                 raw = request_entity_data.entity_type.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "entity_type"))
                 put(raw)
                 text = request_entity_data.entity_name
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "entity_name"))
                 put(raw)
                 put(b"\0")
                 if request_entity_data.unknown_tags:
@@ -312,7 +313,7 @@ def encode_request_1(message: AlterClientQuotasRequest, out: list[Sized]) -> Non
             for op_data in ops:
                 raw = op_data.key.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "key"))
                 put(raw)
                 put(P_dox(op_data.value, op_data.remove))
                 if op_data.unknown_tags:
@@ -427,7 +428,7 @@ def encode_response_1(message: AlterClientQuotasResponse, out: list[Sized]) -> N
                 put(P_hB(response_entry_data.error_code, n))
             else:
                 put(P_h(response_entry_data.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             entity = response_entry_data.entity
             n = len(entity) + 1
@@ -435,12 +436,12 @@ def encode_response_1(message: AlterClientQuotasResponse, out: list[Sized]) -> N
             for response_entity_data in entity:
                 raw = response_entity_data.entity_type.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "entity_type"))
                 put(raw)
                 text = response_entity_data.entity_name
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "entity_name"))
                 put(raw)
                 put(b"\0")
                 if response_entity_data.unknown_tags:

@@ -37,6 +37,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -243,7 +244,7 @@ def encode_request_2(message: AlterConfigsRequest, out: list[Sized]) -> None:
                 put(P_bB(alter_configs_resource.resource_type, n))
             else:
                 put(P_b(alter_configs_resource.resource_type))
-                put(varint(n))
+                put(text_size(n, "resource_name"))
             put(raw)
             configs = alter_configs_resource.configs
             n = len(configs) + 1
@@ -251,12 +252,12 @@ def encode_request_2(message: AlterConfigsRequest, out: list[Sized]) -> None:
             for alterable_config in configs:
                 raw = alterable_config.name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "name"))
                 put(raw)
                 text = alterable_config.value
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "value"))
                 put(raw)
                 put(b"\0")
                 if alterable_config.unknown_tags:
@@ -346,7 +347,7 @@ def encode_response_2(message: AlterConfigsResponse, out: list[Sized]) -> None:
                 put(P_hB(alter_configs_resource_response.error_code, n))
             else:
                 put(P_h(alter_configs_resource_response.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             raw = alter_configs_resource_response.resource_name.encode()
             n = len(raw) + 1
@@ -354,7 +355,7 @@ def encode_response_2(message: AlterConfigsResponse, out: list[Sized]) -> None:
                 put(P_bB(alter_configs_resource_response.resource_type, n))
             else:
                 put(P_b(alter_configs_resource_response.resource_type))
-                put(varint(n))
+                put(text_size(n, "resource_name"))
             put(raw)
             put(b"\0")
             if alter_configs_resource_response.unknown_tags:

@@ -36,6 +36,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -280,7 +281,7 @@ def encode_request_0(message: AlterPartitionReassignmentsRequest, out: list[Size
         for reassignable_topic in topics:
             raw = reassignable_topic.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partitions = reassignable_topic.partitions
             n = len(partitions) + 1
@@ -404,7 +405,7 @@ def encode_request_1(message: AlterPartitionReassignmentsRequest, out: list[Size
         for reassignable_topic in topics:
             raw = reassignable_topic.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partitions = reassignable_topic.partitions
             n = len(partitions) + 1
@@ -531,7 +532,7 @@ def encode_response_0(message: AlterPartitionReassignmentsResponse, out: list[Si
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         responses = message.responses
         n = len(responses) + 1
@@ -539,7 +540,7 @@ def encode_response_0(message: AlterPartitionReassignmentsResponse, out: list[Si
         for reassignable_topic_response in responses:
             raw = reassignable_topic_response.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partitions = reassignable_topic_response.partitions
             n = len(partitions) + 1
@@ -562,7 +563,7 @@ def encode_response_0(message: AlterPartitionReassignmentsResponse, out: list[Si
                             reassignable_partition_response.error_code,
                         ),
                     )
-                    put(varint(n))
+                    put(text_size(n, "error_message"))
                 put(raw)
                 put(b"\0")
                 if reassignable_partition_response.unknown_tags:
@@ -685,7 +686,7 @@ def encode_response_1(message: AlterPartitionReassignmentsResponse, out: list[Si
                     message.error_code,
                 ),
             )
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         responses = message.responses
         n = len(responses) + 1
@@ -693,7 +694,7 @@ def encode_response_1(message: AlterPartitionReassignmentsResponse, out: list[Si
         for reassignable_topic_response in responses:
             raw = reassignable_topic_response.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partitions = reassignable_topic_response.partitions
             n = len(partitions) + 1
@@ -716,7 +717,7 @@ def encode_response_1(message: AlterPartitionReassignmentsResponse, out: list[Si
                             reassignable_partition_response.error_code,
                         ),
                     )
-                    put(varint(n))
+                    put(text_size(n, "error_message"))
                 put(raw)
                 put(b"\0")
                 if reassignable_partition_response.unknown_tags:

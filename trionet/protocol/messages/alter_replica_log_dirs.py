@@ -33,6 +33,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -249,7 +250,7 @@ def encode_request_2(message: AlterReplicaLogDirsRequest, out: list[Sized]) -> N
         for alter_replica_log_dir in dirs:
             raw = alter_replica_log_dir.path.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "path"))
             put(raw)
             topics = alter_replica_log_dir.topics
             n = len(topics) + 1
@@ -257,7 +258,7 @@ def encode_request_2(message: AlterReplicaLogDirsRequest, out: list[Sized]) -> N
             for alter_replica_log_dir_topic in topics:
                 raw = alter_replica_log_dir_topic.name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "name"))
                 put(raw)
                 partitions = alter_replica_log_dir_topic.partitions
                 partitions_n = len(partitions) + 1
@@ -367,7 +368,7 @@ def encode_response_2(message: AlterReplicaLogDirsResponse, out: list[Sized]) ->
         for alter_replica_log_dir_topic_result in results:
             raw = alter_replica_log_dir_topic_result.topic_name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
             put(raw)
             partitions = alter_replica_log_dir_topic_result.partitions
             n = len(partitions) + 1

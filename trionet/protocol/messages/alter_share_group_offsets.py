@@ -34,6 +34,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -260,7 +261,7 @@ def encode_request_0(message: AlterShareGroupOffsetsRequest, out: list[Sized]) -
     try:
         raw = message.group_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         topics = message.topics
         n = len(topics) + 1
@@ -268,7 +269,7 @@ def encode_request_0(message: AlterShareGroupOffsetsRequest, out: list[Sized]) -
         for alter_share_group_offsets_request_topic in topics:
             raw = alter_share_group_offsets_request_topic.topic_name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
             put(raw)
             partitions = alter_share_group_offsets_request_topic.partitions
             n = len(partitions) + 1
@@ -397,7 +398,7 @@ def encode_response_0(message: AlterShareGroupOffsetsResponse, out: list[Sized])
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         responses = message.responses
         n = len(responses) + 1
@@ -405,7 +406,7 @@ def encode_response_0(message: AlterShareGroupOffsetsResponse, out: list[Sized])
         for alter_share_group_offsets_response_topic in responses:
             raw = alter_share_group_offsets_response_topic.topic_name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
             put(raw)
             if len(alter_share_group_offsets_response_topic.topic_id) != 16:
                 bad_uuid("topic_id")
@@ -434,7 +435,7 @@ def encode_response_0(message: AlterShareGroupOffsetsResponse, out: list[Sized])
                             alter_share_group_offsets_response_partition.error_code,
                         ),
                     )
-                    put(varint(n))
+                    put(text_size(n, "error_message"))
                 put(raw)
                 put(b"\0")
                 if alter_share_group_offsets_response_partition.unknown_tags:

@@ -33,6 +33,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -253,7 +254,7 @@ def encode_request_0(message: AlterUserScramCredentialsRequest, out: list[Sized]
         for scram_credential_deletion in deletions:
             raw = scram_credential_deletion.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             put(P_bx(scram_credential_deletion.mechanism))
             if scram_credential_deletion.unknown_tags:
@@ -264,7 +265,7 @@ def encode_request_0(message: AlterUserScramCredentialsRequest, out: list[Sized]
         for scram_credential_upsertion in upsertions:
             raw = scram_credential_upsertion.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             raw = scram_credential_upsertion.salt
             n = len(raw) + 1
@@ -368,7 +369,7 @@ def encode_response_0(message: AlterUserScramCredentialsResponse, out: list[Size
         for alter_user_scram_credentials_result in results:
             raw = alter_user_scram_credentials_result.user.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "user"))
             put(raw)
             text = alter_user_scram_credentials_result.error_message
             raw = b"" if text is None else text.encode()
@@ -377,7 +378,7 @@ def encode_response_0(message: AlterUserScramCredentialsResponse, out: list[Size
                 put(P_hB(alter_user_scram_credentials_result.error_code, n))
             else:
                 put(P_h(alter_user_scram_credentials_result.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             put(b"\0")
             if alter_user_scram_credentials_result.unknown_tags:

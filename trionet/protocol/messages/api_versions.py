@@ -35,6 +35,7 @@ from trionet.protocol.wire import (
     tag_count,
     tag_head,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -209,11 +210,11 @@ def encode_request_3(message: ApiVersionsRequest, out: list[Sized]) -> None:
     try:
         raw = message.client_software_name.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "client_software_name"))
         put(raw)
         raw = message.client_software_version.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "client_software_version"))
         put(raw)
         put(b"\0")
         if message.unknown_tags:
@@ -325,7 +326,7 @@ def write_tags_ApiVersionsResponse_3(target: ApiVersionsResponse, out: list[Size
         for supported_feature_key in supported_features:
             raw = supported_feature_key.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             put(P_hhx(supported_feature_key.min_version, supported_feature_key.max_version))
             if supported_feature_key.unknown_tags:
@@ -345,7 +346,7 @@ def write_tags_ApiVersionsResponse_3(target: ApiVersionsResponse, out: list[Size
         for finalized_feature_key in finalized_features:
             raw = finalized_feature_key.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             put(
                 P_hhx(

@@ -44,6 +44,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -292,7 +293,7 @@ def encode_request_0(message: ConsumerGroupDescribeRequest, out: list[Sized]) ->
         for item in group_ids:
             raw = item.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_ids"))
             put(raw)
         put(P_ox(message.include_authorized_operations))
         if message.unknown_tags:
@@ -556,15 +557,15 @@ def encode_response_0(message: ConsumerGroupDescribeResponse, out: list[Sized]) 
                 put(P_hB(described_group.error_code, n))
             else:
                 put(P_h(described_group.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             raw = described_group.group_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
             put(raw)
             raw = described_group.group_state.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_state"))
             put(raw)
             raw = described_group.assignor_name.encode()
             n = len(raw) + 1
@@ -572,7 +573,7 @@ def encode_response_0(message: ConsumerGroupDescribeResponse, out: list[Sized]) 
                 put(P_iiB(described_group.group_epoch, described_group.assignment_epoch, n))
             else:
                 put(P_ii(described_group.group_epoch, described_group.assignment_epoch))
-                put(varint(n))
+                put(text_size(n, "assignor_name"))
             put(raw)
             members = described_group.members
             n = len(members) + 1
@@ -580,17 +581,17 @@ def encode_response_0(message: ConsumerGroupDescribeResponse, out: list[Sized]) 
             for member in members:
                 raw = member.member_id.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "member_id"))
                 put(raw)
                 text = member.instance_id
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "instance_id"))
                 put(raw)
                 text = member.rack_id
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "rack_id"))
                 put(raw)
                 raw = member.client_id.encode()
                 n = len(raw) + 1
@@ -598,11 +599,11 @@ def encode_response_0(message: ConsumerGroupDescribeResponse, out: list[Sized]) 
                     put(P_iB(member.member_epoch, n))
                 else:
                     put(P_i(member.member_epoch))
-                    put(varint(n))
+                    put(text_size(n, "client_id"))
                 put(raw)
                 raw = member.client_host.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "client_host"))
                 put(raw)
                 subscribed_topic_names = member.subscribed_topic_names
                 n = len(subscribed_topic_names) + 1
@@ -610,12 +611,12 @@ def encode_response_0(message: ConsumerGroupDescribeResponse, out: list[Sized]) 
                 for item in subscribed_topic_names:
                     raw = item.encode()
                     n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "subscribed_topic_names"))
                     put(raw)
                 text = member.subscribed_topic_regex
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "subscribed_topic_regex"))
                 put(raw)
                 assignment = member.assignment
                 topic_partitions = assignment.topic_partitions
@@ -630,7 +631,7 @@ def encode_response_0(message: ConsumerGroupDescribeResponse, out: list[Sized]) 
                         put(P_16sB(topic_partitions_2.topic_id, n))
                     else:
                         put(P_16s(topic_partitions_2.topic_id))
-                        put(varint(n))
+                        put(text_size(n, "topic_name"))
                     put(raw)
                     partitions = topic_partitions_2.partitions
                     partitions_n = len(partitions) + 1
@@ -658,7 +659,7 @@ def encode_response_0(message: ConsumerGroupDescribeResponse, out: list[Sized]) 
                         put(P_16sB(topic_partitions_4.topic_id, n))
                     else:
                         put(P_16s(topic_partitions_4.topic_id))
-                        put(varint(n))
+                        put(text_size(n, "topic_name"))
                     put(raw)
                     partitions_2 = topic_partitions_4.partitions
                     partitions_n_2 = len(partitions_2) + 1
@@ -940,15 +941,15 @@ def encode_response_1(message: ConsumerGroupDescribeResponse, out: list[Sized]) 
                 put(P_hB(described_group.error_code, n))
             else:
                 put(P_h(described_group.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             raw = described_group.group_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
             put(raw)
             raw = described_group.group_state.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_state"))
             put(raw)
             raw = described_group.assignor_name.encode()
             n = len(raw) + 1
@@ -956,7 +957,7 @@ def encode_response_1(message: ConsumerGroupDescribeResponse, out: list[Sized]) 
                 put(P_iiB(described_group.group_epoch, described_group.assignment_epoch, n))
             else:
                 put(P_ii(described_group.group_epoch, described_group.assignment_epoch))
-                put(varint(n))
+                put(text_size(n, "assignor_name"))
             put(raw)
             members = described_group.members
             n = len(members) + 1
@@ -964,17 +965,17 @@ def encode_response_1(message: ConsumerGroupDescribeResponse, out: list[Sized]) 
             for member in members:
                 raw = member.member_id.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "member_id"))
                 put(raw)
                 text = member.instance_id
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "instance_id"))
                 put(raw)
                 text = member.rack_id
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "rack_id"))
                 put(raw)
                 raw = member.client_id.encode()
                 n = len(raw) + 1
@@ -982,11 +983,11 @@ def encode_response_1(message: ConsumerGroupDescribeResponse, out: list[Sized]) 
                     put(P_iB(member.member_epoch, n))
                 else:
                     put(P_i(member.member_epoch))
-                    put(varint(n))
+                    put(text_size(n, "client_id"))
                 put(raw)
                 raw = member.client_host.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "client_host"))
                 put(raw)
                 subscribed_topic_names = member.subscribed_topic_names
                 n = len(subscribed_topic_names) + 1
@@ -994,12 +995,12 @@ def encode_response_1(message: ConsumerGroupDescribeResponse, out: list[Sized]) 
                 for item in subscribed_topic_names:
                     raw = item.encode()
                     n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "subscribed_topic_names"))
                     put(raw)
                 text = member.subscribed_topic_regex
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "subscribed_topic_regex"))
                 put(raw)
                 assignment = member.assignment
                 topic_partitions = assignment.topic_partitions
@@ -1014,7 +1015,7 @@ def encode_response_1(message: ConsumerGroupDescribeResponse, out: list[Sized]) 
                         put(P_16sB(topic_partitions_2.topic_id, n))
                     else:
                         put(P_16s(topic_partitions_2.topic_id))
-                        put(varint(n))
+                        put(text_size(n, "topic_name"))
                     put(raw)
                     partitions = topic_partitions_2.partitions
                     partitions_n = len(partitions) + 1
@@ -1042,7 +1043,7 @@ def encode_response_1(message: ConsumerGroupDescribeResponse, out: list[Sized]) 
                         put(P_16sB(topic_partitions_4.topic_id, n))
                     else:
                         put(P_16s(topic_partitions_4.topic_id))
-                        put(varint(n))
+                        put(text_size(n, "topic_name"))
                     put(raw)
                     partitions_2 = topic_partitions_4.partitions
                     partitions_n_2 = len(partitions_2) + 1

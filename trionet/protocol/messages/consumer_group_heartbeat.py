@@ -40,6 +40,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -323,11 +324,11 @@ def encode_request_0(message: ConsumerGroupHeartbeatRequest, out: list[Sized]) -
             missing_field("ConsumerGroupHeartbeatRequest.subscribed_topic_regex")
         raw = message.group_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         raw = message.member_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "member_id"))
         put(raw)
         text = message.instance_id
         raw = b"" if text is None else text.encode()
@@ -336,12 +337,12 @@ def encode_request_0(message: ConsumerGroupHeartbeatRequest, out: list[Sized]) -
             put(P_iB(message.member_epoch, n))
         else:
             put(P_i(message.member_epoch))
-            put(varint(n))
+            put(text_size(n, "instance_id"))
         put(raw)
         text = message.rack_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "rack_id"))
         put(raw)
         subscribed_topic_names = message.subscribed_topic_names
         n = 0 if subscribed_topic_names is None else len(subscribed_topic_names) + 1
@@ -353,12 +354,12 @@ def encode_request_0(message: ConsumerGroupHeartbeatRequest, out: list[Sized]) -
         for item in subscribed_topic_names or ():
             raw = item.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "subscribed_topic_names"))
             put(raw)
         text = message.server_assignor
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "server_assignor"))
         put(raw)
         topic_partitions = message.topic_partitions
         n = 0 if topic_partitions is None else len(topic_partitions) + 1
@@ -506,11 +507,11 @@ def encode_request_1(message: ConsumerGroupHeartbeatRequest, out: list[Sized]) -
     try:
         raw = message.group_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         raw = message.member_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "member_id"))
         put(raw)
         text = message.instance_id
         raw = b"" if text is None else text.encode()
@@ -519,12 +520,12 @@ def encode_request_1(message: ConsumerGroupHeartbeatRequest, out: list[Sized]) -
             put(P_iB(message.member_epoch, n))
         else:
             put(P_i(message.member_epoch))
-            put(varint(n))
+            put(text_size(n, "instance_id"))
         put(raw)
         text = message.rack_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "rack_id"))
         put(raw)
         subscribed_topic_names = message.subscribed_topic_names
         n = 0 if subscribed_topic_names is None else len(subscribed_topic_names) + 1
@@ -536,17 +537,17 @@ def encode_request_1(message: ConsumerGroupHeartbeatRequest, out: list[Sized]) -
         for item in subscribed_topic_names or ():
             raw = item.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "subscribed_topic_names"))
             put(raw)
         text = message.subscribed_topic_regex
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "subscribed_topic_regex"))
         put(raw)
         text = message.server_assignor
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "server_assignor"))
         put(raw)
         topic_partitions = message.topic_partitions
         n = 0 if topic_partitions is None else len(topic_partitions) + 1
@@ -663,12 +664,12 @@ def encode_response_0(message: ConsumerGroupHeartbeatResponse, out: list[Sized])
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         text = message.member_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "member_id"))
         put(raw)
         assignment = message.assignment
         put(

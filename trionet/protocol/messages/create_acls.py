@@ -35,6 +35,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -221,7 +222,7 @@ def encode_request_2(message: CreateAclsRequest, out: list[Sized]) -> None:
                 put(P_bB(acl_creation.resource_type, n))
             else:
                 put(P_b(acl_creation.resource_type))
-                put(varint(n))
+                put(text_size(n, "resource_name"))
             put(raw)
             raw = acl_creation.principal.encode()
             n = len(raw) + 1
@@ -229,11 +230,11 @@ def encode_request_2(message: CreateAclsRequest, out: list[Sized]) -> None:
                 put(P_bB(acl_creation.resource_pattern_type, n))
             else:
                 put(P_b(acl_creation.resource_pattern_type))
-                put(varint(n))
+                put(text_size(n, "principal"))
             put(raw)
             raw = acl_creation.host.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "host"))
             put(raw)
             put(P_bbx(acl_creation.operation, acl_creation.permission_type))
             if acl_creation.unknown_tags:
@@ -311,7 +312,7 @@ def encode_response_2(message: CreateAclsResponse, out: list[Sized]) -> None:
                 put(P_hB(acl_creation_result.error_code, n))
             else:
                 put(P_h(acl_creation_result.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             put(b"\0")
             if acl_creation_result.unknown_tags:

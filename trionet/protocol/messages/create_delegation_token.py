@@ -32,6 +32,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -221,11 +222,11 @@ def encode_request_2(message: CreateDelegationTokenRequest, out: list[Sized]) ->
         for creatable_renewers in renewers:
             raw = creatable_renewers.principal_type.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "principal_type"))
             put(raw)
             raw = creatable_renewers.principal_name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "principal_name"))
             put(raw)
             put(b"\0")
             if creatable_renewers.unknown_tags:
@@ -308,12 +309,12 @@ def encode_request_3(message: CreateDelegationTokenRequest, out: list[Sized]) ->
         text = message.owner_principal_type
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "owner_principal_type"))
         put(raw)
         text = message.owner_principal_name
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "owner_principal_name"))
         put(raw)
         renewers = message.renewers
         n = len(renewers) + 1
@@ -321,11 +322,11 @@ def encode_request_3(message: CreateDelegationTokenRequest, out: list[Sized]) ->
         for creatable_renewers in renewers:
             raw = creatable_renewers.principal_type.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "principal_type"))
             put(raw)
             raw = creatable_renewers.principal_name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "principal_name"))
             put(raw)
             put(b"\0")
             if creatable_renewers.unknown_tags:
@@ -397,11 +398,11 @@ def encode_response_2(message: CreateDelegationTokenResponse, out: list[Sized]) 
             put(P_hB(message.error_code, n))
         else:
             put(P_h(message.error_code))
-            put(varint(n))
+            put(text_size(n, "principal_type"))
         put(raw)
         raw = message.principal_name.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "principal_name"))
         put(raw)
         raw = message.token_id.encode()
         n = len(raw) + 1
@@ -419,7 +420,7 @@ def encode_response_2(message: CreateDelegationTokenResponse, out: list[Sized]) 
                     message.max_timestamp_ms,
                 ),
             )
-            put(varint(n))
+            put(text_size(n, "token_id"))
         put(raw)
         raw = message.hmac
         n = len(raw) + 1
@@ -512,19 +513,19 @@ def encode_response_3(message: CreateDelegationTokenResponse, out: list[Sized]) 
             put(P_hB(message.error_code, n))
         else:
             put(P_h(message.error_code))
-            put(varint(n))
+            put(text_size(n, "principal_type"))
         put(raw)
         raw = message.principal_name.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "principal_name"))
         put(raw)
         raw = message.token_requester_principal_type.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "token_requester_principal_type"))
         put(raw)
         raw = message.token_requester_principal_name.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "token_requester_principal_name"))
         put(raw)
         raw = message.token_id.encode()
         n = len(raw) + 1
@@ -542,7 +543,7 @@ def encode_response_3(message: CreateDelegationTokenResponse, out: list[Sized]) 
                     message.max_timestamp_ms,
                 ),
             )
-            put(varint(n))
+            put(text_size(n, "token_id"))
         put(raw)
         raw = message.hmac
         n = len(raw) + 1

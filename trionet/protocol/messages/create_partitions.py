@@ -35,6 +35,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -244,7 +245,7 @@ def encode_request_2(message: CreatePartitionsRequest, out: list[Sized]) -> None
         for create_partitions_topic in topics:
             raw = create_partitions_topic.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             assignments = create_partitions_topic.assignments
             n = 0 if assignments is None else len(assignments) + 1
@@ -344,7 +345,7 @@ def encode_response_2(message: CreatePartitionsResponse, out: list[Sized]) -> No
         for create_partitions_topic_result in results:
             raw = create_partitions_topic_result.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             text = create_partitions_topic_result.error_message
             raw = b"" if text is None else text.encode()
@@ -353,7 +354,7 @@ def encode_response_2(message: CreatePartitionsResponse, out: list[Sized]) -> No
                 put(P_hB(create_partitions_topic_result.error_code, n))
             else:
                 put(P_h(create_partitions_topic_result.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             put(b"\0")
             if create_partitions_topic_result.unknown_tags:

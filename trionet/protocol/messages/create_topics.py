@@ -44,6 +44,7 @@ from trionet.protocol.wire import (
     tag_count,
     tag_head,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -377,7 +378,7 @@ def encode_request_5(message: CreateTopicsRequest, out: list[Sized]) -> None:
         for creatable_topic in topics:
             raw = creatable_topic.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             assignments = creatable_topic.assignments
             n = len(assignments) + 1
@@ -409,12 +410,12 @@ def encode_request_5(message: CreateTopicsRequest, out: list[Sized]) -> None:
             for creatable_topic_config in configs:
                 raw = creatable_topic_config.name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "name"))
                 put(raw)
                 text = creatable_topic_config.value
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "value"))
                 put(raw)
                 put(b"\0")
                 if creatable_topic_config.unknown_tags:
@@ -576,7 +577,7 @@ def encode_response_5(message: CreateTopicsResponse, out: list[Sized]) -> None:
         for creatable_topic_result in topics:
             raw = creatable_topic_result.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             text = creatable_topic_result.error_message
             raw = b"" if text is None else text.encode()
@@ -585,7 +586,7 @@ def encode_response_5(message: CreateTopicsResponse, out: list[Sized]) -> None:
                 put(P_hB(creatable_topic_result.error_code, n))
             else:
                 put(P_h(creatable_topic_result.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             configs = creatable_topic_result.configs
             n = 0 if configs is None else len(configs) + 1
@@ -607,12 +608,12 @@ def encode_response_5(message: CreateTopicsResponse, out: list[Sized]) -> None:
             for creatable_topic_configs in configs or ():
                 raw = creatable_topic_configs.name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "name"))
                 put(raw)
                 text = creatable_topic_configs.value
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "value"))
                 put(raw)
                 put(
                     P_obox(
@@ -751,7 +752,7 @@ def encode_response_7(message: CreateTopicsResponse, out: list[Sized]) -> None:
         for creatable_topic_result in topics:
             raw = creatable_topic_result.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             if len(creatable_topic_result.topic_id) != 16:
                 bad_uuid("topic_id")
@@ -762,7 +763,7 @@ def encode_response_7(message: CreateTopicsResponse, out: list[Sized]) -> None:
                 put(P_16shB(creatable_topic_result.topic_id, creatable_topic_result.error_code, n))
             else:
                 put(P_16sh(creatable_topic_result.topic_id, creatable_topic_result.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             configs = creatable_topic_result.configs
             n = 0 if configs is None else len(configs) + 1
@@ -784,12 +785,12 @@ def encode_response_7(message: CreateTopicsResponse, out: list[Sized]) -> None:
             for creatable_topic_configs in configs or ():
                 raw = creatable_topic_configs.name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "name"))
                 put(raw)
                 text = creatable_topic_configs.value
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "value"))
                 put(raw)
                 put(
                     P_obox(

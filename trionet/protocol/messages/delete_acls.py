@@ -35,6 +35,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -270,7 +271,7 @@ def encode_request_2(message: DeleteAclsRequest, out: list[Sized]) -> None:
                 put(P_bB(delete_acls_filter.resource_type_filter, n))
             else:
                 put(P_b(delete_acls_filter.resource_type_filter))
-                put(varint(n))
+                put(text_size(n, "resource_name_filter"))
             put(raw)
             text = delete_acls_filter.principal_filter
             raw = b"" if text is None else text.encode()
@@ -279,12 +280,12 @@ def encode_request_2(message: DeleteAclsRequest, out: list[Sized]) -> None:
                 put(P_bB(delete_acls_filter.pattern_type_filter, n))
             else:
                 put(P_b(delete_acls_filter.pattern_type_filter))
-                put(varint(n))
+                put(text_size(n, "principal_filter"))
             put(raw)
             text = delete_acls_filter.host_filter
             raw = b"" if text is None else text.encode()
             n = 0 if text is None else len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "host_filter"))
             put(raw)
             put(P_bbx(delete_acls_filter.operation, delete_acls_filter.permission_type))
             if delete_acls_filter.unknown_tags:
@@ -413,7 +414,7 @@ def encode_response_2(message: DeleteAclsResponse, out: list[Sized]) -> None:
                 put(P_hB(delete_acls_filter_result.error_code, n))
             else:
                 put(P_h(delete_acls_filter_result.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             matching_acls = delete_acls_filter_result.matching_acls
             n = len(matching_acls) + 1
@@ -426,7 +427,7 @@ def encode_response_2(message: DeleteAclsResponse, out: list[Sized]) -> None:
                     put(P_hB(delete_acls_matching_acl.error_code, n))
                 else:
                     put(P_h(delete_acls_matching_acl.error_code))
-                    put(varint(n))
+                    put(text_size(n, "error_message"))
                 put(raw)
                 raw = delete_acls_matching_acl.resource_name.encode()
                 n = len(raw) + 1
@@ -434,7 +435,7 @@ def encode_response_2(message: DeleteAclsResponse, out: list[Sized]) -> None:
                     put(P_bB(delete_acls_matching_acl.resource_type, n))
                 else:
                     put(P_b(delete_acls_matching_acl.resource_type))
-                    put(varint(n))
+                    put(text_size(n, "resource_name"))
                 put(raw)
                 raw = delete_acls_matching_acl.principal.encode()
                 n = len(raw) + 1
@@ -442,11 +443,11 @@ def encode_response_2(message: DeleteAclsResponse, out: list[Sized]) -> None:
                     put(P_bB(delete_acls_matching_acl.pattern_type, n))
                 else:
                     put(P_b(delete_acls_matching_acl.pattern_type))
-                    put(varint(n))
+                    put(text_size(n, "principal"))
                 put(raw)
                 raw = delete_acls_matching_acl.host.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "host"))
                 put(raw)
                 put(
                     P_bbx(

@@ -30,6 +30,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -147,7 +148,7 @@ def encode_request_2(message: DeleteGroupsRequest, out: list[Sized]) -> None:
         for item in groups_names:
             raw = item.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "groups_names"))
             put(raw)
         put(b"\0")
         if message.unknown_tags:
@@ -217,7 +218,7 @@ def encode_response_2(message: DeleteGroupsResponse, out: list[Sized]) -> None:
         for deletable_group_result in results:
             raw = deletable_group_result.group_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
             put(raw)
             put(P_hx(deletable_group_result.error_code))
             if deletable_group_result.unknown_tags:

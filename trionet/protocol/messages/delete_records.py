@@ -30,6 +30,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -247,7 +248,7 @@ def encode_request_2(message: DeleteRecordsRequest, out: list[Sized]) -> None:
         for delete_records_topic in topics:
             raw = delete_records_topic.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partitions = delete_records_topic.partitions
             n = len(partitions) + 1
@@ -357,7 +358,7 @@ def encode_response_2(message: DeleteRecordsResponse, out: list[Sized]) -> None:
         for delete_records_topic_result in topics:
             raw = delete_records_topic_result.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partitions = delete_records_topic_result.partitions
             n = len(partitions) + 1

@@ -31,6 +31,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -195,7 +196,7 @@ def encode_request_0(message: DeleteShareGroupOffsetsRequest, out: list[Sized]) 
     try:
         raw = message.group_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         topics = message.topics
         n = len(topics) + 1
@@ -203,7 +204,7 @@ def encode_request_0(message: DeleteShareGroupOffsetsRequest, out: list[Sized]) 
         for delete_share_group_offsets_request_topic in topics:
             raw = delete_share_group_offsets_request_topic.topic_name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
             put(raw)
             put(b"\0")
             if delete_share_group_offsets_request_topic.unknown_tags:
@@ -294,7 +295,7 @@ def encode_response_0(message: DeleteShareGroupOffsetsResponse, out: list[Sized]
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         responses = message.responses
         n = len(responses) + 1
@@ -302,7 +303,7 @@ def encode_response_0(message: DeleteShareGroupOffsetsResponse, out: list[Sized]
         for delete_share_group_offsets_response_topic in responses:
             raw = delete_share_group_offsets_response_topic.topic_name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
             put(raw)
             if len(delete_share_group_offsets_response_topic.topic_id) != 16:
                 bad_uuid("topic_id")
@@ -323,7 +324,7 @@ def encode_response_0(message: DeleteShareGroupOffsetsResponse, out: list[Sized]
                         delete_share_group_offsets_response_topic.error_code,
                     ),
                 )
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             put(b"\0")
             if delete_share_group_offsets_response_topic.unknown_tags:

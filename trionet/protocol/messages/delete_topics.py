@@ -38,6 +38,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -201,7 +202,7 @@ def encode_request_4(message: DeleteTopicsRequest, out: list[Sized]) -> None:
         for item in topic_names:
             raw = item.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "topic_names"))
             put(raw)
         put(P_ix(message.timeout_ms))
         if message.unknown_tags:
@@ -267,7 +268,7 @@ def encode_request_6(message: DeleteTopicsRequest, out: list[Sized]) -> None:
             text = delete_topic_state.name
             raw = b"" if text is None else text.encode()
             n = 0 if text is None else len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             if len(delete_topic_state.topic_id) != 16:
                 bad_uuid("topic_id")
@@ -347,7 +348,7 @@ def encode_response_4(message: DeleteTopicsResponse, out: list[Sized]) -> None:
                 null_field("DeletableTopicResult.name")
             raw = name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             put(P_hx(deletable_topic_result.error_code))
             if deletable_topic_result.unknown_tags:
@@ -431,7 +432,7 @@ def encode_response_5(message: DeleteTopicsResponse, out: list[Sized]) -> None:
                 null_field("DeletableTopicResult.name")
             raw = name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             text = deletable_topic_result.error_message
             raw = b"" if text is None else text.encode()
@@ -440,7 +441,7 @@ def encode_response_5(message: DeleteTopicsResponse, out: list[Sized]) -> None:
                 put(P_hB(deletable_topic_result.error_code, n))
             else:
                 put(P_h(deletable_topic_result.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             put(b"\0")
             if deletable_topic_result.unknown_tags:
@@ -521,7 +522,7 @@ def encode_response_6(message: DeleteTopicsResponse, out: list[Sized]) -> None:
             text = deletable_topic_result.name
             raw = b"" if text is None else text.encode()
             n = 0 if text is None else len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             if len(deletable_topic_result.topic_id) != 16:
                 bad_uuid("topic_id")
@@ -532,7 +533,7 @@ def encode_response_6(message: DeleteTopicsResponse, out: list[Sized]) -> None:
                 put(P_16shB(deletable_topic_result.topic_id, deletable_topic_result.error_code, n))
             else:
                 put(P_16sh(deletable_topic_result.topic_id, deletable_topic_result.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             put(b"\0")
             if deletable_topic_result.unknown_tags:

@@ -32,6 +32,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -210,7 +211,7 @@ def encode_request_2(message: DescribeAclsRequest, out: list[Sized]) -> None:
             put(P_bB(message.resource_type_filter, n))
         else:
             put(P_b(message.resource_type_filter))
-            put(varint(n))
+            put(text_size(n, "resource_name_filter"))
         put(raw)
         text = message.principal_filter
         raw = b"" if text is None else text.encode()
@@ -219,12 +220,12 @@ def encode_request_2(message: DescribeAclsRequest, out: list[Sized]) -> None:
             put(P_bB(message.pattern_type_filter, n))
         else:
             put(P_b(message.pattern_type_filter))
-            put(varint(n))
+            put(text_size(n, "principal_filter"))
         put(raw)
         text = message.host_filter
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "host_filter"))
         put(raw)
         put(P_bbx(message.operation, message.permission_type))
         if message.unknown_tags:
@@ -330,7 +331,7 @@ def encode_response_2(message: DescribeAclsResponse, out: list[Sized]) -> None:
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         resources = message.resources
         n = len(resources) + 1
@@ -342,7 +343,7 @@ def encode_response_2(message: DescribeAclsResponse, out: list[Sized]) -> None:
                 put(P_bB(describe_acls_resource.resource_type, n))
             else:
                 put(P_b(describe_acls_resource.resource_type))
-                put(varint(n))
+                put(text_size(n, "resource_name"))
             put(raw)
             acls = describe_acls_resource.acls
             n = len(acls) + 1
@@ -354,11 +355,11 @@ def encode_response_2(message: DescribeAclsResponse, out: list[Sized]) -> None:
             for acl_description in acls:
                 raw = acl_description.principal.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "principal"))
                 put(raw)
                 raw = acl_description.host.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "host"))
                 put(raw)
                 put(P_bbx(acl_description.operation, acl_description.permission_type))
                 if acl_description.unknown_tags:

@@ -34,6 +34,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -224,7 +225,7 @@ def encode_request_1(message: DescribeClientQuotasRequest, out: list[Sized]) -> 
         for component_data in components:
             raw = component_data.entity_type.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "entity_type"))
             put(raw)
             text = component_data.match
             raw = b"" if text is None else text.encode()
@@ -233,7 +234,7 @@ def encode_request_1(message: DescribeClientQuotasRequest, out: list[Sized]) -> 
                 put(P_bB(component_data.match_type, n))
             else:
                 put(P_b(component_data.match_type))
-                put(varint(n))
+                put(text_size(n, "match"))
             put(raw)
             put(b"\0")
             if component_data.unknown_tags:
@@ -363,7 +364,7 @@ def encode_response_1(message: DescribeClientQuotasResponse, out: list[Sized]) -
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         entries = message.entries
         n = 0 if entries is None else len(entries) + 1
@@ -375,12 +376,12 @@ def encode_response_1(message: DescribeClientQuotasResponse, out: list[Sized]) -
             for entity_data in entity:
                 raw = entity_data.entity_type.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "entity_type"))
                 put(raw)
                 text = entity_data.entity_name
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "entity_name"))
                 put(raw)
                 put(b"\0")
                 if entity_data.unknown_tags:
@@ -391,7 +392,7 @@ def encode_response_1(message: DescribeClientQuotasResponse, out: list[Sized]) -
             for value_data in values:
                 raw = value_data.key.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "key"))
                 put(raw)
                 put(P_dx(value_data.value))
                 if value_data.unknown_tags:

@@ -39,6 +39,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -332,11 +333,11 @@ def encode_response_0(message: DescribeClusterResponse, out: list[Sized]) -> Non
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         raw = message.cluster_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "cluster_id"))
         put(raw)
         brokers = message.brokers
         n = len(brokers) + 1
@@ -352,7 +353,7 @@ def encode_response_0(message: DescribeClusterResponse, out: list[Sized]) -> Non
                 put(P_iB(describe_cluster_broker.broker_id, n))
             else:
                 put(P_i(describe_cluster_broker.broker_id))
-                put(varint(n))
+                put(text_size(n, "host"))
             put(raw)
             text = describe_cluster_broker.rack
             raw = b"" if text is None else text.encode()
@@ -361,7 +362,7 @@ def encode_response_0(message: DescribeClusterResponse, out: list[Sized]) -> Non
                 put(P_iB(describe_cluster_broker.port, n))
             else:
                 put(P_i(describe_cluster_broker.port))
-                put(varint(n))
+                put(text_size(n, "rack"))
             put(raw)
             put(b"\0")
             if describe_cluster_broker.unknown_tags:
@@ -449,7 +450,7 @@ def encode_response_1(message: DescribeClusterResponse, out: list[Sized]) -> Non
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         raw = message.cluster_id.encode()
         n = len(raw) + 1
@@ -457,7 +458,7 @@ def encode_response_1(message: DescribeClusterResponse, out: list[Sized]) -> Non
             put(P_bB(message.endpoint_type, n))
         else:
             put(P_b(message.endpoint_type))
-            put(varint(n))
+            put(text_size(n, "cluster_id"))
         put(raw)
         brokers = message.brokers
         n = len(brokers) + 1
@@ -473,7 +474,7 @@ def encode_response_1(message: DescribeClusterResponse, out: list[Sized]) -> Non
                 put(P_iB(describe_cluster_broker.broker_id, n))
             else:
                 put(P_i(describe_cluster_broker.broker_id))
-                put(varint(n))
+                put(text_size(n, "host"))
             put(raw)
             text = describe_cluster_broker.rack
             raw = b"" if text is None else text.encode()
@@ -482,7 +483,7 @@ def encode_response_1(message: DescribeClusterResponse, out: list[Sized]) -> Non
                 put(P_iB(describe_cluster_broker.port, n))
             else:
                 put(P_i(describe_cluster_broker.port))
-                put(varint(n))
+                put(text_size(n, "rack"))
             put(raw)
             put(b"\0")
             if describe_cluster_broker.unknown_tags:
@@ -569,7 +570,7 @@ def encode_response_2(message: DescribeClusterResponse, out: list[Sized]) -> Non
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         raw = message.cluster_id.encode()
         n = len(raw) + 1
@@ -577,7 +578,7 @@ def encode_response_2(message: DescribeClusterResponse, out: list[Sized]) -> Non
             put(P_bB(message.endpoint_type, n))
         else:
             put(P_b(message.endpoint_type))
-            put(varint(n))
+            put(text_size(n, "cluster_id"))
         put(raw)
         brokers = message.brokers
         n = len(brokers) + 1
@@ -593,7 +594,7 @@ def encode_response_2(message: DescribeClusterResponse, out: list[Sized]) -> Non
                 put(P_iB(describe_cluster_broker.broker_id, n))
             else:
                 put(P_i(describe_cluster_broker.broker_id))
-                put(varint(n))
+                put(text_size(n, "host"))
             put(raw)
             text = describe_cluster_broker.rack
             raw = b"" if text is None else text.encode()
@@ -602,7 +603,7 @@ def encode_response_2(message: DescribeClusterResponse, out: list[Sized]) -> Non
                 put(P_iB(describe_cluster_broker.port, n))
             else:
                 put(P_i(describe_cluster_broker.port))
-                put(varint(n))
+                put(text_size(n, "rack"))
             put(raw)
             put(P_ox(describe_cluster_broker.is_fenced))
             if describe_cluster_broker.unknown_tags:

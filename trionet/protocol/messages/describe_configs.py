@@ -35,6 +35,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -300,7 +301,7 @@ def encode_request_4(message: DescribeConfigsRequest, out: list[Sized]) -> None:
                 put(P_bB(describe_configs_resource.resource_type, n))
             else:
                 put(P_b(describe_configs_resource.resource_type))
-                put(varint(n))
+                put(text_size(n, "resource_name"))
             put(raw)
             configuration_keys = describe_configs_resource.configuration_keys
             n = 0 if configuration_keys is None else len(configuration_keys) + 1
@@ -308,7 +309,7 @@ def encode_request_4(message: DescribeConfigsRequest, out: list[Sized]) -> None:
             for item in configuration_keys or ():
                 raw = item.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "configuration_keys"))
                 put(raw)
             put(b"\0")
             if describe_configs_resource.unknown_tags:
@@ -477,7 +478,7 @@ def encode_response_4(message: DescribeConfigsResponse, out: list[Sized]) -> Non
                 put(P_hB(describe_configs_result.error_code, n))
             else:
                 put(P_h(describe_configs_result.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             raw = describe_configs_result.resource_name.encode()
             n = len(raw) + 1
@@ -485,7 +486,7 @@ def encode_response_4(message: DescribeConfigsResponse, out: list[Sized]) -> Non
                 put(P_bB(describe_configs_result.resource_type, n))
             else:
                 put(P_b(describe_configs_result.resource_type))
-                put(varint(n))
+                put(text_size(n, "resource_name"))
             put(raw)
             configs = describe_configs_result.configs
             n = len(configs) + 1
@@ -493,12 +494,12 @@ def encode_response_4(message: DescribeConfigsResponse, out: list[Sized]) -> Non
             for describe_configs_resource_result in configs:
                 raw = describe_configs_resource_result.name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "name"))
                 put(raw)
                 text = describe_configs_resource_result.value
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "value"))
                 put(raw)
                 synonyms = describe_configs_resource_result.synonyms
                 n = len(synonyms) + 1
@@ -522,12 +523,12 @@ def encode_response_4(message: DescribeConfigsResponse, out: list[Sized]) -> Non
                 for describe_configs_synonym in synonyms:
                     raw = describe_configs_synonym.name.encode()
                     n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "name"))
                     put(raw)
                     text = describe_configs_synonym.value
                     raw = b"" if text is None else text.encode()
                     n = 0 if text is None else len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "value"))
                     put(raw)
                     put(P_bx(describe_configs_synonym.source))
                     if describe_configs_synonym.unknown_tags:
@@ -539,7 +540,7 @@ def encode_response_4(message: DescribeConfigsResponse, out: list[Sized]) -> Non
                     put(P_bB(describe_configs_resource_result.config_type, n))
                 else:
                     put(P_b(describe_configs_resource_result.config_type))
-                    put(varint(n))
+                    put(text_size(n, "documentation"))
                 put(raw)
                 put(b"\0")
                 if describe_configs_resource_result.unknown_tags:

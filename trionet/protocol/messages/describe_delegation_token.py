@@ -31,6 +31,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -240,11 +241,11 @@ def encode_request_2(message: DescribeDelegationTokenRequest, out: list[Sized]) 
         for describe_delegation_token_owner in owners or ():
             raw = describe_delegation_token_owner.principal_type.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "principal_type"))
             put(raw)
             raw = describe_delegation_token_owner.principal_name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "principal_name"))
             put(raw)
             put(b"\0")
             if describe_delegation_token_owner.unknown_tags:
@@ -388,11 +389,11 @@ def encode_response_2(message: DescribeDelegationTokenResponse, out: list[Sized]
         for described_delegation_token in tokens:
             raw = described_delegation_token.principal_type.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "principal_type"))
             put(raw)
             raw = described_delegation_token.principal_name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "principal_name"))
             put(raw)
             raw = described_delegation_token.token_id.encode()
             n = len(raw) + 1
@@ -412,7 +413,7 @@ def encode_response_2(message: DescribeDelegationTokenResponse, out: list[Sized]
                         described_delegation_token.max_timestamp,
                     ),
                 )
-                put(varint(n))
+                put(text_size(n, "token_id"))
             put(raw)
             raw = described_delegation_token.hmac
             n = len(raw) + 1
@@ -424,11 +425,11 @@ def encode_response_2(message: DescribeDelegationTokenResponse, out: list[Sized]
             for described_delegation_token_renewer in renewers:
                 raw = described_delegation_token_renewer.principal_type.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "principal_type"))
                 put(raw)
                 raw = described_delegation_token_renewer.principal_name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "principal_name"))
                 put(raw)
                 put(b"\0")
                 if described_delegation_token_renewer.unknown_tags:
@@ -599,19 +600,19 @@ def encode_response_3(message: DescribeDelegationTokenResponse, out: list[Sized]
         for described_delegation_token in tokens:
             raw = described_delegation_token.principal_type.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "principal_type"))
             put(raw)
             raw = described_delegation_token.principal_name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "principal_name"))
             put(raw)
             raw = described_delegation_token.token_requester_principal_type.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "token_requester_principal_type"))
             put(raw)
             raw = described_delegation_token.token_requester_principal_name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "token_requester_principal_name"))
             put(raw)
             raw = described_delegation_token.token_id.encode()
             n = len(raw) + 1
@@ -631,7 +632,7 @@ def encode_response_3(message: DescribeDelegationTokenResponse, out: list[Sized]
                         described_delegation_token.max_timestamp,
                     ),
                 )
-                put(varint(n))
+                put(text_size(n, "token_id"))
             put(raw)
             raw = described_delegation_token.hmac
             n = len(raw) + 1
@@ -643,11 +644,11 @@ def encode_response_3(message: DescribeDelegationTokenResponse, out: list[Sized]
             for described_delegation_token_renewer in renewers:
                 raw = described_delegation_token_renewer.principal_type.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "principal_type"))
                 put(raw)
                 raw = described_delegation_token_renewer.principal_name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "principal_name"))
                 put(raw)
                 put(b"\0")
                 if described_delegation_token_renewer.unknown_tags:

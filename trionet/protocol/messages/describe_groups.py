@@ -35,6 +35,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -220,7 +221,7 @@ def encode_request_5(message: DescribeGroupsRequest, out: list[Sized]) -> None:
         for item in groups:
             raw = item.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "groups"))
             put(raw)
         put(P_ox(message.include_authorized_operations))
         if message.unknown_tags:
@@ -378,19 +379,19 @@ def encode_response_5(message: DescribeGroupsResponse, out: list[Sized]) -> None
                 put(P_hB(described_group.error_code, n))
             else:
                 put(P_h(described_group.error_code))
-                put(varint(n))
+                put(text_size(n, "group_id"))
             put(raw)
             raw = described_group.group_state.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_state"))
             put(raw)
             raw = described_group.protocol_type.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "protocol_type"))
             put(raw)
             raw = described_group.protocol_data.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "protocol_data"))
             put(raw)
             members = described_group.members
             n = len(members) + 1
@@ -398,20 +399,20 @@ def encode_response_5(message: DescribeGroupsResponse, out: list[Sized]) -> None
             for described_group_member in members:
                 raw = described_group_member.member_id.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "member_id"))
                 put(raw)
                 text = described_group_member.group_instance_id
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "group_instance_id"))
                 put(raw)
                 raw = described_group_member.client_id.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "client_id"))
                 put(raw)
                 raw = described_group_member.client_host.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "client_host"))
                 put(raw)
                 raw = described_group_member.member_metadata
                 n = len(raw) + 1
@@ -588,23 +589,23 @@ def encode_response_6(message: DescribeGroupsResponse, out: list[Sized]) -> None
                 put(P_hB(described_group.error_code, n))
             else:
                 put(P_h(described_group.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             raw = described_group.group_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
             put(raw)
             raw = described_group.group_state.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_state"))
             put(raw)
             raw = described_group.protocol_type.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "protocol_type"))
             put(raw)
             raw = described_group.protocol_data.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "protocol_data"))
             put(raw)
             members = described_group.members
             n = len(members) + 1
@@ -612,20 +613,20 @@ def encode_response_6(message: DescribeGroupsResponse, out: list[Sized]) -> None
             for described_group_member in members:
                 raw = described_group_member.member_id.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "member_id"))
                 put(raw)
                 text = described_group_member.group_instance_id
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "group_instance_id"))
                 put(raw)
                 raw = described_group_member.client_id.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "client_id"))
                 put(raw)
                 raw = described_group_member.client_host.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "client_host"))
                 put(raw)
                 raw = described_group_member.member_metadata
                 n = len(raw) + 1

@@ -38,6 +38,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -263,7 +264,7 @@ def encode_request_2(message: DescribeLogDirsRequest, out: list[Sized]) -> None:
         for describable_log_dir_topic in topics or ():
             raw = describable_log_dir_topic.topic.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "topic"))
             put(raw)
             partitions = describable_log_dir_topic.partitions
             partitions_n = len(partitions) + 1
@@ -405,7 +406,7 @@ def encode_response_2(message: DescribeLogDirsResponse, out: list[Sized]) -> Non
                 put(P_hB(describe_log_dirs_result.error_code, n))
             else:
                 put(P_h(describe_log_dirs_result.error_code))
-                put(varint(n))
+                put(text_size(n, "log_dir"))
             put(raw)
             topics = describe_log_dirs_result.topics
             n = len(topics) + 1
@@ -413,7 +414,7 @@ def encode_response_2(message: DescribeLogDirsResponse, out: list[Sized]) -> Non
             for describe_log_dirs_topic in topics:
                 raw = describe_log_dirs_topic.name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "name"))
                 put(raw)
                 partitions = describe_log_dirs_topic.partitions
                 n = len(partitions) + 1
@@ -564,7 +565,7 @@ def encode_response_3(message: DescribeLogDirsResponse, out: list[Sized]) -> Non
                 put(P_hB(describe_log_dirs_result.error_code, n))
             else:
                 put(P_h(describe_log_dirs_result.error_code))
-                put(varint(n))
+                put(text_size(n, "log_dir"))
             put(raw)
             topics = describe_log_dirs_result.topics
             n = len(topics) + 1
@@ -572,7 +573,7 @@ def encode_response_3(message: DescribeLogDirsResponse, out: list[Sized]) -> Non
             for describe_log_dirs_topic in topics:
                 raw = describe_log_dirs_topic.name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "name"))
                 put(raw)
                 partitions = describe_log_dirs_topic.partitions
                 n = len(partitions) + 1
@@ -723,7 +724,7 @@ def encode_response_4(message: DescribeLogDirsResponse, out: list[Sized]) -> Non
                 put(P_hB(describe_log_dirs_result.error_code, n))
             else:
                 put(P_h(describe_log_dirs_result.error_code))
-                put(varint(n))
+                put(text_size(n, "log_dir"))
             put(raw)
             topics = describe_log_dirs_result.topics
             n = len(topics) + 1
@@ -731,7 +732,7 @@ def encode_response_4(message: DescribeLogDirsResponse, out: list[Sized]) -> Non
             for describe_log_dirs_topic in topics:
                 raw = describe_log_dirs_topic.name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "name"))
                 put(raw)
                 partitions = describe_log_dirs_topic.partitions
                 n = len(partitions) + 1
@@ -882,7 +883,7 @@ def encode_response_5(message: DescribeLogDirsResponse, out: list[Sized]) -> Non
                 put(P_hB(describe_log_dirs_result.error_code, n))
             else:
                 put(P_h(describe_log_dirs_result.error_code))
-                put(varint(n))
+                put(text_size(n, "log_dir"))
             put(raw)
             topics = describe_log_dirs_result.topics
             n = len(topics) + 1
@@ -890,7 +891,7 @@ def encode_response_5(message: DescribeLogDirsResponse, out: list[Sized]) -> Non
             for describe_log_dirs_topic in topics:
                 raw = describe_log_dirs_topic.name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "name"))
                 put(raw)
                 partitions = describe_log_dirs_topic.partitions
                 n = len(partitions) + 1

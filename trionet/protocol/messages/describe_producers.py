@@ -35,6 +35,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -256,7 +257,7 @@ def encode_request_0(message: DescribeProducersRequest, out: list[Sized]) -> Non
         for topic_request in topics:
             raw = topic_request.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partition_indexes = topic_request.partition_indexes
             partition_indexes_n = len(partition_indexes) + 1
@@ -390,7 +391,7 @@ def encode_response_0(message: DescribeProducersResponse, out: list[Sized]) -> N
         for topic_response in topics:
             raw = topic_response.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partitions = topic_response.partitions
             n = len(partitions) + 1
@@ -403,7 +404,7 @@ def encode_response_0(message: DescribeProducersResponse, out: list[Sized]) -> N
                     put(P_ihB(partition_response.partition_index, partition_response.error_code, n))
                 else:
                     put(P_ih(partition_response.partition_index, partition_response.error_code))
-                    put(varint(n))
+                    put(text_size(n, "error_message"))
                 put(raw)
                 active_producers = partition_response.active_producers
                 n = len(active_producers) + 1

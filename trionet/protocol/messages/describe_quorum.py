@@ -38,6 +38,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -338,7 +339,7 @@ def encode_request_0(message: DescribeQuorumRequest, out: list[Sized]) -> None:
         for request_topic_data in topics:
             raw = request_topic_data.topic_name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
             put(raw)
             partitions = request_topic_data.partitions
             n = len(partitions) + 1
@@ -491,7 +492,7 @@ def encode_response_0(message: DescribeQuorumResponse, out: list[Sized]) -> None
         for response_topic_data in topics:
             raw = response_topic_data.topic_name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
             put(raw)
             partitions = response_topic_data.partitions
             n = len(partitions) + 1
@@ -680,7 +681,7 @@ def encode_response_1(message: DescribeQuorumResponse, out: list[Sized]) -> None
         for response_topic_data in topics:
             raw = response_topic_data.topic_name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
             put(raw)
             partitions = response_topic_data.partitions
             n = len(partitions) + 1
@@ -940,7 +941,7 @@ def encode_response_2(message: DescribeQuorumResponse, out: list[Sized]) -> None
             put(P_hB(message.error_code, n))
         else:
             put(P_h(message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         topics = message.topics
         n = len(topics) + 1
@@ -948,7 +949,7 @@ def encode_response_2(message: DescribeQuorumResponse, out: list[Sized]) -> None
         for response_topic_data in topics:
             raw = response_topic_data.topic_name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
             put(raw)
             partitions = response_topic_data.partitions
             n = len(partitions) + 1
@@ -971,7 +972,7 @@ def encode_response_2(message: DescribeQuorumResponse, out: list[Sized]) -> None
                             response_partition_data.error_code,
                         ),
                     )
-                    put(varint(n))
+                    put(text_size(n, "error_message"))
                 put(raw)
                 current_voters = response_partition_data.current_voters
                 n = len(current_voters) + 1
@@ -1035,11 +1036,11 @@ def encode_response_2(message: DescribeQuorumResponse, out: list[Sized]) -> None
             for listener in listeners:
                 raw = listener.name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "name"))
                 put(raw)
                 raw = listener.host.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "host"))
                 put(raw)
                 put(P_Hx(listener.port))
                 if listener.unknown_tags:

@@ -40,6 +40,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -324,7 +325,7 @@ def encode_request_0(message: DescribeShareGroupOffsetsRequest, out: list[Sized]
         for describe_share_group_offsets_request_group in groups:
             raw = describe_share_group_offsets_request_group.group_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
             put(raw)
             topics = describe_share_group_offsets_request_group.topics
             n = 0 if topics is None else len(topics) + 1
@@ -332,7 +333,7 @@ def encode_request_0(message: DescribeShareGroupOffsetsRequest, out: list[Sized]
             for describe_share_group_offsets_request_topic in topics or ():
                 raw = describe_share_group_offsets_request_topic.topic_name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
                 put(raw)
                 partitions = describe_share_group_offsets_request_topic.partitions
                 partitions_n = len(partitions) + 1
@@ -511,7 +512,7 @@ def encode_response_0(message: DescribeShareGroupOffsetsResponse, out: list[Size
         for describe_share_group_offsets_response_group in groups:
             raw = describe_share_group_offsets_response_group.group_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
             put(raw)
             topics = describe_share_group_offsets_response_group.topics
             n = len(topics) + 1
@@ -519,7 +520,7 @@ def encode_response_0(message: DescribeShareGroupOffsetsResponse, out: list[Size
             for describe_share_group_offsets_response_topic in topics:
                 raw = describe_share_group_offsets_response_topic.topic_name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
                 put(raw)
                 if len(describe_share_group_offsets_response_topic.topic_id) != 16:
                     bad_uuid("topic_id")
@@ -552,7 +553,7 @@ def encode_response_0(message: DescribeShareGroupOffsetsResponse, out: list[Size
                                 describe_share_group_offsets_response_partition.error_code,
                             ),
                         )
-                        put(varint(n))
+                        put(text_size(n, "error_message"))
                     put(raw)
                     put(b"\0")
                     if describe_share_group_offsets_response_partition.unknown_tags:
@@ -569,7 +570,7 @@ def encode_response_0(message: DescribeShareGroupOffsetsResponse, out: list[Size
                 put(P_hB(describe_share_group_offsets_response_group.error_code, n))
             else:
                 put(P_h(describe_share_group_offsets_response_group.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             put(b"\0")
             if describe_share_group_offsets_response_group.unknown_tags:
@@ -738,7 +739,7 @@ def encode_response_1(message: DescribeShareGroupOffsetsResponse, out: list[Size
         for describe_share_group_offsets_response_group in groups:
             raw = describe_share_group_offsets_response_group.group_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
             put(raw)
             topics = describe_share_group_offsets_response_group.topics
             n = len(topics) + 1
@@ -746,7 +747,7 @@ def encode_response_1(message: DescribeShareGroupOffsetsResponse, out: list[Size
             for describe_share_group_offsets_response_topic in topics:
                 raw = describe_share_group_offsets_response_topic.topic_name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
                 put(raw)
                 if len(describe_share_group_offsets_response_topic.topic_id) != 16:
                     bad_uuid("topic_id")
@@ -781,7 +782,7 @@ def encode_response_1(message: DescribeShareGroupOffsetsResponse, out: list[Size
                                 describe_share_group_offsets_response_partition.error_code,
                             ),
                         )
-                        put(varint(n))
+                        put(text_size(n, "error_message"))
                     put(raw)
                     put(b"\0")
                     if describe_share_group_offsets_response_partition.unknown_tags:
@@ -798,7 +799,7 @@ def encode_response_1(message: DescribeShareGroupOffsetsResponse, out: list[Size
                 put(P_hB(describe_share_group_offsets_response_group.error_code, n))
             else:
                 put(P_h(describe_share_group_offsets_response_group.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             put(b"\0")
             if describe_share_group_offsets_response_group.unknown_tags:

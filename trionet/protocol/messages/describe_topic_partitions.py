@@ -39,6 +39,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -323,7 +324,7 @@ def encode_request_0(message: DescribeTopicPartitionsRequest, out: list[Sized]) 
         for topic_request in topics:
             raw = topic_request.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             put(b"\0")
             if topic_request.unknown_tags:
@@ -333,7 +334,7 @@ def encode_request_0(message: DescribeTopicPartitionsRequest, out: list[Sized]) 
         if request_cursor is not None:
             raw = request_cursor.topic_name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
             put(raw)
             put(P_ix(request_cursor.partition_index))
             if request_cursor.unknown_tags:
@@ -544,7 +545,7 @@ def encode_response_0(message: DescribeTopicPartitionsResponse, out: list[Sized]
                 put(P_hB(describe_topic_partitions_response_topic.error_code, n))
             else:
                 put(P_h(describe_topic_partitions_response_topic.error_code))
-                put(varint(n))
+                put(text_size(n, "name"))
             put(raw)
             if len(describe_topic_partitions_response_topic.topic_id) != 16:
                 bad_uuid("topic_id")
@@ -629,7 +630,7 @@ def encode_response_0(message: DescribeTopicPartitionsResponse, out: list[Sized]
         if response_cursor is not None:
             raw = response_cursor.topic_name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "topic_name"))
             put(raw)
             put(P_ix(response_cursor.partition_index))
             if response_cursor.unknown_tags:

@@ -35,6 +35,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -198,7 +199,7 @@ def encode_request_0(message: DescribeTransactionsRequest, out: list[Sized]) -> 
         for item in transactional_ids:
             raw = item.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "transactional_ids"))
             put(raw)
         put(b"\0")
         if message.unknown_tags:
@@ -321,11 +322,11 @@ def encode_response_0(message: DescribeTransactionsResponse, out: list[Sized]) -
                 put(P_hB(transaction_state.error_code, n))
             else:
                 put(P_h(transaction_state.error_code))
-                put(varint(n))
+                put(text_size(n, "transactional_id"))
             put(raw)
             raw = transaction_state.transaction_state.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "transaction_state"))
             put(raw)
             topics = transaction_state.topics
             n = len(topics) + 1
@@ -349,7 +350,7 @@ def encode_response_0(message: DescribeTransactionsResponse, out: list[Sized]) -
             for topic_data in topics:
                 raw = topic_data.topic.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "topic"))
                 put(raw)
                 partitions = topic_data.partitions
                 partitions_n = len(partitions) + 1

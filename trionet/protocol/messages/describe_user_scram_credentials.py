@@ -32,6 +32,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -199,7 +200,7 @@ def encode_request_0(message: DescribeUserScramCredentialsRequest, out: list[Siz
         for user_name in users or ():
             raw = user_name.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             put(b"\0")
             if user_name.unknown_tags:
@@ -305,7 +306,7 @@ def encode_response_0(message: DescribeUserScramCredentialsResponse, out: list[S
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         results = message.results
         n = len(results) + 1
@@ -313,7 +314,7 @@ def encode_response_0(message: DescribeUserScramCredentialsResponse, out: list[S
         for describe_user_scram_credentials_result in results:
             raw = describe_user_scram_credentials_result.user.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "user"))
             put(raw)
             text = describe_user_scram_credentials_result.error_message
             raw = b"" if text is None else text.encode()
@@ -322,7 +323,7 @@ def encode_response_0(message: DescribeUserScramCredentialsResponse, out: list[S
                 put(P_hB(describe_user_scram_credentials_result.error_code, n))
             else:
                 put(P_h(describe_user_scram_credentials_result.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             credential_infos = describe_user_scram_credentials_result.credential_infos
             n = len(credential_infos) + 1

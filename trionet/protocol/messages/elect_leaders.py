@@ -37,6 +37,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -226,7 +227,7 @@ def encode_request_2(message: ElectLeadersRequest, out: list[Sized]) -> None:
         for topic_partitions_2 in topic_partitions or ():
             raw = topic_partitions_2.topic.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "topic"))
             put(raw)
             partitions = topic_partitions_2.partitions
             partitions_n = len(partitions) + 1
@@ -333,7 +334,7 @@ def encode_response_2(message: ElectLeadersResponse, out: list[Sized]) -> None:
         for replica_election_result in replica_election_results:
             raw = replica_election_result.topic.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "topic"))
             put(raw)
             partition_result = replica_election_result.partition_result
             n = len(partition_result) + 1
@@ -346,7 +347,7 @@ def encode_response_2(message: ElectLeadersResponse, out: list[Sized]) -> None:
                     put(P_ihB(partition_result_2.partition_id, partition_result_2.error_code, n))
                 else:
                     put(P_ih(partition_result_2.partition_id, partition_result_2.error_code))
-                    put(varint(n))
+                    put(text_size(n, "error_message"))
                 put(raw)
                 put(b"\0")
                 if partition_result_2.unknown_tags:

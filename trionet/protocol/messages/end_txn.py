@@ -24,8 +24,8 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     text_length,
+    text_size,
     unencodable,
-    varint,
     write_tags,
 )
 
@@ -126,7 +126,7 @@ def encode_request_3(message: EndTxnRequest, out: list[Sized]) -> None:
     try:
         raw = message.transactional_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "transactional_id"))
         put(raw)
         put(P_qhox(message.producer_id, message.producer_epoch, message.committed))
         if message.unknown_tags:

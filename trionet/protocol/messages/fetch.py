@@ -44,6 +44,7 @@ from trionet.protocol.wire import (
     tag_count,
     tag_head,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -518,7 +519,7 @@ def write_tags_FetchRequest_12(target: FetchRequest, out: list[Sized]) -> None:
         text = target.cluster_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "cluster_id"))
         put(raw)
         tags.append((0, join_section(section)))
     write_tags(out, tags)
@@ -674,7 +675,7 @@ def encode_request_12(message: FetchRequest, out: list[Sized]) -> None:
         for fetch_topic in topics:
             raw = fetch_topic.topic.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "topic"))
             put(raw)
             partitions = fetch_topic.partitions
             n = len(partitions) + 1
@@ -698,7 +699,7 @@ def encode_request_12(message: FetchRequest, out: list[Sized]) -> None:
         for forgotten_topic in forgotten_topics_data:
             raw = forgotten_topic.topic.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "topic"))
             put(raw)
             partitions_2 = forgotten_topic.partitions
             partitions_n = len(partitions_2) + 1
@@ -712,7 +713,7 @@ def encode_request_12(message: FetchRequest, out: list[Sized]) -> None:
                 write_tags(out, forgotten_topic.unknown_tags)
         raw = message.rack_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "rack_id"))
         put(raw)
         put(b"\0")
         if (
@@ -899,7 +900,7 @@ def encode_request_13(message: FetchRequest, out: list[Sized]) -> None:
                 write_tags(out, forgotten_topic.unknown_tags)
         raw = message.rack_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "rack_id"))
         put(raw)
         put(b"\0")
         if (
@@ -955,7 +956,7 @@ def write_tags_FetchRequest_15(target: FetchRequest, out: list[Sized]) -> None:
         text = target.cluster_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "cluster_id"))
         put(raw)
         tags.append((0, join_section(section)))
     if target.replica_state is not None and target.replica_state != ReplicaState():
@@ -1145,7 +1146,7 @@ def encode_request_15(message: FetchRequest, out: list[Sized]) -> None:
                 write_tags(out, forgotten_topic.unknown_tags)
         raw = message.rack_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "rack_id"))
         put(raw)
         put(b"\0")
         if (
@@ -1371,7 +1372,7 @@ def encode_request_17(message: FetchRequest, out: list[Sized]) -> None:
                 write_tags(out, forgotten_topic.unknown_tags)
         raw = message.rack_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "rack_id"))
         put(raw)
         put(b"\0")
         if (
@@ -1608,7 +1609,7 @@ def encode_request_18(message: FetchRequest, out: list[Sized]) -> None:
                 write_tags(out, forgotten_topic.unknown_tags)
         raw = message.rack_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "rack_id"))
         put(raw)
         put(b"\0")
         if (
@@ -1820,7 +1821,7 @@ def encode_response_12(message: FetchResponse, out: list[Sized]) -> None:
         for fetchable_topic_response in responses:
             raw = fetchable_topic_response.topic.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "topic"))
             put(raw)
             partitions = fetchable_topic_response.partitions
             n = len(partitions) + 1
@@ -2114,7 +2115,7 @@ def write_tags_FetchResponse_16(target: FetchResponse, out: list[Sized]) -> None
                 put(P_iB(node_endpoint.node_id, n))
             else:
                 put(P_i(node_endpoint.node_id))
-                put(varint(n))
+                put(text_size(n, "host"))
             put(raw)
             text = node_endpoint.rack
             raw = b"" if text is None else text.encode()
@@ -2123,7 +2124,7 @@ def write_tags_FetchResponse_16(target: FetchResponse, out: list[Sized]) -> None
                 put(P_iB(node_endpoint.port, n))
             else:
                 put(P_i(node_endpoint.port))
-                put(varint(n))
+                put(text_size(n, "rack"))
             put(raw)
             put(b"\0")
             if node_endpoint.unknown_tags:

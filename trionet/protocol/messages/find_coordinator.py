@@ -37,6 +37,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -174,7 +175,7 @@ def encode_request_3(message: FindCoordinatorRequest, out: list[Sized]) -> None:
             missing_field("FindCoordinatorRequest.coordinator_keys")
         raw = message.key.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "key"))
         put(raw)
         put(P_bx(message.key_type))
         if message.unknown_tags:
@@ -239,7 +240,7 @@ def encode_request_4(message: FindCoordinatorRequest, out: list[Sized]) -> None:
         for item in coordinator_keys:
             raw = item.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "coordinator_keys"))
             put(raw)
         put(b"\0")
         if message.unknown_tags:
@@ -290,7 +291,7 @@ def encode_response_3(message: FindCoordinatorResponse, out: list[Sized]) -> Non
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         raw = message.host.encode()
         n = len(raw) + 1
@@ -298,7 +299,7 @@ def encode_response_3(message: FindCoordinatorResponse, out: list[Sized]) -> Non
             put(P_iB(message.node_id, n))
         else:
             put(P_i(message.node_id))
-            put(varint(n))
+            put(text_size(n, "host"))
         put(raw)
         put(P_ix(message.port))
         if message.unknown_tags:
@@ -383,7 +384,7 @@ def encode_response_4(message: FindCoordinatorResponse, out: list[Sized]) -> Non
         for coordinator in coordinators:
             raw = coordinator.key.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "key"))
             put(raw)
             raw = coordinator.host.encode()
             n = len(raw) + 1
@@ -391,7 +392,7 @@ def encode_response_4(message: FindCoordinatorResponse, out: list[Sized]) -> Non
                 put(P_iB(coordinator.node_id, n))
             else:
                 put(P_i(coordinator.node_id))
-                put(varint(n))
+                put(text_size(n, "host"))
             put(raw)
             text = coordinator.error_message
             raw = b"" if text is None else text.encode()
@@ -400,7 +401,7 @@ def encode_response_4(message: FindCoordinatorResponse, out: list[Sized]) -> Non
                 put(P_ihB(coordinator.port, coordinator.error_code, n))
             else:
                 put(P_ih(coordinator.port, coordinator.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             put(b"\0")
             if coordinator.unknown_tags:

@@ -32,6 +32,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -248,7 +249,7 @@ def encode_response_0(message: GetTelemetrySubscriptionsResponse, out: list[Size
         for item in requested_metrics:
             raw = item.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "requested_metrics"))
             put(raw)
         put(b"\0")
         if message.unknown_tags:

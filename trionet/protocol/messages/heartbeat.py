@@ -27,8 +27,8 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     text_length,
+    text_size,
     unencodable,
-    varint,
     write_tags,
 )
 
@@ -132,7 +132,7 @@ def encode_request_4(message: HeartbeatRequest, out: list[Sized]) -> None:
     try:
         raw = message.group_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         raw = message.member_id.encode()
         n = len(raw) + 1
@@ -140,12 +140,12 @@ def encode_request_4(message: HeartbeatRequest, out: list[Sized]) -> None:
             put(P_iB(message.generation_id, n))
         else:
             put(P_i(message.generation_id))
-            put(varint(n))
+            put(text_size(n, "member_id"))
         put(raw)
         text = message.group_instance_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_instance_id"))
         put(raw)
         put(b"\0")
         if message.unknown_tags:

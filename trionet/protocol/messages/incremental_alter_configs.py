@@ -37,6 +37,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -249,7 +250,7 @@ def encode_request_1(message: IncrementalAlterConfigsRequest, out: list[Sized]) 
                 put(P_bB(alter_configs_resource.resource_type, n))
             else:
                 put(P_b(alter_configs_resource.resource_type))
-                put(varint(n))
+                put(text_size(n, "resource_name"))
             put(raw)
             configs = alter_configs_resource.configs
             n = len(configs) + 1
@@ -257,7 +258,7 @@ def encode_request_1(message: IncrementalAlterConfigsRequest, out: list[Sized]) 
             for alterable_config in configs:
                 raw = alterable_config.name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "name"))
                 put(raw)
                 text = alterable_config.value
                 raw = b"" if text is None else text.encode()
@@ -266,7 +267,7 @@ def encode_request_1(message: IncrementalAlterConfigsRequest, out: list[Sized]) 
                     put(P_bB(alterable_config.config_operation, n))
                 else:
                     put(P_b(alterable_config.config_operation))
-                    put(varint(n))
+                    put(text_size(n, "value"))
                 put(raw)
                 put(b"\0")
                 if alterable_config.unknown_tags:
@@ -356,7 +357,7 @@ def encode_response_1(message: IncrementalAlterConfigsResponse, out: list[Sized]
                 put(P_hB(alter_configs_resource_response.error_code, n))
             else:
                 put(P_h(alter_configs_resource_response.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             raw = alter_configs_resource_response.resource_name.encode()
             n = len(raw) + 1
@@ -364,7 +365,7 @@ def encode_response_1(message: IncrementalAlterConfigsResponse, out: list[Sized]
                 put(P_bB(alter_configs_resource_response.resource_type, n))
             else:
                 put(P_b(alter_configs_resource_response.resource_type))
-                put(varint(n))
+                put(text_size(n, "resource_name"))
             put(raw)
             put(b"\0")
             if alter_configs_resource_response.unknown_tags:

@@ -25,8 +25,8 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     text_length,
+    text_size,
     unencodable,
-    varint,
     write_tags,
 )
 
@@ -164,7 +164,7 @@ def encode_request_2(message: InitProducerIdRequest, out: list[Sized]) -> None:
         text = message.transactional_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "transactional_id"))
         put(raw)
         put(P_ix(message.transaction_timeout_ms))
         if message.unknown_tags:
@@ -210,7 +210,7 @@ def encode_request_3(message: InitProducerIdRequest, out: list[Sized]) -> None:
         text = message.transactional_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "transactional_id"))
         put(raw)
         put(P_iqhx(message.transaction_timeout_ms, message.producer_id, message.producer_epoch))
         if message.unknown_tags:
@@ -252,7 +252,7 @@ def encode_request_6(message: InitProducerIdRequest, out: list[Sized]) -> None:
         text = message.transactional_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "transactional_id"))
         put(raw)
         put(
             P_iqhoox(

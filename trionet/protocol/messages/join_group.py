@@ -28,6 +28,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -274,7 +275,7 @@ def encode_request_6(message: JoinGroupRequest, out: list[Sized]) -> None:
     try:
         raw = message.group_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         raw = message.member_id.encode()
         n = len(raw) + 1
@@ -282,16 +283,16 @@ def encode_request_6(message: JoinGroupRequest, out: list[Sized]) -> None:
             put(P_iiB(message.session_timeout_ms, message.rebalance_timeout_ms, n))
         else:
             put(P_ii(message.session_timeout_ms, message.rebalance_timeout_ms))
-            put(varint(n))
+            put(text_size(n, "member_id"))
         put(raw)
         text = message.group_instance_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_instance_id"))
         put(raw)
         raw = message.protocol_type.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "protocol_type"))
         put(raw)
         protocols = message.protocols
         n = len(protocols) + 1
@@ -299,7 +300,7 @@ def encode_request_6(message: JoinGroupRequest, out: list[Sized]) -> None:
         for join_group_request_protocol in protocols:
             raw = join_group_request_protocol.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             raw = join_group_request_protocol.metadata
             n = len(raw) + 1
@@ -406,7 +407,7 @@ def encode_request_8(message: JoinGroupRequest, out: list[Sized]) -> None:
     try:
         raw = message.group_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         raw = message.member_id.encode()
         n = len(raw) + 1
@@ -414,16 +415,16 @@ def encode_request_8(message: JoinGroupRequest, out: list[Sized]) -> None:
             put(P_iiB(message.session_timeout_ms, message.rebalance_timeout_ms, n))
         else:
             put(P_ii(message.session_timeout_ms, message.rebalance_timeout_ms))
-            put(varint(n))
+            put(text_size(n, "member_id"))
         put(raw)
         text = message.group_instance_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_instance_id"))
         put(raw)
         raw = message.protocol_type.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "protocol_type"))
         put(raw)
         protocols = message.protocols
         n = len(protocols) + 1
@@ -431,7 +432,7 @@ def encode_request_8(message: JoinGroupRequest, out: list[Sized]) -> None:
         for join_group_request_protocol in protocols:
             raw = join_group_request_protocol.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             raw = join_group_request_protocol.metadata
             n = len(raw) + 1
@@ -443,7 +444,7 @@ def encode_request_8(message: JoinGroupRequest, out: list[Sized]) -> None:
         text = message.reason
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "reason"))
         put(raw)
         put(b"\0")
         if message.unknown_tags:
@@ -549,15 +550,15 @@ def encode_response_6(message: JoinGroupResponse, out: list[Sized]) -> None:
             put(P_ihiB(message.throttle_time_ms, message.error_code, message.generation_id, n))
         else:
             put(P_ihi(message.throttle_time_ms, message.error_code, message.generation_id))
-            put(varint(n))
+            put(text_size(n, "protocol_name"))
         put(raw)
         raw = message.leader.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "leader"))
         put(raw)
         raw = message.member_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "member_id"))
         put(raw)
         members = message.members
         n = len(members) + 1
@@ -565,12 +566,12 @@ def encode_response_6(message: JoinGroupResponse, out: list[Sized]) -> None:
         for join_group_response_member in members:
             raw = join_group_response_member.member_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "member_id"))
             put(raw)
             text = join_group_response_member.group_instance_id
             raw = b"" if text is None else text.encode()
             n = 0 if text is None else len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_instance_id"))
             put(raw)
             raw = join_group_response_member.metadata
             n = len(raw) + 1
@@ -683,20 +684,20 @@ def encode_response_7(message: JoinGroupResponse, out: list[Sized]) -> None:
             put(P_ihiB(message.throttle_time_ms, message.error_code, message.generation_id, n))
         else:
             put(P_ihi(message.throttle_time_ms, message.error_code, message.generation_id))
-            put(varint(n))
+            put(text_size(n, "protocol_type"))
         put(raw)
         text = message.protocol_name
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "protocol_name"))
         put(raw)
         raw = message.leader.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "leader"))
         put(raw)
         raw = message.member_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "member_id"))
         put(raw)
         members = message.members
         n = len(members) + 1
@@ -704,12 +705,12 @@ def encode_response_7(message: JoinGroupResponse, out: list[Sized]) -> None:
         for join_group_response_member in members:
             raw = join_group_response_member.member_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "member_id"))
             put(raw)
             text = join_group_response_member.group_instance_id
             raw = b"" if text is None else text.encode()
             n = 0 if text is None else len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_instance_id"))
             put(raw)
             raw = join_group_response_member.metadata
             n = len(raw) + 1
@@ -821,16 +822,16 @@ def encode_response_9(message: JoinGroupResponse, out: list[Sized]) -> None:
             put(P_ihiB(message.throttle_time_ms, message.error_code, message.generation_id, n))
         else:
             put(P_ihi(message.throttle_time_ms, message.error_code, message.generation_id))
-            put(varint(n))
+            put(text_size(n, "protocol_type"))
         put(raw)
         text = message.protocol_name
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "protocol_name"))
         put(raw)
         raw = message.leader.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "leader"))
         put(raw)
         raw = message.member_id.encode()
         n = len(raw) + 1
@@ -838,7 +839,7 @@ def encode_response_9(message: JoinGroupResponse, out: list[Sized]) -> None:
             put(P_oB(message.skip_assignment, n))
         else:
             put(P_o(message.skip_assignment))
-            put(varint(n))
+            put(text_size(n, "member_id"))
         put(raw)
         members = message.members
         n = len(members) + 1
@@ -846,12 +847,12 @@ def encode_response_9(message: JoinGroupResponse, out: list[Sized]) -> None:
         for join_group_response_member in members:
             raw = join_group_response_member.member_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "member_id"))
             put(raw)
             text = join_group_response_member.group_instance_id
             raw = b"" if text is None else text.encode()
             n = 0 if text is None else len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_instance_id"))
             put(raw)
             raw = join_group_response_member.metadata
             n = len(raw) + 1

@@ -31,6 +31,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -205,7 +206,7 @@ def encode_request_4(message: LeaveGroupRequest, out: list[Sized]) -> None:
             missing_field("LeaveGroupRequest.member_id")
         raw = message.group_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         members = message.members
         n = len(members) + 1
@@ -213,12 +214,12 @@ def encode_request_4(message: LeaveGroupRequest, out: list[Sized]) -> None:
         for member_identity in members:
             raw = member_identity.member_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "member_id"))
             put(raw)
             text = member_identity.group_instance_id
             raw = b"" if text is None else text.encode()
             n = 0 if text is None else len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_instance_id"))
             put(raw)
             put(b"\0")
             if member_identity.unknown_tags:
@@ -305,7 +306,7 @@ def encode_request_5(message: LeaveGroupRequest, out: list[Sized]) -> None:
             missing_field("LeaveGroupRequest.member_id")
         raw = message.group_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         members = message.members
         n = len(members) + 1
@@ -313,17 +314,17 @@ def encode_request_5(message: LeaveGroupRequest, out: list[Sized]) -> None:
         for member_identity in members:
             raw = member_identity.member_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "member_id"))
             put(raw)
             text = member_identity.group_instance_id
             raw = b"" if text is None else text.encode()
             n = 0 if text is None else len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_instance_id"))
             put(raw)
             text = member_identity.reason
             raw = b"" if text is None else text.encode()
             n = 0 if text is None else len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "reason"))
             put(raw)
             put(b"\0")
             if member_identity.unknown_tags:
@@ -403,12 +404,12 @@ def encode_response_4(message: LeaveGroupResponse, out: list[Sized]) -> None:
         for member_response in members:
             raw = member_response.member_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "member_id"))
             put(raw)
             text = member_response.group_instance_id
             raw = b"" if text is None else text.encode()
             n = 0 if text is None else len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_instance_id"))
             put(raw)
             put(P_hx(member_response.error_code))
             if member_response.unknown_tags:

@@ -34,6 +34,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -249,7 +250,7 @@ def encode_response_0(message: ListConfigResourcesResponse, out: list[Sized]) ->
         for config_resource in config_resources:
             raw = config_resource.resource_name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "resource_name"))
             put(raw)
             put(b"\0")
             if config_resource.unknown_tags:
@@ -322,7 +323,7 @@ def encode_response_1(message: ListConfigResourcesResponse, out: list[Sized]) ->
         for config_resource in config_resources:
             raw = config_resource.resource_name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "resource_name"))
             put(raw)
             put(P_bx(config_resource.resource_type))
             if config_resource.unknown_tags:

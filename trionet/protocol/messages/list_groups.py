@@ -30,6 +30,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -192,7 +193,7 @@ def encode_request_4(message: ListGroupsRequest, out: list[Sized]) -> None:
         for item in states_filter:
             raw = item.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "states_filter"))
             put(raw)
         put(b"\0")
         if message.unknown_tags:
@@ -269,7 +270,7 @@ def encode_request_5(message: ListGroupsRequest, out: list[Sized]) -> None:
         for item in states_filter:
             raw = item.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "states_filter"))
             put(raw)
         types_filter = message.types_filter
         n = len(types_filter) + 1
@@ -277,7 +278,7 @@ def encode_request_5(message: ListGroupsRequest, out: list[Sized]) -> None:
         for item in types_filter:
             raw = item.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "types_filter"))
             put(raw)
         put(b"\0")
         if message.unknown_tags:
@@ -355,11 +356,11 @@ def encode_response_3(message: ListGroupsResponse, out: list[Sized]) -> None:
         for listed_group in groups:
             raw = listed_group.group_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
             put(raw)
             raw = listed_group.protocol_type.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "protocol_type"))
             put(raw)
             put(b"\0")
             if listed_group.unknown_tags:
@@ -447,15 +448,15 @@ def encode_response_4(message: ListGroupsResponse, out: list[Sized]) -> None:
         for listed_group in groups:
             raw = listed_group.group_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
             put(raw)
             raw = listed_group.protocol_type.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "protocol_type"))
             put(raw)
             raw = listed_group.group_state.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_state"))
             put(raw)
             put(b"\0")
             if listed_group.unknown_tags:
@@ -549,19 +550,19 @@ def encode_response_5(message: ListGroupsResponse, out: list[Sized]) -> None:
         for listed_group in groups:
             raw = listed_group.group_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
             put(raw)
             raw = listed_group.protocol_type.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "protocol_type"))
             put(raw)
             raw = listed_group.group_state.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_state"))
             put(raw)
             raw = listed_group.group_type.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_type"))
             put(raw)
             put(b"\0")
             if listed_group.unknown_tags:

@@ -31,6 +31,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -296,7 +297,7 @@ def encode_request_6(message: ListOffsetsRequest, out: list[Sized]) -> None:
         for list_offsets_topic in topics:
             raw = list_offsets_topic.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partitions = list_offsets_topic.partitions
             n = len(partitions) + 1
@@ -409,7 +410,7 @@ def encode_request_10(message: ListOffsetsRequest, out: list[Sized]) -> None:
         for list_offsets_topic in topics:
             raw = list_offsets_topic.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partitions = list_offsets_topic.partitions
             n = len(partitions) + 1
@@ -526,7 +527,7 @@ def encode_response_6(message: ListOffsetsResponse, out: list[Sized]) -> None:
         for list_offsets_topic_response in topics:
             raw = list_offsets_topic_response.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partitions = list_offsets_topic_response.partitions
             n = len(partitions) + 1

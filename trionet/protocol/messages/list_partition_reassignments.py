@@ -36,6 +36,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -235,7 +236,7 @@ def encode_request_0(message: ListPartitionReassignmentsRequest, out: list[Sized
         for list_partition_reassignments_topics in topics or ():
             raw = list_partition_reassignments_topics.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partition_indexes = list_partition_reassignments_topics.partition_indexes
             partition_indexes_n = len(partition_indexes) + 1
@@ -372,7 +373,7 @@ def encode_response_0(message: ListPartitionReassignmentsResponse, out: list[Siz
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         topics = message.topics
         n = len(topics) + 1
@@ -380,7 +381,7 @@ def encode_response_0(message: ListPartitionReassignmentsResponse, out: list[Siz
         for ongoing_topic_reassignment in topics:
             raw = ongoing_topic_reassignment.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partitions = ongoing_topic_reassignment.partitions
             n = len(partitions) + 1

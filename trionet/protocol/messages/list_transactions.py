@@ -33,6 +33,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -202,7 +203,7 @@ def encode_request_0(message: ListTransactionsRequest, out: list[Sized]) -> None
         for item in state_filters:
             raw = item.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "state_filters"))
             put(raw)
         producer_id_filters = message.producer_id_filters
         producer_id_filters_n = len(producer_id_filters) + 1
@@ -281,7 +282,7 @@ def encode_request_1(message: ListTransactionsRequest, out: list[Sized]) -> None
         for item in state_filters:
             raw = item.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "state_filters"))
             put(raw)
         producer_id_filters = message.producer_id_filters
         producer_id_filters_n = len(producer_id_filters) + 1
@@ -366,7 +367,7 @@ def encode_request_2(message: ListTransactionsRequest, out: list[Sized]) -> None
         for item in state_filters:
             raw = item.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "state_filters"))
             put(raw)
         producer_id_filters = message.producer_id_filters
         producer_id_filters_n = len(producer_id_filters) + 1
@@ -383,7 +384,7 @@ def encode_request_2(message: ListTransactionsRequest, out: list[Sized]) -> None
             put(varint(producer_id_filters_n))
             put(join_array("q", producer_id_filters))
             put(P_q(message.duration_filter))
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "transactional_id_pattern"))
         put(raw)
         put(b"\0")
         if message.unknown_tags:
@@ -479,7 +480,7 @@ def encode_response_0(message: ListTransactionsResponse, out: list[Sized]) -> No
         for item in unknown_state_filters:
             raw = item.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "unknown_state_filters"))
             put(raw)
         transaction_states = message.transaction_states
         n = len(transaction_states) + 1
@@ -487,7 +488,7 @@ def encode_response_0(message: ListTransactionsResponse, out: list[Sized]) -> No
         for transaction_state in transaction_states:
             raw = transaction_state.transactional_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "transactional_id"))
             put(raw)
             raw = transaction_state.transaction_state.encode()
             n = len(raw) + 1
@@ -495,7 +496,7 @@ def encode_response_0(message: ListTransactionsResponse, out: list[Sized]) -> No
                 put(P_qB(transaction_state.producer_id, n))
             else:
                 put(P_q(transaction_state.producer_id))
-                put(varint(n))
+                put(text_size(n, "transaction_state"))
             put(raw)
             put(b"\0")
             if transaction_state.unknown_tags:

@@ -44,6 +44,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -335,7 +336,7 @@ def encode_request_9(message: MetadataRequest, out: list[Sized]) -> None:
                 null_field("MetadataRequestTopic.name")
             raw = name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             put(b"\0")
             if metadata_request_topic.unknown_tags:
@@ -420,7 +421,7 @@ def encode_request_10(message: MetadataRequest, out: list[Sized]) -> None:
                 put(P_16sB(metadata_request_topic.topic_id, n))
             else:
                 put(P_16s(metadata_request_topic.topic_id))
-                put(varint(n))
+                put(text_size(n, "name"))
             put(raw)
             put(b"\0")
             if metadata_request_topic.unknown_tags:
@@ -507,7 +508,7 @@ def encode_request_11(message: MetadataRequest, out: list[Sized]) -> None:
                 put(P_16sB(metadata_request_topic.topic_id, n))
             else:
                 put(P_16s(metadata_request_topic.topic_id))
-                put(varint(n))
+                put(text_size(n, "name"))
             put(raw)
             put(b"\0")
             if metadata_request_topic.unknown_tags:
@@ -683,7 +684,7 @@ def encode_response_9(message: MetadataResponse, out: list[Sized]) -> None:
                 put(P_iB(metadata_response_broker.node_id, n))
             else:
                 put(P_i(metadata_response_broker.node_id))
-                put(varint(n))
+                put(text_size(n, "host"))
             put(raw)
             text = metadata_response_broker.rack
             raw = b"" if text is None else text.encode()
@@ -692,7 +693,7 @@ def encode_response_9(message: MetadataResponse, out: list[Sized]) -> None:
                 put(P_iB(metadata_response_broker.port, n))
             else:
                 put(P_i(metadata_response_broker.port))
-                put(varint(n))
+                put(text_size(n, "rack"))
             put(raw)
             put(b"\0")
             if metadata_response_broker.unknown_tags:
@@ -700,7 +701,7 @@ def encode_response_9(message: MetadataResponse, out: list[Sized]) -> None:
         text = message.cluster_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "cluster_id"))
         put(raw)
         topics = message.topics
         n = len(topics) + 1
@@ -719,7 +720,7 @@ def encode_response_9(message: MetadataResponse, out: list[Sized]) -> None:
                 put(P_hB(metadata_response_topic.error_code, n))
             else:
                 put(P_h(metadata_response_topic.error_code))
-                put(varint(n))
+                put(text_size(n, "name"))
             put(raw)
             partitions = metadata_response_topic.partitions
             n = len(partitions) + 1
@@ -939,7 +940,7 @@ def encode_response_10(message: MetadataResponse, out: list[Sized]) -> None:
                 put(P_iB(metadata_response_broker.node_id, n))
             else:
                 put(P_i(metadata_response_broker.node_id))
-                put(varint(n))
+                put(text_size(n, "host"))
             put(raw)
             text = metadata_response_broker.rack
             raw = b"" if text is None else text.encode()
@@ -948,7 +949,7 @@ def encode_response_10(message: MetadataResponse, out: list[Sized]) -> None:
                 put(P_iB(metadata_response_broker.port, n))
             else:
                 put(P_i(metadata_response_broker.port))
-                put(varint(n))
+                put(text_size(n, "rack"))
             put(raw)
             put(b"\0")
             if metadata_response_broker.unknown_tags:
@@ -956,7 +957,7 @@ def encode_response_10(message: MetadataResponse, out: list[Sized]) -> None:
         text = message.cluster_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "cluster_id"))
         put(raw)
         topics = message.topics
         n = len(topics) + 1
@@ -975,7 +976,7 @@ def encode_response_10(message: MetadataResponse, out: list[Sized]) -> None:
                 put(P_hB(metadata_response_topic.error_code, n))
             else:
                 put(P_h(metadata_response_topic.error_code))
-                put(varint(n))
+                put(text_size(n, "name"))
             put(raw)
             if len(metadata_response_topic.topic_id) != 16:
                 bad_uuid("topic_id")
@@ -1202,7 +1203,7 @@ def encode_response_11(message: MetadataResponse, out: list[Sized]) -> None:
                 put(P_iB(metadata_response_broker.node_id, n))
             else:
                 put(P_i(metadata_response_broker.node_id))
-                put(varint(n))
+                put(text_size(n, "host"))
             put(raw)
             text = metadata_response_broker.rack
             raw = b"" if text is None else text.encode()
@@ -1211,7 +1212,7 @@ def encode_response_11(message: MetadataResponse, out: list[Sized]) -> None:
                 put(P_iB(metadata_response_broker.port, n))
             else:
                 put(P_i(metadata_response_broker.port))
-                put(varint(n))
+                put(text_size(n, "rack"))
             put(raw)
             put(b"\0")
             if metadata_response_broker.unknown_tags:
@@ -1219,7 +1220,7 @@ def encode_response_11(message: MetadataResponse, out: list[Sized]) -> None:
         text = message.cluster_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "cluster_id"))
         put(raw)
         topics = message.topics
         n = len(topics) + 1
@@ -1238,7 +1239,7 @@ def encode_response_11(message: MetadataResponse, out: list[Sized]) -> None:
                 put(P_hB(metadata_response_topic.error_code, n))
             else:
                 put(P_h(metadata_response_topic.error_code))
-                put(varint(n))
+                put(text_size(n, "name"))
             put(raw)
             if len(metadata_response_topic.topic_id) != 16:
                 bad_uuid("topic_id")
@@ -1463,7 +1464,7 @@ def encode_response_12(message: MetadataResponse, out: list[Sized]) -> None:
                 put(P_iB(metadata_response_broker.node_id, n))
             else:
                 put(P_i(metadata_response_broker.node_id))
-                put(varint(n))
+                put(text_size(n, "host"))
             put(raw)
             text = metadata_response_broker.rack
             raw = b"" if text is None else text.encode()
@@ -1472,7 +1473,7 @@ def encode_response_12(message: MetadataResponse, out: list[Sized]) -> None:
                 put(P_iB(metadata_response_broker.port, n))
             else:
                 put(P_i(metadata_response_broker.port))
-                put(varint(n))
+                put(text_size(n, "rack"))
             put(raw)
             put(b"\0")
             if metadata_response_broker.unknown_tags:
@@ -1480,7 +1481,7 @@ def encode_response_12(message: MetadataResponse, out: list[Sized]) -> None:
         text = message.cluster_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "cluster_id"))
         put(raw)
         topics = message.topics
         n = len(topics) + 1
@@ -1497,7 +1498,7 @@ def encode_response_12(message: MetadataResponse, out: list[Sized]) -> None:
                 put(P_hB(metadata_response_topic.error_code, n))
             else:
                 put(P_h(metadata_response_topic.error_code))
-                put(varint(n))
+                put(text_size(n, "name"))
             put(raw)
             if len(metadata_response_topic.topic_id) != 16:
                 bad_uuid("topic_id")
@@ -1721,7 +1722,7 @@ def encode_response_13(message: MetadataResponse, out: list[Sized]) -> None:
                 put(P_iB(metadata_response_broker.node_id, n))
             else:
                 put(P_i(metadata_response_broker.node_id))
-                put(varint(n))
+                put(text_size(n, "host"))
             put(raw)
             text = metadata_response_broker.rack
             raw = b"" if text is None else text.encode()
@@ -1730,7 +1731,7 @@ def encode_response_13(message: MetadataResponse, out: list[Sized]) -> None:
                 put(P_iB(metadata_response_broker.port, n))
             else:
                 put(P_i(metadata_response_broker.port))
-                put(varint(n))
+                put(text_size(n, "rack"))
             put(raw)
             put(b"\0")
             if metadata_response_broker.unknown_tags:
@@ -1738,7 +1739,7 @@ def encode_response_13(message: MetadataResponse, out: list[Sized]) -> None:
         text = message.cluster_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "cluster_id"))
         put(raw)
         topics = message.topics
         n = len(topics) + 1
@@ -1755,7 +1756,7 @@ def encode_response_13(message: MetadataResponse, out: list[Sized]) -> None:
                 put(P_hB(metadata_response_topic.error_code, n))
             else:
                 put(P_h(metadata_response_topic.error_code))
-                put(varint(n))
+                put(text_size(n, "name"))
             put(raw)
             if len(metadata_response_topic.topic_id) != 16:
                 bad_uuid("topic_id")

@@ -36,6 +36,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -327,7 +328,7 @@ def encode_request_8(message: OffsetCommitRequest, out: list[Sized]) -> None:
     try:
         raw = message.group_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         raw = message.member_id.encode()
         n = len(raw) + 1
@@ -335,12 +336,12 @@ def encode_request_8(message: OffsetCommitRequest, out: list[Sized]) -> None:
             put(P_iB(message.generation_id_or_member_epoch, n))
         else:
             put(P_i(message.generation_id_or_member_epoch))
-            put(varint(n))
+            put(text_size(n, "member_id"))
         put(raw)
         text = message.group_instance_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_instance_id"))
         put(raw)
         topics = message.topics
         n = len(topics) + 1
@@ -348,7 +349,7 @@ def encode_request_8(message: OffsetCommitRequest, out: list[Sized]) -> None:
         for offset_commit_request_topic in topics:
             raw = offset_commit_request_topic.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partitions = offset_commit_request_topic.partitions
             n = len(partitions) + 1
@@ -375,7 +376,7 @@ def encode_request_8(message: OffsetCommitRequest, out: list[Sized]) -> None:
                             offset_commit_request_partition.committed_leader_epoch,
                         ),
                     )
-                    put(varint(n))
+                    put(text_size(n, "committed_metadata"))
                 put(raw)
                 put(b"\0")
                 if offset_commit_request_partition.unknown_tags:
@@ -493,7 +494,7 @@ def encode_request_10(message: OffsetCommitRequest, out: list[Sized]) -> None:
     try:
         raw = message.group_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         raw = message.member_id.encode()
         n = len(raw) + 1
@@ -501,12 +502,12 @@ def encode_request_10(message: OffsetCommitRequest, out: list[Sized]) -> None:
             put(P_iB(message.generation_id_or_member_epoch, n))
         else:
             put(P_i(message.generation_id_or_member_epoch))
-            put(varint(n))
+            put(text_size(n, "member_id"))
         put(raw)
         text = message.group_instance_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_instance_id"))
         put(raw)
         topics = message.topics
         n = len(topics) + 1
@@ -543,7 +544,7 @@ def encode_request_10(message: OffsetCommitRequest, out: list[Sized]) -> None:
                             offset_commit_request_partition.committed_leader_epoch,
                         ),
                     )
-                    put(varint(n))
+                    put(text_size(n, "committed_metadata"))
                 put(raw)
                 put(b"\0")
                 if offset_commit_request_partition.unknown_tags:
@@ -645,7 +646,7 @@ def encode_response_8(message: OffsetCommitResponse, out: list[Sized]) -> None:
         for offset_commit_response_topic in topics:
             raw = offset_commit_response_topic.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partitions = offset_commit_response_topic.partitions
             n = len(partitions) + 1

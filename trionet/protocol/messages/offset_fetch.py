@@ -42,6 +42,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -383,7 +384,7 @@ def encode_request_6(message: OffsetFetchRequest, out: list[Sized]) -> None:
             missing_field("OffsetFetchRequest.require_stable")
         raw = message.group_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         topics = message.topics
         n = 0 if topics is None else len(topics) + 1
@@ -391,7 +392,7 @@ def encode_request_6(message: OffsetFetchRequest, out: list[Sized]) -> None:
         for offset_fetch_request_topic in topics or ():
             raw = offset_fetch_request_topic.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partition_indexes = offset_fetch_request_topic.partition_indexes
             partition_indexes_n = len(partition_indexes) + 1
@@ -487,7 +488,7 @@ def encode_request_7(message: OffsetFetchRequest, out: list[Sized]) -> None:
             missing_field("OffsetFetchRequest.groups")
         raw = message.group_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         topics = message.topics
         n = 0 if topics is None else len(topics) + 1
@@ -495,7 +496,7 @@ def encode_request_7(message: OffsetFetchRequest, out: list[Sized]) -> None:
         for offset_fetch_request_topic in topics or ():
             raw = offset_fetch_request_topic.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partition_indexes = offset_fetch_request_topic.partition_indexes
             partition_indexes_n = len(partition_indexes) + 1
@@ -621,7 +622,7 @@ def encode_request_8(message: OffsetFetchRequest, out: list[Sized]) -> None:
         for offset_fetch_request_group in groups:
             raw = offset_fetch_request_group.group_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
             put(raw)
             topics = offset_fetch_request_group.topics
             n = 0 if topics is None else len(topics) + 1
@@ -629,7 +630,7 @@ def encode_request_8(message: OffsetFetchRequest, out: list[Sized]) -> None:
             for offset_fetch_request_topics in topics or ():
                 raw = offset_fetch_request_topics.name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "name"))
                 put(raw)
                 partition_indexes = offset_fetch_request_topics.partition_indexes
                 partition_indexes_n = len(partition_indexes) + 1
@@ -763,12 +764,12 @@ def encode_request_9(message: OffsetFetchRequest, out: list[Sized]) -> None:
         for offset_fetch_request_group in groups:
             raw = offset_fetch_request_group.group_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
             put(raw)
             text = offset_fetch_request_group.member_id
             raw = b"" if text is None else text.encode()
             n = 0 if text is None else len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "member_id"))
             put(raw)
             topics = offset_fetch_request_group.topics
             n = 0 if topics is None else len(topics) + 1
@@ -780,7 +781,7 @@ def encode_request_9(message: OffsetFetchRequest, out: list[Sized]) -> None:
             for offset_fetch_request_topics in topics or ():
                 raw = offset_fetch_request_topics.name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "name"))
                 put(raw)
                 partition_indexes = offset_fetch_request_topics.partition_indexes
                 partition_indexes_n = len(partition_indexes) + 1
@@ -907,12 +908,12 @@ def encode_request_10(message: OffsetFetchRequest, out: list[Sized]) -> None:
         for offset_fetch_request_group in groups:
             raw = offset_fetch_request_group.group_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
             put(raw)
             text = offset_fetch_request_group.member_id
             raw = b"" if text is None else text.encode()
             n = 0 if text is None else len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "member_id"))
             put(raw)
             topics = offset_fetch_request_group.topics
             n = 0 if topics is None else len(topics) + 1
@@ -1045,7 +1046,7 @@ def encode_response_6(message: OffsetFetchResponse, out: list[Sized]) -> None:
         for offset_fetch_response_topic in topics:
             raw = offset_fetch_response_topic.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partitions = offset_fetch_response_topic.partitions
             n = len(partitions) + 1
@@ -1070,7 +1071,7 @@ def encode_response_6(message: OffsetFetchResponse, out: list[Sized]) -> None:
                             offset_fetch_response_partition.committed_leader_epoch,
                         ),
                     )
-                    put(varint(n))
+                    put(text_size(n, "metadata"))
                 put(raw)
                 put(P_hx(offset_fetch_response_partition.error_code))
                 if offset_fetch_response_partition.unknown_tags:
@@ -1211,7 +1212,7 @@ def encode_response_8(message: OffsetFetchResponse, out: list[Sized]) -> None:
         for offset_fetch_response_group in groups:
             raw = offset_fetch_response_group.group_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
             put(raw)
             topics = offset_fetch_response_group.topics
             n = len(topics) + 1
@@ -1219,7 +1220,7 @@ def encode_response_8(message: OffsetFetchResponse, out: list[Sized]) -> None:
             for offset_fetch_response_topics in topics:
                 raw = offset_fetch_response_topics.name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "name"))
                 put(raw)
                 partitions = offset_fetch_response_topics.partitions
                 n = len(partitions) + 1
@@ -1244,7 +1245,7 @@ def encode_response_8(message: OffsetFetchResponse, out: list[Sized]) -> None:
                                 offset_fetch_response_partitions.committed_leader_epoch,
                             ),
                         )
-                        put(varint(n))
+                        put(text_size(n, "metadata"))
                     put(raw)
                     put(P_hx(offset_fetch_response_partitions.error_code))
                     if offset_fetch_response_partitions.unknown_tags:
@@ -1381,7 +1382,7 @@ def encode_response_10(message: OffsetFetchResponse, out: list[Sized]) -> None:
         for offset_fetch_response_group in groups:
             raw = offset_fetch_response_group.group_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
             put(raw)
             topics = offset_fetch_response_group.topics
             n = len(topics) + 1
@@ -1416,7 +1417,7 @@ def encode_response_10(message: OffsetFetchResponse, out: list[Sized]) -> None:
                                 offset_fetch_response_partitions.committed_leader_epoch,
                             ),
                         )
-                        put(varint(n))
+                        put(text_size(n, "metadata"))
                     put(raw)
                     put(P_hx(offset_fetch_response_partitions.error_code))
                     if offset_fetch_response_partitions.unknown_tags:

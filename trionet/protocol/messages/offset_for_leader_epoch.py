@@ -29,6 +29,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -257,7 +258,7 @@ def encode_request_4(message: OffsetForLeaderEpochRequest, out: list[Sized]) -> 
         for offset_for_leader_topic in topics:
             raw = offset_for_leader_topic.topic.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "topic"))
             put(raw)
             partitions = offset_for_leader_topic.partitions
             n = len(partitions) + 1
@@ -368,7 +369,7 @@ def encode_response_4(message: OffsetForLeaderEpochResponse, out: list[Sized]) -
         for offset_for_leader_topic_result in topics:
             raw = offset_for_leader_topic_result.topic.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "topic"))
             put(raw)
             partitions = offset_for_leader_topic_result.partitions
             n = len(partitions) + 1

@@ -40,6 +40,7 @@ from trionet.protocol.wire import (
     tag_count,
     tag_head,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -381,7 +382,7 @@ def encode_request_9(message: ProduceRequest, out: list[Sized]) -> None:
         text = message.transactional_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "transactional_id"))
         put(raw)
         topic_data = message.topic_data
         n = len(topic_data) + 1
@@ -393,7 +394,7 @@ def encode_request_9(message: ProduceRequest, out: list[Sized]) -> None:
         for topic_produce_data in topic_data:
             raw = topic_produce_data.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partition_data = topic_produce_data.partition_data
             n = len(partition_data) + 1
@@ -500,7 +501,7 @@ def encode_request_13(message: ProduceRequest, out: list[Sized]) -> None:
         text = message.transactional_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "transactional_id"))
         put(raw)
         topic_data = message.topic_data
         n = len(topic_data) + 1
@@ -669,7 +670,7 @@ def encode_response_9(message: ProduceResponse, out: list[Sized]) -> None:
         for topic_produce_response in responses:
             raw = topic_produce_response.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partition_responses = topic_produce_response.partition_responses
             n = len(partition_responses) + 1
@@ -706,7 +707,7 @@ def encode_response_9(message: ProduceResponse, out: list[Sized]) -> None:
                         put(P_iB(batch_index_and_error_message.batch_index, n))
                     else:
                         put(P_i(batch_index_and_error_message.batch_index))
-                        put(varint(n))
+                        put(text_size(n, "batch_index_error_message"))
                     put(raw)
                     put(b"\0")
                     if batch_index_and_error_message.unknown_tags:
@@ -714,7 +715,7 @@ def encode_response_9(message: ProduceResponse, out: list[Sized]) -> None:
                 text = partition_produce_response.error_message
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "error_message"))
                 put(raw)
                 put(b"\0")
                 if partition_produce_response.unknown_tags:
@@ -839,7 +840,7 @@ def write_tags_ProduceResponse_10(target: ProduceResponse, out: list[Sized]) -> 
                 put(P_iB(node_endpoint.node_id, n))
             else:
                 put(P_i(node_endpoint.node_id))
-                put(varint(n))
+                put(text_size(n, "host"))
             put(raw)
             text = node_endpoint.rack
             raw = b"" if text is None else text.encode()
@@ -848,7 +849,7 @@ def write_tags_ProduceResponse_10(target: ProduceResponse, out: list[Sized]) -> 
                 put(P_iB(node_endpoint.port, n))
             else:
                 put(P_i(node_endpoint.port))
-                put(varint(n))
+                put(text_size(n, "rack"))
             put(raw)
             put(b"\0")
             if node_endpoint.unknown_tags:
@@ -986,7 +987,7 @@ def encode_response_10(message: ProduceResponse, out: list[Sized]) -> None:
         for topic_produce_response in responses:
             raw = topic_produce_response.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partition_responses = topic_produce_response.partition_responses
             n = len(partition_responses) + 1
@@ -1023,7 +1024,7 @@ def encode_response_10(message: ProduceResponse, out: list[Sized]) -> None:
                         put(P_iB(batch_index_and_error_message.batch_index, n))
                     else:
                         put(P_i(batch_index_and_error_message.batch_index))
-                        put(varint(n))
+                        put(text_size(n, "batch_index_error_message"))
                     put(raw)
                     put(b"\0")
                     if batch_index_and_error_message.unknown_tags:
@@ -1031,7 +1032,7 @@ def encode_response_10(message: ProduceResponse, out: list[Sized]) -> None:
                 text = partition_produce_response.error_message
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "error_message"))
                 put(raw)
                 put(b"\0")
                 if (
@@ -1210,7 +1211,7 @@ def encode_response_13(message: ProduceResponse, out: list[Sized]) -> None:
                         put(P_iB(batch_index_and_error_message.batch_index, n))
                     else:
                         put(P_i(batch_index_and_error_message.batch_index))
-                        put(varint(n))
+                        put(text_size(n, "batch_index_error_message"))
                     put(raw)
                     put(b"\0")
                     if batch_index_and_error_message.unknown_tags:
@@ -1218,7 +1219,7 @@ def encode_response_13(message: ProduceResponse, out: list[Sized]) -> None:
                 text = partition_produce_response.error_message
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "error_message"))
                 put(raw)
                 put(b"\0")
                 if (

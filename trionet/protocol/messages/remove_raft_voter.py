@@ -27,8 +27,8 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     text_length,
+    text_size,
     unencodable,
-    varint,
     write_tags,
 )
 
@@ -116,7 +116,7 @@ def encode_request_0(message: RemoveRaftVoterRequest, out: list[Sized]) -> None:
         text = message.cluster_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "cluster_id"))
         put(raw)
         if len(message.voter_directory_id) != 16:
             bad_uuid("voter_directory_id")
@@ -161,7 +161,7 @@ def encode_response_0(message: RemoveRaftVoterResponse, out: list[Sized]) -> Non
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         put(b"\0")
         if message.unknown_tags:

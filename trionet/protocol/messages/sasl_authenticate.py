@@ -27,6 +27,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -169,7 +170,7 @@ def encode_response_2(message: SaslAuthenticateResponse, out: list[Sized]) -> No
             put(P_hB(message.error_code, n))
         else:
             put(P_h(message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         raw = message.auth_bytes
         n = len(raw) + 1

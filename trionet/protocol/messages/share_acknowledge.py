@@ -41,6 +41,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -412,12 +413,12 @@ def encode_request_1(message: ShareAcknowledgeRequest, out: list[Sized]) -> None
         text = message.group_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         text = message.member_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "member_id"))
         put(raw)
         topics = message.topics
         n = len(topics) + 1
@@ -590,12 +591,12 @@ def encode_request_2(message: ShareAcknowledgeRequest, out: list[Sized]) -> None
         text = message.group_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         text = message.member_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "member_id"))
         put(raw)
         topics = message.topics
         n = len(topics) + 1
@@ -784,7 +785,7 @@ def encode_response_1(message: ShareAcknowledgeResponse, out: list[Sized]) -> No
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         responses = message.responses
         n = len(responses) + 1
@@ -807,7 +808,7 @@ def encode_response_1(message: ShareAcknowledgeResponse, out: list[Sized]) -> No
                     put(P_ihB(partition_data.partition_index, partition_data.error_code, n))
                 else:
                     put(P_ih(partition_data.partition_index, partition_data.error_code))
-                    put(varint(n))
+                    put(text_size(n, "error_message"))
                 put(raw)
                 leader_id_and_epoch = partition_data.current_leader
                 put(P_iix(leader_id_and_epoch.leader_id, leader_id_and_epoch.leader_epoch))
@@ -829,7 +830,7 @@ def encode_response_1(message: ShareAcknowledgeResponse, out: list[Sized]) -> No
                 put(P_iB(node_endpoint.node_id, n))
             else:
                 put(P_i(node_endpoint.node_id))
-                put(varint(n))
+                put(text_size(n, "host"))
             put(raw)
             text = node_endpoint.rack
             raw = b"" if text is None else text.encode()
@@ -838,7 +839,7 @@ def encode_response_1(message: ShareAcknowledgeResponse, out: list[Sized]) -> No
                 put(P_iB(node_endpoint.port, n))
             else:
                 put(P_i(node_endpoint.port))
-                put(varint(n))
+                put(text_size(n, "rack"))
             put(raw)
             put(b"\0")
             if node_endpoint.unknown_tags:
@@ -975,7 +976,7 @@ def encode_response_2(message: ShareAcknowledgeResponse, out: list[Sized]) -> No
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         responses = message.responses
         n = len(responses) + 1
@@ -1002,7 +1003,7 @@ def encode_response_2(message: ShareAcknowledgeResponse, out: list[Sized]) -> No
                     put(P_ihB(partition_data.partition_index, partition_data.error_code, n))
                 else:
                     put(P_ih(partition_data.partition_index, partition_data.error_code))
-                    put(varint(n))
+                    put(text_size(n, "error_message"))
                 put(raw)
                 leader_id_and_epoch = partition_data.current_leader
                 put(P_iix(leader_id_and_epoch.leader_id, leader_id_and_epoch.leader_epoch))
@@ -1024,7 +1025,7 @@ def encode_response_2(message: ShareAcknowledgeResponse, out: list[Sized]) -> No
                 put(P_iB(node_endpoint.node_id, n))
             else:
                 put(P_i(node_endpoint.node_id))
-                put(varint(n))
+                put(text_size(n, "host"))
             put(raw)
             text = node_endpoint.rack
             raw = b"" if text is None else text.encode()
@@ -1033,7 +1034,7 @@ def encode_response_2(message: ShareAcknowledgeResponse, out: list[Sized]) -> No
                 put(P_iB(node_endpoint.port, n))
             else:
                 put(P_i(node_endpoint.port))
-                put(varint(n))
+                put(text_size(n, "rack"))
             put(raw)
             put(b"\0")
             if node_endpoint.unknown_tags:

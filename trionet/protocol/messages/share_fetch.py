@@ -46,6 +46,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -550,12 +551,12 @@ def encode_request_1(message: ShareFetchRequest, out: list[Sized]) -> None:
         text = message.group_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         text = message.member_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "member_id"))
         put(raw)
         topics = message.topics
         n = len(topics) + 1
@@ -790,12 +791,12 @@ def encode_request_2(message: ShareFetchRequest, out: list[Sized]) -> None:
         text = message.group_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         text = message.member_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "member_id"))
         put(raw)
         topics = message.topics
         n = len(topics) + 1
@@ -1050,7 +1051,7 @@ def encode_response_1(message: ShareFetchResponse, out: list[Sized]) -> None:
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         responses = message.responses
         n = len(responses) + 1
@@ -1077,7 +1078,7 @@ def encode_response_1(message: ShareFetchResponse, out: list[Sized]) -> None:
                     put(P_ihB(partition_data.partition_index, partition_data.error_code, n))
                 else:
                     put(P_ih(partition_data.partition_index, partition_data.error_code))
-                    put(varint(n))
+                    put(text_size(n, "error_message"))
                 put(raw)
                 text = partition_data.acknowledge_error_message
                 raw = b"" if text is None else text.encode()
@@ -1086,7 +1087,7 @@ def encode_response_1(message: ShareFetchResponse, out: list[Sized]) -> None:
                     put(P_hB(partition_data.acknowledge_error_code, n))
                 else:
                     put(P_h(partition_data.acknowledge_error_code))
-                    put(varint(n))
+                    put(text_size(n, "acknowledge_error_message"))
                 put(raw)
                 leader_id_and_epoch = partition_data.current_leader
                 put(P_iix(leader_id_and_epoch.leader_id, leader_id_and_epoch.leader_epoch))
@@ -1124,7 +1125,7 @@ def encode_response_1(message: ShareFetchResponse, out: list[Sized]) -> None:
                 put(P_iB(node_endpoint.node_id, n))
             else:
                 put(P_i(node_endpoint.node_id))
-                put(varint(n))
+                put(text_size(n, "host"))
             put(raw)
             text = node_endpoint.rack
             raw = b"" if text is None else text.encode()
@@ -1133,7 +1134,7 @@ def encode_response_1(message: ShareFetchResponse, out: list[Sized]) -> None:
                 put(P_iB(node_endpoint.port, n))
             else:
                 put(P_i(node_endpoint.port))
-                put(varint(n))
+                put(text_size(n, "rack"))
             put(raw)
             put(b"\0")
             if node_endpoint.unknown_tags:

@@ -43,6 +43,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -274,7 +275,7 @@ def encode_request_1(message: ShareGroupDescribeRequest, out: list[Sized]) -> No
         for item in group_ids:
             raw = item.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_ids"))
             put(raw)
         put(P_ox(message.include_authorized_operations))
         if message.unknown_tags:
@@ -479,15 +480,15 @@ def encode_response_1(message: ShareGroupDescribeResponse, out: list[Sized]) -> 
                 put(P_hB(described_group.error_code, n))
             else:
                 put(P_h(described_group.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             raw = described_group.group_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
             put(raw)
             raw = described_group.group_state.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_state"))
             put(raw)
             raw = described_group.assignor_name.encode()
             n = len(raw) + 1
@@ -495,7 +496,7 @@ def encode_response_1(message: ShareGroupDescribeResponse, out: list[Sized]) -> 
                 put(P_iiB(described_group.group_epoch, described_group.assignment_epoch, n))
             else:
                 put(P_ii(described_group.group_epoch, described_group.assignment_epoch))
-                put(varint(n))
+                put(text_size(n, "assignor_name"))
             put(raw)
             members = described_group.members
             n = len(members) + 1
@@ -503,12 +504,12 @@ def encode_response_1(message: ShareGroupDescribeResponse, out: list[Sized]) -> 
             for member in members:
                 raw = member.member_id.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "member_id"))
                 put(raw)
                 text = member.rack_id
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "rack_id"))
                 put(raw)
                 raw = member.client_id.encode()
                 n = len(raw) + 1
@@ -516,11 +517,11 @@ def encode_response_1(message: ShareGroupDescribeResponse, out: list[Sized]) -> 
                     put(P_iB(member.member_epoch, n))
                 else:
                     put(P_i(member.member_epoch))
-                    put(varint(n))
+                    put(text_size(n, "client_id"))
                 put(raw)
                 raw = member.client_host.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "client_host"))
                 put(raw)
                 subscribed_topic_names = member.subscribed_topic_names
                 n = len(subscribed_topic_names) + 1
@@ -528,7 +529,7 @@ def encode_response_1(message: ShareGroupDescribeResponse, out: list[Sized]) -> 
                 for item in subscribed_topic_names:
                     raw = item.encode()
                     n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "subscribed_topic_names"))
                     put(raw)
                 assignment = member.assignment
                 topic_partitions = assignment.topic_partitions
@@ -543,7 +544,7 @@ def encode_response_1(message: ShareGroupDescribeResponse, out: list[Sized]) -> 
                         put(P_16sB(topic_partitions_2.topic_id, n))
                     else:
                         put(P_16s(topic_partitions_2.topic_id))
-                        put(varint(n))
+                        put(text_size(n, "topic_name"))
                     put(raw)
                     partitions = topic_partitions_2.partitions
                     partitions_n = len(partitions) + 1

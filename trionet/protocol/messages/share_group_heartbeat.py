@@ -39,6 +39,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -237,11 +238,11 @@ def encode_request_1(message: ShareGroupHeartbeatRequest, out: list[Sized]) -> N
     try:
         raw = message.group_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         raw = message.member_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "member_id"))
         put(raw)
         text = message.rack_id
         raw = b"" if text is None else text.encode()
@@ -250,7 +251,7 @@ def encode_request_1(message: ShareGroupHeartbeatRequest, out: list[Sized]) -> N
             put(P_iB(message.member_epoch, n))
         else:
             put(P_i(message.member_epoch))
-            put(varint(n))
+            put(text_size(n, "rack_id"))
         put(raw)
         subscribed_topic_names = message.subscribed_topic_names
         n = 0 if subscribed_topic_names is None else len(subscribed_topic_names) + 1
@@ -258,7 +259,7 @@ def encode_request_1(message: ShareGroupHeartbeatRequest, out: list[Sized]) -> N
         for item in subscribed_topic_names or ():
             raw = item.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "subscribed_topic_names"))
             put(raw)
         put(b"\0")
         if message.unknown_tags:
@@ -354,12 +355,12 @@ def encode_response_1(message: ShareGroupHeartbeatResponse, out: list[Sized]) ->
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         text = message.member_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "member_id"))
         put(raw)
         assignment = message.assignment
         put(

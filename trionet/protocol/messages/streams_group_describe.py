@@ -42,6 +42,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -427,7 +428,7 @@ def encode_request_0(message: StreamsGroupDescribeRequest, out: list[Sized]) -> 
         for item in group_ids:
             raw = item.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_ids"))
             put(raw)
         put(P_ox(message.include_authorized_operations))
         if message.unknown_tags:
@@ -1137,15 +1138,15 @@ def encode_response_0(message: StreamsGroupDescribeResponse, out: list[Sized]) -
                 put(P_hB(described_group.error_code, n))
             else:
                 put(P_h(described_group.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             raw = described_group.group_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_id"))
             put(raw)
             raw = described_group.group_state.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "group_state"))
             put(raw)
             topology = described_group.topology
             put(
@@ -1161,7 +1162,7 @@ def encode_response_0(message: StreamsGroupDescribeResponse, out: list[Sized]) -
                 for subtopology in subtopologies or ():
                     raw = subtopology.subtopology_id.encode()
                     n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
                     put(raw)
                     source_topics = subtopology.source_topics
                     n = len(source_topics) + 1
@@ -1169,7 +1170,7 @@ def encode_response_0(message: StreamsGroupDescribeResponse, out: list[Sized]) -
                     for item in source_topics:
                         raw = item.encode()
                         n = len(raw) + 1
-                        put(BYTES[n] if n < 128 else varint(n))
+                        put(BYTES[n] if n < 128 else text_size(n, "source_topics"))
                         put(raw)
                     repartition_sink_topics = subtopology.repartition_sink_topics
                     n = len(repartition_sink_topics) + 1
@@ -1177,7 +1178,7 @@ def encode_response_0(message: StreamsGroupDescribeResponse, out: list[Sized]) -
                     for item in repartition_sink_topics:
                         raw = item.encode()
                         n = len(raw) + 1
-                        put(BYTES[n] if n < 128 else varint(n))
+                        put(BYTES[n] if n < 128 else text_size(n, "repartition_sink_topics"))
                         put(raw)
                     state_changelog_topics = subtopology.state_changelog_topics
                     n = len(state_changelog_topics) + 1
@@ -1185,7 +1186,7 @@ def encode_response_0(message: StreamsGroupDescribeResponse, out: list[Sized]) -
                     for topic_info in state_changelog_topics:
                         raw = topic_info.name.encode()
                         n = len(raw) + 1
-                        put(BYTES[n] if n < 128 else varint(n))
+                        put(BYTES[n] if n < 128 else text_size(n, "name"))
                         put(raw)
                         topic_configs = topic_info.topic_configs
                         n = len(topic_configs) + 1
@@ -1197,11 +1198,11 @@ def encode_response_0(message: StreamsGroupDescribeResponse, out: list[Sized]) -
                         for key_value in topic_configs:
                             raw = key_value.key.encode()
                             n = len(raw) + 1
-                            put(BYTES[n] if n < 128 else varint(n))
+                            put(BYTES[n] if n < 128 else text_size(n, "key"))
                             put(raw)
                             raw = key_value.value.encode()
                             n = len(raw) + 1
-                            put(BYTES[n] if n < 128 else varint(n))
+                            put(BYTES[n] if n < 128 else text_size(n, "value"))
                             put(raw)
                             put(b"\0")
                             if key_value.unknown_tags:
@@ -1215,7 +1216,7 @@ def encode_response_0(message: StreamsGroupDescribeResponse, out: list[Sized]) -
                     for topic_info_2 in repartition_source_topics:
                         raw = topic_info_2.name.encode()
                         n = len(raw) + 1
-                        put(BYTES[n] if n < 128 else varint(n))
+                        put(BYTES[n] if n < 128 else text_size(n, "name"))
                         put(raw)
                         topic_configs_2 = topic_info_2.topic_configs
                         n = len(topic_configs_2) + 1
@@ -1227,11 +1228,11 @@ def encode_response_0(message: StreamsGroupDescribeResponse, out: list[Sized]) -
                         for key_value_2 in topic_configs_2:
                             raw = key_value_2.key.encode()
                             n = len(raw) + 1
-                            put(BYTES[n] if n < 128 else varint(n))
+                            put(BYTES[n] if n < 128 else text_size(n, "key"))
                             put(raw)
                             raw = key_value_2.value.encode()
                             n = len(raw) + 1
-                            put(BYTES[n] if n < 128 else varint(n))
+                            put(BYTES[n] if n < 128 else text_size(n, "value"))
                             put(raw)
                             put(b"\0")
                             if key_value_2.unknown_tags:
@@ -1251,7 +1252,7 @@ def encode_response_0(message: StreamsGroupDescribeResponse, out: list[Sized]) -
             for member in members:
                 raw = member.member_id.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "member_id"))
                 put(raw)
                 text = member.instance_id
                 raw = b"" if text is None else text.encode()
@@ -1260,20 +1261,20 @@ def encode_response_0(message: StreamsGroupDescribeResponse, out: list[Sized]) -
                     put(P_iB(member.member_epoch, n))
                 else:
                     put(P_i(member.member_epoch))
-                    put(varint(n))
+                    put(text_size(n, "instance_id"))
                 put(raw)
                 text = member.rack_id
                 raw = b"" if text is None else text.encode()
                 n = 0 if text is None else len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "rack_id"))
                 put(raw)
                 raw = member.client_id.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "client_id"))
                 put(raw)
                 raw = member.client_host.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "client_host"))
                 put(raw)
                 raw = member.process_id.encode()
                 n = len(raw) + 1
@@ -1281,14 +1282,14 @@ def encode_response_0(message: StreamsGroupDescribeResponse, out: list[Sized]) -
                     put(P_iB(member.topology_epoch, n))
                 else:
                     put(P_i(member.topology_epoch))
-                    put(varint(n))
+                    put(text_size(n, "process_id"))
                 put(raw)
                 endpoint = member.user_endpoint
                 put(P_b(-1 if endpoint is None else 1))
                 if endpoint is not None:
                     raw = endpoint.host.encode()
                     n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "host"))
                     put(raw)
                     put(P_Hx(endpoint.port))
                     if endpoint.unknown_tags:
@@ -1299,11 +1300,11 @@ def encode_response_0(message: StreamsGroupDescribeResponse, out: list[Sized]) -
                 for key_value_3 in client_tags:
                     raw = key_value_3.key.encode()
                     n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "key"))
                     put(raw)
                     raw = key_value_3.value.encode()
                     n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "value"))
                     put(raw)
                     put(b"\0")
                     if key_value_3.unknown_tags:
@@ -1314,7 +1315,7 @@ def encode_response_0(message: StreamsGroupDescribeResponse, out: list[Sized]) -
                 for task_offset in task_offsets:
                     raw = task_offset.subtopology_id.encode()
                     n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
                     put(raw)
                     put(P_iqx(task_offset.partition, task_offset.offset))
                     if task_offset.unknown_tags:
@@ -1325,7 +1326,7 @@ def encode_response_0(message: StreamsGroupDescribeResponse, out: list[Sized]) -
                 for task_offset_2 in task_end_offsets:
                     raw = task_offset_2.subtopology_id.encode()
                     n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
                     put(raw)
                     put(P_iqx(task_offset_2.partition, task_offset_2.offset))
                     if task_offset_2.unknown_tags:
@@ -1337,7 +1338,7 @@ def encode_response_0(message: StreamsGroupDescribeResponse, out: list[Sized]) -
                 for task_ids in active_tasks:
                     raw = task_ids.subtopology_id.encode()
                     n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
                     put(raw)
                     partitions = task_ids.partitions
                     partitions_n = len(partitions) + 1
@@ -1355,7 +1356,7 @@ def encode_response_0(message: StreamsGroupDescribeResponse, out: list[Sized]) -
                 for task_ids_2 in standby_tasks:
                     raw = task_ids_2.subtopology_id.encode()
                     n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
                     put(raw)
                     partitions_2 = task_ids_2.partitions
                     partitions_n_2 = len(partitions_2) + 1
@@ -1373,7 +1374,7 @@ def encode_response_0(message: StreamsGroupDescribeResponse, out: list[Sized]) -
                 for task_ids_3 in warmup_tasks:
                     raw = task_ids_3.subtopology_id.encode()
                     n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
                     put(raw)
                     partitions_3 = task_ids_3.partitions
                     partitions_n_3 = len(partitions_3) + 1
@@ -1395,7 +1396,7 @@ def encode_response_0(message: StreamsGroupDescribeResponse, out: list[Sized]) -
                 for task_ids_4 in active_tasks_2:
                     raw = task_ids_4.subtopology_id.encode()
                     n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
                     put(raw)
                     partitions_4 = task_ids_4.partitions
                     partitions_n_4 = len(partitions_4) + 1
@@ -1413,7 +1414,7 @@ def encode_response_0(message: StreamsGroupDescribeResponse, out: list[Sized]) -
                 for task_ids_5 in standby_tasks_2:
                     raw = task_ids_5.subtopology_id.encode()
                     n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
                     put(raw)
                     partitions_5 = task_ids_5.partitions
                     partitions_n_5 = len(partitions_5) + 1
@@ -1431,7 +1432,7 @@ def encode_response_0(message: StreamsGroupDescribeResponse, out: list[Sized]) -
                 for task_ids_6 in warmup_tasks_2:
                     raw = task_ids_6.subtopology_id.encode()
                     n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
                     put(raw)
                     partitions_6 = task_ids_6.partitions
                     partitions_n_6 = len(partitions_6) + 1

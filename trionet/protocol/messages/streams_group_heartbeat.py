@@ -42,6 +42,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -1023,11 +1024,11 @@ def encode_request_0(message: StreamsGroupHeartbeatRequest, out: list[Sized]) ->
     try:
         raw = message.group_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         raw = message.member_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "member_id"))
         put(raw)
         text = message.instance_id
         raw = b"" if text is None else text.encode()
@@ -1036,12 +1037,12 @@ def encode_request_0(message: StreamsGroupHeartbeatRequest, out: list[Sized]) ->
             put(P_iiB(message.member_epoch, message.endpoint_information_epoch, n))
         else:
             put(P_ii(message.member_epoch, message.endpoint_information_epoch))
-            put(varint(n))
+            put(text_size(n, "instance_id"))
         put(raw)
         text = message.rack_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "rack_id"))
         put(raw)
         topology = message.topology
         put(P_ib(message.rebalance_timeout_ms, -1 if topology is None else 1))
@@ -1052,7 +1053,7 @@ def encode_request_0(message: StreamsGroupHeartbeatRequest, out: list[Sized]) ->
             for subtopology in subtopologies:
                 raw = subtopology.subtopology_id.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
                 put(raw)
                 source_topics = subtopology.source_topics
                 n = len(source_topics) + 1
@@ -1060,7 +1061,7 @@ def encode_request_0(message: StreamsGroupHeartbeatRequest, out: list[Sized]) ->
                 for item in source_topics:
                     raw = item.encode()
                     n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "source_topics"))
                     put(raw)
                 source_topic_regex = subtopology.source_topic_regex
                 n = len(source_topic_regex) + 1
@@ -1068,7 +1069,7 @@ def encode_request_0(message: StreamsGroupHeartbeatRequest, out: list[Sized]) ->
                 for item in source_topic_regex:
                     raw = item.encode()
                     n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "source_topic_regex"))
                     put(raw)
                 state_changelog_topics = subtopology.state_changelog_topics
                 n = len(state_changelog_topics) + 1
@@ -1076,7 +1077,7 @@ def encode_request_0(message: StreamsGroupHeartbeatRequest, out: list[Sized]) ->
                 for topic_info in state_changelog_topics:
                     raw = topic_info.name.encode()
                     n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "name"))
                     put(raw)
                     topic_configs = topic_info.topic_configs
                     n = len(topic_configs) + 1
@@ -1088,11 +1089,11 @@ def encode_request_0(message: StreamsGroupHeartbeatRequest, out: list[Sized]) ->
                     for key_value in topic_configs:
                         raw = key_value.key.encode()
                         n = len(raw) + 1
-                        put(BYTES[n] if n < 128 else varint(n))
+                        put(BYTES[n] if n < 128 else text_size(n, "key"))
                         put(raw)
                         raw = key_value.value.encode()
                         n = len(raw) + 1
-                        put(BYTES[n] if n < 128 else varint(n))
+                        put(BYTES[n] if n < 128 else text_size(n, "value"))
                         put(raw)
                         put(b"\0")
                         if key_value.unknown_tags:
@@ -1106,7 +1107,7 @@ def encode_request_0(message: StreamsGroupHeartbeatRequest, out: list[Sized]) ->
                 for item in repartition_sink_topics:
                     raw = item.encode()
                     n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "repartition_sink_topics"))
                     put(raw)
                 repartition_source_topics = subtopology.repartition_source_topics
                 n = len(repartition_source_topics) + 1
@@ -1114,7 +1115,7 @@ def encode_request_0(message: StreamsGroupHeartbeatRequest, out: list[Sized]) ->
                 for topic_info_2 in repartition_source_topics:
                     raw = topic_info_2.name.encode()
                     n = len(raw) + 1
-                    put(BYTES[n] if n < 128 else varint(n))
+                    put(BYTES[n] if n < 128 else text_size(n, "name"))
                     put(raw)
                     topic_configs_2 = topic_info_2.topic_configs
                     n = len(topic_configs_2) + 1
@@ -1126,11 +1127,11 @@ def encode_request_0(message: StreamsGroupHeartbeatRequest, out: list[Sized]) ->
                     for key_value_2 in topic_configs_2:
                         raw = key_value_2.key.encode()
                         n = len(raw) + 1
-                        put(BYTES[n] if n < 128 else varint(n))
+                        put(BYTES[n] if n < 128 else text_size(n, "key"))
                         put(raw)
                         raw = key_value_2.value.encode()
                         n = len(raw) + 1
-                        put(BYTES[n] if n < 128 else varint(n))
+                        put(BYTES[n] if n < 128 else text_size(n, "value"))
                         put(raw)
                         put(b"\0")
                         if key_value_2.unknown_tags:
@@ -1184,7 +1185,7 @@ def encode_request_0(message: StreamsGroupHeartbeatRequest, out: list[Sized]) ->
         for request_task_ids in active_tasks or ():
             raw = request_task_ids.subtopology_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
             put(raw)
             partitions = request_task_ids.partitions
             partitions_n = len(partitions) + 1
@@ -1202,7 +1203,7 @@ def encode_request_0(message: StreamsGroupHeartbeatRequest, out: list[Sized]) ->
         for request_task_ids_2 in standby_tasks or ():
             raw = request_task_ids_2.subtopology_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
             put(raw)
             partitions_2 = request_task_ids_2.partitions
             partitions_n_2 = len(partitions_2) + 1
@@ -1220,7 +1221,7 @@ def encode_request_0(message: StreamsGroupHeartbeatRequest, out: list[Sized]) ->
         for request_task_ids_3 in warmup_tasks or ():
             raw = request_task_ids_3.subtopology_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
             put(raw)
             partitions_3 = request_task_ids_3.partitions
             partitions_n_3 = len(partitions_3) + 1
@@ -1235,14 +1236,14 @@ def encode_request_0(message: StreamsGroupHeartbeatRequest, out: list[Sized]) ->
         text = message.process_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "process_id"))
         put(raw)
         request_endpoint = message.user_endpoint
         put(P_b(-1 if request_endpoint is None else 1))
         if request_endpoint is not None:
             raw = request_endpoint.host.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "host"))
             put(raw)
             put(P_Hx(request_endpoint.port))
             if request_endpoint.unknown_tags:
@@ -1253,11 +1254,11 @@ def encode_request_0(message: StreamsGroupHeartbeatRequest, out: list[Sized]) ->
         for key_value_3 in client_tags or ():
             raw = key_value_3.key.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "key"))
             put(raw)
             raw = key_value_3.value.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "value"))
             put(raw)
             put(b"\0")
             if key_value_3.unknown_tags:
@@ -1268,7 +1269,7 @@ def encode_request_0(message: StreamsGroupHeartbeatRequest, out: list[Sized]) ->
         for task_offset in task_offsets or ():
             raw = task_offset.subtopology_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
             put(raw)
             put(P_iqx(task_offset.partition, task_offset.offset))
             if task_offset.unknown_tags:
@@ -1279,7 +1280,7 @@ def encode_request_0(message: StreamsGroupHeartbeatRequest, out: list[Sized]) ->
         for task_offset_2 in task_end_offsets or ():
             raw = task_offset_2.subtopology_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
             put(raw)
             put(P_iqx(task_offset_2.partition, task_offset_2.offset))
             if task_offset_2.unknown_tags:
@@ -1596,11 +1597,11 @@ def encode_response_0(message: StreamsGroupHeartbeatResponse, out: list[Sized]) 
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         raw = message.member_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "member_id"))
         put(raw)
         status = message.status
         n = 0 if status is None else len(status) + 1
@@ -1626,7 +1627,7 @@ def encode_response_0(message: StreamsGroupHeartbeatResponse, out: list[Sized]) 
                 put(P_bB(status_2.status_code, n))
             else:
                 put(P_b(status_2.status_code))
-                put(varint(n))
+                put(text_size(n, "status_detail"))
             put(raw)
             put(b"\0")
             if status_2.unknown_tags:
@@ -1637,7 +1638,7 @@ def encode_response_0(message: StreamsGroupHeartbeatResponse, out: list[Sized]) 
         for response_task_ids in active_tasks or ():
             raw = response_task_ids.subtopology_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
             put(raw)
             partitions = response_task_ids.partitions
             partitions_n = len(partitions) + 1
@@ -1655,7 +1656,7 @@ def encode_response_0(message: StreamsGroupHeartbeatResponse, out: list[Sized]) 
         for response_task_ids_2 in standby_tasks or ():
             raw = response_task_ids_2.subtopology_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
             put(raw)
             partitions_2 = response_task_ids_2.partitions
             partitions_n_2 = len(partitions_2) + 1
@@ -1673,7 +1674,7 @@ def encode_response_0(message: StreamsGroupHeartbeatResponse, out: list[Sized]) 
         for response_task_ids_3 in warmup_tasks or ():
             raw = response_task_ids_3.subtopology_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "subtopology_id"))
             put(raw)
             partitions_3 = response_task_ids_3.partitions
             partitions_n_3 = len(partitions_3) + 1
@@ -1696,7 +1697,7 @@ def encode_response_0(message: StreamsGroupHeartbeatResponse, out: list[Sized]) 
             response_endpoint = endpoint_to_partitions.user_endpoint
             raw = response_endpoint.host.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "host"))
             put(raw)
             put(P_Hx(response_endpoint.port))
             if response_endpoint.unknown_tags:
@@ -1707,7 +1708,7 @@ def encode_response_0(message: StreamsGroupHeartbeatResponse, out: list[Sized]) 
             for topic_partition in active_partitions:
                 raw = topic_partition.topic.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "topic"))
                 put(raw)
                 partitions_4 = topic_partition.partitions
                 partitions_n_4 = len(partitions_4) + 1
@@ -1725,7 +1726,7 @@ def encode_response_0(message: StreamsGroupHeartbeatResponse, out: list[Sized]) 
             for topic_partition_2 in standby_partitions:
                 raw = topic_partition_2.topic.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "topic"))
                 put(raw)
                 partitions_5 = topic_partition_2.partitions
                 partitions_n_5 = len(partitions_5) + 1

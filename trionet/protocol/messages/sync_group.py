@@ -32,6 +32,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -218,7 +219,7 @@ def encode_request_4(message: SyncGroupRequest, out: list[Sized]) -> None:
     try:
         raw = message.group_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         raw = message.member_id.encode()
         n = len(raw) + 1
@@ -226,12 +227,12 @@ def encode_request_4(message: SyncGroupRequest, out: list[Sized]) -> None:
             put(P_iB(message.generation_id, n))
         else:
             put(P_i(message.generation_id))
-            put(varint(n))
+            put(text_size(n, "member_id"))
         put(raw)
         text = message.group_instance_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_instance_id"))
         put(raw)
         assignments = message.assignments
         n = len(assignments) + 1
@@ -239,7 +240,7 @@ def encode_request_4(message: SyncGroupRequest, out: list[Sized]) -> None:
         for sync_group_request_assignment in assignments:
             raw = sync_group_request_assignment.member_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "member_id"))
             put(raw)
             raw = sync_group_request_assignment.assignment
             n = len(raw) + 1
@@ -344,7 +345,7 @@ def encode_request_5(message: SyncGroupRequest, out: list[Sized]) -> None:
     try:
         raw = message.group_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         raw = message.member_id.encode()
         n = len(raw) + 1
@@ -352,22 +353,22 @@ def encode_request_5(message: SyncGroupRequest, out: list[Sized]) -> None:
             put(P_iB(message.generation_id, n))
         else:
             put(P_i(message.generation_id))
-            put(varint(n))
+            put(text_size(n, "member_id"))
         put(raw)
         text = message.group_instance_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_instance_id"))
         put(raw)
         text = message.protocol_type
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "protocol_type"))
         put(raw)
         text = message.protocol_name
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "protocol_name"))
         put(raw)
         assignments = message.assignments
         n = len(assignments) + 1
@@ -375,7 +376,7 @@ def encode_request_5(message: SyncGroupRequest, out: list[Sized]) -> None:
         for sync_group_request_assignment in assignments:
             raw = sync_group_request_assignment.member_id.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "member_id"))
             put(raw)
             raw = sync_group_request_assignment.assignment
             n = len(raw) + 1
@@ -482,12 +483,12 @@ def encode_response_5(message: SyncGroupResponse, out: list[Sized]) -> None:
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "protocol_type"))
         put(raw)
         text = message.protocol_name
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "protocol_name"))
         put(raw)
         raw = message.assignment
         n = len(raw) + 1

@@ -30,6 +30,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -319,11 +320,11 @@ def encode_request_3(message: TxnOffsetCommitRequest, out: list[Sized]) -> None:
     try:
         raw = message.transactional_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "transactional_id"))
         put(raw)
         raw = message.group_id.encode()
         n = len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_id"))
         put(raw)
         raw = message.member_id.encode()
         n = len(raw) + 1
@@ -331,12 +332,12 @@ def encode_request_3(message: TxnOffsetCommitRequest, out: list[Sized]) -> None:
             put(P_qhiB(message.producer_id, message.producer_epoch, message.generation_id, n))
         else:
             put(P_qhi(message.producer_id, message.producer_epoch, message.generation_id))
-            put(varint(n))
+            put(text_size(n, "member_id"))
         put(raw)
         text = message.group_instance_id
         raw = b"" if text is None else text.encode()
         n = 0 if text is None else len(raw) + 1
-        put(BYTES[n] if n < 128 else varint(n))
+        put(BYTES[n] if n < 128 else text_size(n, "group_instance_id"))
         put(raw)
         topics = message.topics
         n = len(topics) + 1
@@ -344,7 +345,7 @@ def encode_request_3(message: TxnOffsetCommitRequest, out: list[Sized]) -> None:
         for txn_offset_commit_request_topic in topics:
             raw = txn_offset_commit_request_topic.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partitions = txn_offset_commit_request_topic.partitions
             n = len(partitions) + 1
@@ -369,7 +370,7 @@ def encode_request_3(message: TxnOffsetCommitRequest, out: list[Sized]) -> None:
                             txn_offset_commit_request_partition.committed_leader_epoch,
                         ),
                     )
-                    put(varint(n))
+                    put(text_size(n, "committed_metadata"))
                 put(raw)
                 put(b"\0")
                 if txn_offset_commit_request_partition.unknown_tags:
@@ -472,7 +473,7 @@ def encode_response_3(message: TxnOffsetCommitResponse, out: list[Sized]) -> Non
         for txn_offset_commit_response_topic in topics:
             raw = txn_offset_commit_response_topic.name.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "name"))
             put(raw)
             partitions = txn_offset_commit_response_topic.partitions
             n = len(partitions) + 1

@@ -26,8 +26,8 @@ from trionet.protocol.wire import (
     new,
     read_tags,
     text_length,
+    text_size,
     unencodable,
-    varint,
     write_tags,
 )
 
@@ -141,7 +141,7 @@ def encode_response_0(message: UnregisterBrokerResponse, out: list[Sized]) -> No
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         put(b"\0")
         if message.unknown_tags:

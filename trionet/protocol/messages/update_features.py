@@ -38,6 +38,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -214,7 +215,7 @@ def encode_request_0(message: UpdateFeaturesRequest, out: list[Sized]) -> None:
                 missing_field("FeatureUpdateKey.upgrade_type")
             raw = feature_update_key.feature.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "feature"))
             put(raw)
             put(P_hox(feature_update_key.max_version_level, feature_update_key.allow_downgrade))
             if feature_update_key.unknown_tags:
@@ -292,7 +293,7 @@ def encode_request_1(message: UpdateFeaturesRequest, out: list[Sized]) -> None:
                 missing_field("FeatureUpdateKey.allow_downgrade")
             raw = feature_update_key.feature.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "feature"))
             put(raw)
             put(P_hbx(feature_update_key.max_version_level, feature_update_key.upgrade_type))
             if feature_update_key.unknown_tags:
@@ -374,7 +375,7 @@ def encode_response_0(message: UpdateFeaturesResponse, out: list[Sized]) -> None
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         results = message.results
         n = len(results) + 1
@@ -382,7 +383,7 @@ def encode_response_0(message: UpdateFeaturesResponse, out: list[Sized]) -> None
         for updatable_feature_result in results:
             raw = updatable_feature_result.feature.encode()
             n = len(raw) + 1
-            put(BYTES[n] if n < 128 else varint(n))
+            put(BYTES[n] if n < 128 else text_size(n, "feature"))
             put(raw)
             text = updatable_feature_result.error_message
             raw = b"" if text is None else text.encode()
@@ -391,7 +392,7 @@ def encode_response_0(message: UpdateFeaturesResponse, out: list[Sized]) -> None
                 put(P_hB(updatable_feature_result.error_code, n))
             else:
                 put(P_h(updatable_feature_result.error_code))
-                put(varint(n))
+                put(text_size(n, "error_message"))
             put(raw)
             put(b"\0")
             if updatable_feature_result.unknown_tags:
@@ -438,7 +439,7 @@ def encode_response_2(message: UpdateFeaturesResponse, out: list[Sized]) -> None
             put(P_ihB(message.throttle_time_ms, message.error_code, n))
         else:
             put(P_ih(message.throttle_time_ms, message.error_code))
-            put(varint(n))
+            put(text_size(n, "error_message"))
         put(raw)
         put(b"\0")
         if message.unknown_tags:

@@ -32,6 +32,7 @@ from trionet.protocol.wire import (
     read_tags,
     read_varint,
     text_length,
+    text_size,
     unencodable,
     varint,
     write_tags,
@@ -301,7 +302,7 @@ def encode_request_1(message: WriteTxnMarkersRequest, out: list[Sized]) -> None:
             for writable_txn_marker_topic in topics:
                 raw = writable_txn_marker_topic.name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "name"))
                 put(raw)
                 partition_indexes = writable_txn_marker_topic.partition_indexes
                 partition_indexes_n = len(partition_indexes) + 1
@@ -434,7 +435,7 @@ def encode_request_2(message: WriteTxnMarkersRequest, out: list[Sized]) -> None:
             for writable_txn_marker_topic in topics:
                 raw = writable_txn_marker_topic.name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "name"))
                 put(raw)
                 partition_indexes = writable_txn_marker_topic.partition_indexes
                 partition_indexes_n = len(partition_indexes) + 1
@@ -572,7 +573,7 @@ def encode_response_1(message: WriteTxnMarkersResponse, out: list[Sized]) -> Non
             for writable_txn_marker_topic_result in topics:
                 raw = writable_txn_marker_topic_result.name.encode()
                 n = len(raw) + 1
-                put(BYTES[n] if n < 128 else varint(n))
+                put(BYTES[n] if n < 128 else text_size(n, "name"))
                 put(raw)
                 partitions = writable_txn_marker_topic_result.partitions
                 n = len(partitions) + 1
