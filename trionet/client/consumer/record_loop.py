@@ -42,7 +42,7 @@ class RecordLoop:
     def __init__(self, next_chunk: Callable[[], Awaitable[Chunk]]) -> None:
         self._next_chunk = next_chunk
         self._clock = trio.lowlevel.current_clock().current_time
-        # The one that waited last, since looking for cancellation has to be cheap: another task that
+        # The one that waited last, since looking for cancellation has to be cheap: another one that
         # is cancelled may get what is in hand, as if it had asked a moment earlier.
         self._task = current_task()
         self._run: i64 = 0

@@ -95,7 +95,6 @@ def read_columns(
 ) -> tuple[Columns, int]:
     """So many records as columns behind ``passed`` ones of the batch, and where they end."""
     offsets: list[int] | range = range(base_offset + passed, base_offset + passed + count)
-    consecutive = 2 * passed  # zigzag-encoded, as it is read
     timestamps = [base_timestamp] * count
     keys: list[bytes | None] = [None] * count
     values: list[bytes | None] = [None] * count
@@ -130,7 +129,7 @@ def read_columns(
             else:
                 offset += (byte << 7) - 128
                 pos += 1
-        if offset != consecutive:
+        if offset != number + passed << 1:
             offsets = [*offsets] if type(offsets) is range else offsets
             offsets[number] = base_offset + ((offset >> 1) ^ -(offset & 1))
         length = buf[pos]
@@ -159,7 +158,6 @@ def read_columns(
             pos += 1
         if pos - start << 1 != size:
             raise WireFormatError("a record's length is not that of its fields")
-        consecutive += 2
     if abs(base_offset) > _FAR or abs(base_timestamp) > _FAR:
         _check_sums(chain(offsets, timestamps))
     return Columns(offsets, timestamps, keys, values, headers), pos
