@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
+import trio
+
 from support.calls import batch
 from support.scripted_node import PORT, Hangup, ScriptedNode, Seen
 from trionet.protocol import error_codes
@@ -54,7 +56,11 @@ class Logs:
         epoch_ends: the end offset of each leader epoch.
         answers: what is said to the next fetches, one after the other; None is the truth.
         fetches: node id and offset of each fetch that came.
+        fetch_times: when each came, by the loop's clock.
         list_errors: error codes of the next answers to ListOffsets.
+        list_times: when each question of that API came.
+        epoch_errors: error codes of the next answers to OffsetForLeaderEpoch.
+        epoch_times: when each question of that API came.
         tells_leaders: whether a node that is not the leader says who is (KIP-951).
     """
 
@@ -66,7 +72,11 @@ class Logs:
         self.epoch_ends: dict[int, int] = {}
         self.answers: list[PartitionData | Hangup | None] = []
         self.fetches: list[tuple[int, int]] = []
+        self.fetch_times: list[float] = []
         self.list_errors: list[int] = []
+        self.list_times: list[float] = []
+        self.epoch_errors: list[int] = []
+        self.epoch_times: list[float] = []
         self.tells_leaders = False
         self._batches: list[tuple[int, bytes]] = []
         for node in self.nodes.values():
@@ -116,6 +126,7 @@ class Logs:
 
     def _list(self, seen: Seen) -> ListOffsetsResponse:
         [topic] = seen.body.topics
+        self.list_times.append(trio.current_time())
         offset = self.end if topic.partitions[0].timestamp == -1 else 0
         code = self.list_errors.pop(0) if self.list_errors else 0
         found = ListOffsetsPartitionResponse(
@@ -125,8 +136,11 @@ class Logs:
 
     def _tell_epoch(self, seen: Seen) -> OffsetForLeaderEpochResponse:
         [topic] = seen.body.topics
+        self.epoch_times.append(trio.current_time())
+        code = self.epoch_errors.pop(0) if self.epoch_errors else 0
         epoch = topic.partitions[0].leader_epoch
-        end = EpochEndOffset(leader_epoch=epoch, end_offset=self.epoch_ends.get(epoch, self.end))
+        offset = self.epoch_ends.get(epoch, self.end)
+        end = EpochEndOffset(error_code=code, leader_epoch=epoch, end_offset=offset)
         return OffsetForLeaderEpochResponse(
             topics=[OffsetForLeaderTopicResult(topic="t", partitions=[end])]
         )
@@ -137,6 +151,7 @@ class Logs:
         [topic] = seen.body.topics
         [partition] = topic.partitions
         self.fetches.append((node_id, partition.fetch_offset))
+        self.fetch_times.append(trio.current_time())
         answer = self.answers.pop(0) if self.answers else None
         if answer is None:
             answer = self._data(node_id, partition)

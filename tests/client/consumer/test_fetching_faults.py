@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 
 import pytest
 import trio
@@ -164,6 +165,64 @@ async def test_what_passes_is_tried_again_after_a_wait(
         assert [b"a"] == await values(consumer, 1)
         assert [(1, 0)] * 4 == logs.fetches[:4]
         assert 3 * 0.08 <= trio.current_time() - began < 3
+
+
+def grow(times: list[float]) -> bool:
+    """Whether the waits between these are 0.1, 0.2, 0.4, 0.8, 1, 1 s, blurred by a fifth."""
+    waits = [after - before for before, after in pairwise(times)]
+    wanted = [0.1, 0.2, 0.4, 0.8, 1, 1]
+    return all(
+        0.8 * right <= found <= 1.2 * right + 0.01
+        for found, right in zip(waits, wanted, strict=False)
+    )
+
+
+async def test_each_further_refusal_of_a_partition_makes_the_wait_longer(
+    network: MemoryNetwork, autojump_clock: MockClock
+) -> None:
+    """KIP-580; what came between two refusals ends the row."""
+    logs = Logs(network)
+    logs.write(b"a")
+    passing = refused(error_codes.OFFSET_NOT_AVAILABLE)
+    logs.answers = [*[passing] * 6, None, *[passing] * 6]
+    async with reading(network, logs) as consumer:
+        await values(consumer, 1)
+        assert 6 == len(logs.fetch_times[1:7])
+        assert grow(logs.fetch_times[:7])
+
+        await trio.sleep(20)
+        assert 6 == len(logs.fetch_times[8:14])
+        assert grow(logs.fetch_times[7:14])
+
+
+async def test_each_further_refusal_of_an_offset_makes_the_wait_longer(
+    network: MemoryNetwork, autojump_clock: MockClock
+) -> None:
+    """KIP-580."""
+    logs = Logs(network)
+    logs.write(b"a")
+    logs.list_errors = [error_codes.OFFSET_NOT_AVAILABLE] * 6
+    async with reading(network, logs) as consumer:
+        await values(consumer, 1)
+
+    assert 7 == len(logs.list_times)
+    assert grow(logs.list_times)
+
+
+async def test_each_further_refusal_of_an_epoch_makes_the_wait_longer(
+    network: MemoryNetwork, autojump_clock: MockClock
+) -> None:
+    """KIP-580."""
+    logs = Logs(network)
+    logs.write(b"a", b"b")
+    logs.epoch_errors = [error_codes.OFFSET_NOT_AVAILABLE] * 6
+    logs.leader = 1, 2
+    async with reading(network, logs) as consumer:
+        consumer.seek(T0, 1, leader_epoch=1)
+        await values(consumer, 1)
+
+    assert 7 == len(logs.epoch_times)
+    assert grow(logs.epoch_times)
 
 
 async def test_refusal_is_told_once_and_the_consumer_goes_on(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import trio
 
-from ...errors import AuthenticationError, TrionetError, UnsupportedVersionError
+from ...errors import TrionetError
 from ...protocol import error_codes
 from ..api_errors import api_error
 from ..network_client import NetworkClient
@@ -69,8 +69,7 @@ class Background:
         error = metadata.error
         if error is not self._error:
             self._error = error
-            if isinstance(error, (AuthenticationError, UnsupportedVersionError)):
-                self._failures.add(error)
+            self._failures.add_if_final(error)
         if metadata.updates == self._updates:
             return
         self._updates = metadata.updates

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
-from ...errors import TrionetError
+from ...errors import AuthenticationError, TrionetError, UnsupportedVersionError
 from ..topic_partition import TopicPartition
 from .partition_state import PartitionState
+
+#: What is not over by itself: another try is one too many before the user knows.
+_FINAL: Final = (AuthenticationError, UnsupportedVersionError)
 
 
 class Failures:
@@ -28,6 +32,17 @@ class Failures:
         """Tell the user of something that is wrong with all; of several, the last."""
         self._of_client = error
         self._on_failure()
+
+    def add_if_final(self, error: TrionetError | None) -> bool:
+        """Tell the user of what kept a request from being answered, if trying again is no use.
+
+        Returns:
+            Whether it is no use.
+        """
+        if not isinstance(error, _FINAL):
+            return False
+        self.add(error)
+        return True
 
     def add_partition(
         self, name: TopicPartition, state: PartitionState, error: TrionetError

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import trio
 
-from ...errors import AuthenticationError, PartitionError, UnsupportedVersionError
+from ...errors import PartitionError
 from ...protocol import api_keys, error_codes
 from ...protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from ...protocol.wire import NO_UUID
@@ -146,7 +146,7 @@ class Fetcher:
                 self._fetch(node, partitions)
             else:
                 seconds = min(seconds, self._client.poll_delay(node) or math.inf)
-                self._look_at_authentication(node)
+                self._failures.add_if_final(self._client.authentication_error(node))
         return seconds
 
     def _wanted(
@@ -231,11 +231,6 @@ class Fetcher:
             )
         return details
 
-    def _look_at_authentication(self, node: Node) -> None:
-        error = self._client.authentication_error(node)
-        if error is not None:
-            self._failures.add(error)
-
     # Answers.
 
     def _answered(self, response: ClientResponse) -> None:
@@ -248,8 +243,7 @@ class Fetcher:
             session.failed()
             for each in asked.values():
                 each.state.forget_replica()
-            if isinstance(response.error, (AuthenticationError, UnsupportedVersionError)):
-                self._failures.add(response.error)
+            if self._failures.add_if_final(response.error):
                 self._put_off(asked, now)
         else:
             self._take(session, asked, response.body, now)
@@ -270,6 +264,9 @@ class Fetcher:
             if body.error_code == error_codes.FETCH_SESSION_TOPIC_ID_ERROR:
                 self._client.metadata.request_update()
             return
+        for name, each in asked.items():
+            if each.state.failures and not (name in found and found[name].error_code):
+                each.state.failures = 0
         self._learn_leaders(found, body)
         ends = self._buffer.ends()
         for name, data in found.items():
@@ -289,7 +286,7 @@ class Fetcher:
         """Ask for these again after a wait."""
         for each in asked.values():
             if each.is_current:
-                each.state.retry_at = now + self._retry.seconds(1, self._chance)
+                each.state.put_off(now, self._retry, self._chance)
 
     def _learn_leaders(
         self, found: dict[TopicPartition, PartitionData], body: FetchResponse
@@ -339,7 +336,7 @@ class Fetcher:
         self, name: TopicPartition, asked: AskedPartition, data: PartitionData, now: float
     ) -> None:
         state = asked.state
-        state.retry_at = now + self._retry.seconds(1, self._chance)
+        state.put_off(now, self._retry, self._chance)
         if data.error_code == error_codes.OFFSET_OUT_OF_RANGE and asked.position != state.position:
             return  # what was fetched ahead of it is handed out before anything is decided
         refusal = refused(name, asked.position, data.error_code, state, self._subscriptions)

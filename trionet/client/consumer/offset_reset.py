@@ -7,27 +7,25 @@ from __future__ import annotations
 
 import logging
 import math
-import random
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
-import trio
-
-from ...errors import AuthenticationError, NoOffsetForPartitionError, UnsupportedVersionError
+from ...errors import NoOffsetForPartitionError
 from ...protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
+    ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from ..api_errors import STALE_METADATA, api_error, is_retriable
-from ..backoff import ExponentialBackoff
 from ..cluster import Cluster
 from ..network_client import NetworkClient
 from ..response import ClientResponse
 from ..topic_partition import TopicPartition
 from .failures import Failures
-from .leaders import by_leader, leader_epoch
+from .leader_questions import LeaderQuestions
+from .leaders import leader_epoch
 from .partition_state import FetchPosition, PartitionState
 from .reset_strategy import LATEST, NONE, ResetStrategy
 from .subscription_state import SubscriptionState
@@ -57,9 +55,8 @@ class OffsetReset:
         client: sends.
         subscriptions: whose positions are set.
         failures: what the user has to be told.
+        questions: what asks leaders.
         is_read_committed: the end of a log is where its first open transaction begins.
-        retry: the wait before a partition is asked for again.
-        chance: what blurs that.
         now_ms: the time of day in milliseconds since 1970.
     """
 
@@ -68,18 +65,16 @@ class OffsetReset:
         client: NetworkClient,
         subscriptions: SubscriptionState,
         failures: Failures,
+        questions: LeaderQuestions,
         *,
         is_read_committed: bool,
-        retry: ExponentialBackoff,
-        chance: random.Random,
         now_ms: Callable[[], int],
     ) -> None:
         self._client = client
         self._subscriptions = subscriptions
         self._failures = failures
+        self._questions = questions
         self._is_read_committed = is_read_committed
-        self._retry = retry
-        self._chance = chance
         self._now_ms = now_ms
 
     def send(self, now: float) -> float:
@@ -99,30 +94,22 @@ class OffsetReset:
         return min(seconds, self._subscriptions.seconds_to_retry(now))
 
     def _ask(self, names: list[TopicPartition]) -> float:
-        metadata = self._client.metadata
-        leaders, unknown = by_leader(metadata.cluster, names)
-        if unknown:
-            metadata.request_update()
-        seconds = math.inf
-        for node, partitions in leaders.items():
-            if not self._client.ready(node):
-                seconds = min(seconds, self._client.poll_delay(node) or math.inf)
-                self._look_at_authentication(self._client.authentication_error(node))
-                continue
+        ready = self._questions.ready(names)
+        now_ms = self._now_ms()
+        for node, partitions in ready.leaders.items():
             asked = {each: self._asked(each) for each in partitions}
-            now_ms = self._now_ms()
             request = list_offsets_request(
                 {each: asked[each].strategy.timestamp(now_ms) for each in partitions},
-                metadata.cluster,
+                self._client.metadata.cluster,
                 is_read_committed=self._is_read_committed,
             )
             self._client.send(
                 node,
                 request,
-                _Answer(self, asked),
+                partial(self._answered, asked),
                 version_min=version_min(self._is_read_committed),
             )
-        return seconds
+        return ready.seconds
 
     def _asked(self, name: TopicPartition) -> _Asked:
         state = self._subscriptions.partitions[name]
@@ -131,65 +118,28 @@ class OffsetReset:
         epoch = leader_epoch(self._client.metadata.cluster, name)
         return _Asked(state, state.jumps, state.strategy, epoch)
 
-    def _look_at_authentication(self, error: AuthenticationError | None) -> None:
-        if error is not None:
-            self._failures.add(error)
-
     # Answers.
 
-    def answered(self, asked: dict[TopicPartition, _Asked], response: ClientResponse) -> None:
-        """Take what a log says."""
-        now = trio.current_time()
-        found: dict[TopicPartition, ListOffsetsPartitionResponse] = {}
-        if response.error is not None:
-            if isinstance(response.error, (AuthenticationError, UnsupportedVersionError)):
-                self._failures.add(response.error)
-        else:
-            found = {
-                TopicPartition(topic.name, each.partition_index): each
-                for topic in response.body.topics
-                for each in topic.partitions
-            }
-        for name, each in asked.items():
-            if each.state.jumps == each.jumps:
-                each.state.is_asking = False
-                self._take(name, each, found.get(name), now)
+    def _answered(self, asked: dict[TopicPartition, _Asked], response: ClientResponse) -> None:
+        self._questions.answered(asked, response, _offsets, self._take)
 
     def _take(
-        self,
-        name: TopicPartition,
-        asked: _Asked,
-        answer: ListOffsetsPartitionResponse | None,
-        now: float,
+        self, name: TopicPartition, asked: _Asked, answer: ListOffsetsPartitionResponse
     ) -> None:
-        state = asked.state
-        if answer is not None and not answer.error_code:
-            if answer.offset == UNKNOWN_OFFSET:  # no record is so new: begin behind all (KIP-1106)
-                self._subscriptions.request_reset(name, LATEST)
-                return
-            logger.info("%s begins at offset %d (%s)", name, answer.offset, asked.strategy.name)
-            state.leader_epoch = max(state.leader_epoch, asked.leader_epoch)
-            self._subscriptions.seek(name, FetchPosition(answer.offset, answer.leader_epoch))
+        if answer.offset == UNKNOWN_OFFSET:  # no record is so new: begin behind all (KIP-1106)
+            self._subscriptions.request_reset(name, LATEST)
             return
-        state.retry_at = now + self._retry.seconds(1, self._chance)
-        if answer is None:
-            return
-        if answer.error_code in STALE_METADATA:
-            self._client.metadata.request_update()
-        error = api_error(answer.error_code, f"the offsets of {name}")
-        if not is_retriable(error):
-            self._failures.add_partition(name, state, error)
+        logger.info("%s begins at offset %d (%s)", name, answer.offset, asked.strategy.name)
+        asked.state.leader_epoch = max(asked.state.leader_epoch, asked.leader_epoch)
+        self._subscriptions.seek(name, FetchPosition(answer.offset, answer.leader_epoch))
 
 
-class _Answer:
-    """The callback of one request."""
-
-    def __init__(self, reset: OffsetReset, asked: dict[TopicPartition, _Asked]) -> None:
-        self._reset = reset
-        self._asked = asked
-
-    def __call__(self, response: ClientResponse) -> None:
-        self._reset.answered(self._asked, response)
+def _offsets(body: ListOffsetsResponse) -> dict[TopicPartition, ListOffsetsPartitionResponse]:
+    return {
+        TopicPartition(topic.name, each.partition_index): each
+        for topic in body.topics
+        for each in topic.partitions
+    }
 
 
 def version_min(is_read_committed: bool) -> int:

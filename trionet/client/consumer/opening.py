@@ -23,6 +23,7 @@ from .coordinator.consumer_coordinator import ConsumerCoordinator
 from .failures import Failures
 from .fetcher import Fetcher
 from .hooks import ConsumerHooks, OnCommit, OnConsume
+from .leader_questions import LeaderQuestions
 from .metrics import ConsumerMetrics
 from .offset_questions import OffsetQuestions
 from .offset_reset import OffsetReset
@@ -83,26 +84,8 @@ async def open_consumer(
             parts.consumer.subscribe(
                 topics, on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost
             )
-        with raise_single_error() as caller:
-            async with trio.open_nursery() as nursery:
-                # A cancelled block leaves its group, too; until then answers have to be read.
-                polling = _Polling(parts.background)
-                nursery.start_soon(polling.go_on)
-                if parts.coordinator is not None:
-                    nursery.start_soon(parts.coordinator.go_on)
-                try:
-                    with caller.block():
-                        yield parts.consumer
-                except BaseException:
-                    with trio.move_on_after(parts.cancelled_close_seconds, shield=True):
-                        await parts.close(is_normal=False)
-                    raise
-                else:
-                    await parts.close(is_normal=True)
-                finally:
-                    parts.consumer.end()
-                    polling.scope.cancel(reason="the consumer is closed")
-                    nursery.cancel_scope.cancel(reason="the consumer is closed")
+        async with parts.running():
+            yield parts.consumer
 
 
 class _Polling:
@@ -129,80 +112,119 @@ class _Parts:
         hooks: ConsumerHooks,
     ) -> None:
         client.metadata.allow_auto_topic_creation = settings.allow_auto_topic_creation
-        news = trio.lowlevel.ParkingLot()
-        failures = Failures(news.unpark_all)
-        self._subscriptions = subscriptions = SubscriptionState(settings.reset)
-        retry = settings.client.metadata.retry
-        fetcher = Fetcher(
+        self._client = client
+        self._settings = settings
+        self._network = network
+        self._hooks = hooks
+        self._news = trio.lowlevel.ParkingLot()
+        self._failures = Failures(self._news.unpark_all)
+        self._subscriptions = SubscriptionState(settings.reset)
+        self._coordinator = self._made_coordinator()
+        self._fetcher = self._made_fetcher()
+        self._background = self._made_background()
+        self.consumer = Consumer(
             client,
-            subscriptions,
-            settings.fetch,
-            failures,
-            replica_seconds=settings.client.metadata.max_age_seconds,
-            retry=retry,
-            chance=network.chance,
-            on_news=news.unpark_all,
-            hooks=hooks,
+            self._subscriptions,
+            self._fetcher,
+            self._failures,
+            settings,
+            self._news,
+            self._coordinator,
+            OffsetQuestions(client, settings, network.chance),
         )
+        client.metrics.register(self._made_metrics().collect, trio.current_time())
+
+    def _made_coordinator(self) -> ConsumerCoordinator | None:
+        if self._settings.group is None:
+            return None
+        return ConsumerCoordinator(
+            self._client,
+            self._settings.group,
+            self._subscriptions,
+            self._network.chance,
+            on_news=self._news.unpark_all,
+            hooks=self._hooks,
+        )
+
+    def _made_fetcher(self) -> Fetcher:
+        metadata = self._settings.client.metadata
+        return Fetcher(
+            self._client,
+            self._subscriptions,
+            self._settings.fetch,
+            self._failures,
+            replica_seconds=metadata.max_age_seconds,
+            retry=metadata.retry,
+            chance=self._network.chance,
+            on_news=self._news.unpark_all,
+            hooks=self._hooks,
+        )
+
+    def _made_background(self) -> Background:
+        client, subscriptions, failures = self._client, self._subscriptions, self._failures
+        retry = self._settings.client.metadata.retry
+        questions = LeaderQuestions(client, failures, retry, self._network.chance)
         reset = OffsetReset(
             client,
             subscriptions,
             failures,
-            is_read_committed=settings.fetch.is_read_committed,
-            retry=retry,
-            chance=network.chance,
-            now_ms=network.now_ms,
+            questions,
+            is_read_committed=self._settings.fetch.is_read_committed,
+            now_ms=self._network.now_ms,
         )
-        validation = Validation(client, subscriptions, failures, retry=retry, chance=network.chance)
-        self._group_settings = settings.group
-        self.coordinator: ConsumerCoordinator | None = None
-        look_for_offsets = self._begin_without_group
-        if settings.group is not None:
-            self.coordinator = ConsumerCoordinator(
-                client,
-                settings.group,
-                subscriptions,
-                network.chance,
-                on_news=news.unpark_all,
-                hooks=hooks,
-            )
-            look_for_offsets = self.coordinator.look_for_offsets
-        self.consumer = Consumer(
-            client,
-            subscriptions,
-            fetcher,
-            failures,
-            settings,
-            news,
-            self.coordinator,
-            OffsetQuestions(client, settings, network.chance),
-        )
-        coordinator = self.coordinator
-        metrics = ConsumerMetrics(
-            client,
-            subscriptions,
-            fetcher.counters,
-            is_read_committed=settings.fetch.is_read_committed,
+        validation = Validation(client, subscriptions, failures, questions)
+        workers = reset, validation, self._fetcher
+        coordinator = self._coordinator
+        look = self._begin_without_group if coordinator is None else coordinator.look_for_offsets
+        return Background(client, subscriptions, failures, workers, look)
+
+    def _made_metrics(self) -> ConsumerMetrics:
+        coordinator = self._coordinator
+        return ConsumerMetrics(
+            self._client,
+            self._subscriptions,
+            self._fetcher.counters,
+            is_read_committed=self._settings.fetch.is_read_committed,
             asked_at=None if coordinator is None else lambda: coordinator.poll_interval.asked_at,
-        )
-        client.metrics.register(metrics.collect, trio.current_time())
-        self.background = Background(
-            client, subscriptions, failures, (reset, validation, fetcher), look_for_offsets
         )
 
     def _begin_without_group(self) -> None:
         for each in self._subscriptions.initializing():
             self._subscriptions.request_reset(each)
 
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Work in the background until the block ends, and close then."""
+        with raise_single_error() as caller:
+            async with trio.open_nursery() as nursery:
+                # A cancelled block leaves its group, too; until then answers have to be read.
+                polling = _Polling(self._background)
+                nursery.start_soon(polling.go_on)
+                if self._coordinator is not None:
+                    nursery.start_soon(self._coordinator.go_on)
+                try:
+                    with caller.block():
+                        yield
+                except BaseException:
+                    with trio.move_on_after(self._cancelled_close_seconds, shield=True):
+                        await self._close(is_normal=False)
+                    raise
+                else:
+                    await self._close(is_normal=True)
+                finally:
+                    self.consumer.end()
+                    polling.scope.cancel(reason="the consumer is closed")
+                    nursery.cancel_scope.cancel(reason="the consumer is closed")
+
     @property
-    def cancelled_close_seconds(self) -> float:
-        """How long :meth:`close` may take when the end is not normal, callbacks and farewell."""
-        group = self._group_settings
+    def _cancelled_close_seconds(self) -> float:
+        """How long :meth:`_close` may take when the end is not normal, callbacks and farewell."""
+        group = self._settings.group
         return 0.0 if group is None else 2 * group.cancelled_close_seconds_max
 
-    async def close(self, *, is_normal: bool) -> None:
+    async def _close(self, *, is_normal: bool) -> None:
         """Leave the group, also if the end is cancelled before it has begun."""
-        if self.coordinator is None:
+        if self._coordinator is None:
             await trio.lowlevel.checkpoint()
         else:
-            await self.coordinator.close(is_normal=is_normal)
+            await self._coordinator.close(is_normal=is_normal)

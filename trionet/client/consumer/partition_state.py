@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import enum
 import math
+import random
 from typing import Final, NamedTuple, Protocol
 
+from ..backoff import ExponentialBackoff
 from .reset_strategy import ResetStrategy
 
 NO_EPOCH: Final = -1
@@ -72,7 +74,8 @@ class PartitionState:
         jumps: counts the times that what was fetched before became useless, because the position
             has changed other than by reading on, or has to be validated.
         leader_epoch: the newest leader epoch that the position is good for; -1 for none.
-        retry_at: not to be reset or validated before.
+        retry_at: not to be reset, validated or fetched before.
+        failures: how often that has failed in a row.
         is_asking: a request to reset or validate it is under way.
         high_watermark: behind the last record that every replica has; None before the first fetch.
         last_stable_offset: before it every transaction has ended.
@@ -85,6 +88,7 @@ class PartitionState:
         "_position",
         "_preferred_replica",
         "_preferred_until",
+        "failures",
         "high_watermark",
         "is_asking",
         "is_paused",
@@ -106,6 +110,7 @@ class PartitionState:
         self.jumps = 0
         self.leader_epoch = NO_EPOCH
         self.retry_at = -math.inf
+        self.failures = 0
         self.is_asking = False
         self.high_watermark: int | None = None
         self.last_stable_offset: int | None = None
@@ -192,8 +197,14 @@ class PartitionState:
             self._handing_out = None
         self.jumps += 1
         self.retry_at = -math.inf
+        self.failures = 0
         self.is_asking = False
         self._preferred_replica = None
+
+    def put_off(self, now: float, retry: ExponentialBackoff, chance: random.Random) -> None:
+        """It could not be reset, validated or fetched: wait, and longer each time (KIP-580)."""
+        self.failures += 1
+        self.retry_at = now + retry.seconds(self.failures, chance)
 
     # Whether it is good (KIP-320).
 
@@ -222,6 +233,7 @@ class PartitionState:
         """The leader of this epoch has all that was read, or nobody can tell."""
         self.leader_epoch = max(self.leader_epoch, leader_epoch)
         self.retry_at = -math.inf
+        self.failures = 0
         self.state = FetchState.FETCHING
         self.is_asking = False
 

@@ -7,32 +7,25 @@ Whoever polls the client calls :meth:`Validation.send` between two polls.
 from __future__ import annotations
 
 import logging
-import math
-import random
+from functools import partial
 from typing import NamedTuple
 
-import trio
-
-from ...errors import (
-    AuthenticationError,
-    LogTruncationError,
-    UnsupportedVersionError,
-)
+from ...errors import LogTruncationError
 from ...protocol import api_keys
 from ...protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from ..api_errors import STALE_METADATA, api_error, is_retriable
-from ..backoff import ExponentialBackoff
 from ..network_client import NetworkClient
 from ..node import Node
 from ..response import ClientResponse
 from ..topic_partition import TopicPartition
 from .failures import Failures
-from .leaders import by_leader, leader_epoch
+from .leader_questions import LeaderQuestions
+from .leaders import leader_epoch
 from .partition_state import FetchPosition, PartitionState
 from .reset_strategy import NONE
 from .subscription_state import SubscriptionState
@@ -61,8 +54,7 @@ class Validation:
         client: sends.
         subscriptions: whose positions are validated.
         failures: what the user has to be told.
-        retry: the wait before a leader is asked again.
-        chance: what blurs that.
+        questions: what asks leaders.
     """
 
     def __init__(
@@ -70,15 +62,12 @@ class Validation:
         client: NetworkClient,
         subscriptions: SubscriptionState,
         failures: Failures,
-        *,
-        retry: ExponentialBackoff,
-        chance: random.Random,
+        questions: LeaderQuestions,
     ) -> None:
         self._client = client
         self._subscriptions = subscriptions
         self._failures = failures
-        self._retry = retry
-        self._chance = chance
+        self._questions = questions
 
     def send(self, now: float) -> float:
         """Ask what is to be asked; seconds until this has to be called again."""
@@ -87,22 +76,10 @@ class Validation:
             for each in self._subscriptions.to_validate(now)
             if not self._failures.has(each, self._subscriptions.partitions[each])
         ]
-        if not due:
-            return self._subscriptions.seconds_to_retry(now)
-        metadata = self._client.metadata
-        leaders, unknown = by_leader(metadata.cluster, due)
-        if unknown:
-            metadata.request_update()
-        seconds = self._subscriptions.seconds_to_retry(now)
-        for node, names in leaders.items():
-            if self._client.ready(node):
-                self._ask(node, names)
-            else:
-                seconds = min(seconds, self._client.poll_delay(node) or math.inf)
-                error = self._client.authentication_error(node)
-                if error is not None:
-                    self._failures.add(error)
-        return seconds
+        ready = self._questions.ready(due)
+        for node, names in ready.leaders.items():
+            self._ask(node, names)
+        return min(ready.seconds, self._subscriptions.seconds_to_retry(now))
 
     def _ask(self, node: Node, names: list[TopicPartition]) -> None:
         asked = {name: self._asked(name) for name in names}
@@ -128,7 +105,7 @@ class Validation:
         self._client.send(
             node,
             request,
-            lambda response: self._answered(asked, response),
+            partial(self._answered, asked),
             version_min=VERSION_MIN,
         )
 
@@ -142,36 +119,7 @@ class Validation:
     # Answers.
 
     def _answered(self, asked: dict[TopicPartition, _Asked], response: ClientResponse) -> None:
-        now = trio.current_time()
-        found: dict[TopicPartition, EpochEndOffset] = {}
-        if response.error is not None:
-            if isinstance(response.error, (AuthenticationError, UnsupportedVersionError)):
-                self._failures.add(response.error)
-        else:
-            found = {
-                TopicPartition(topic.topic, each.partition): each
-                for topic in response.body.topics
-                for each in topic.partitions
-            }
-        for name, each in asked.items():
-            if each.state.jumps == each.jumps:
-                each.state.is_asking = False
-                self._take(name, each, found.get(name), now)
-
-    def _take(
-        self, name: TopicPartition, asked: _Asked, answer: EpochEndOffset | None, now: float
-    ) -> None:
-        if answer is not None and not answer.error_code:
-            self._compare(name, asked, answer)
-            return
-        asked.state.retry_at = now + self._retry.seconds(1, self._chance)
-        if answer is None:
-            return
-        if answer.error_code in STALE_METADATA:
-            self._client.metadata.request_update()
-        error = api_error(answer.error_code, f"the epochs of {name}")
-        if not is_retriable(error):
-            self._failures.add_partition(name, asked.state, error)
+        self._questions.answered(asked, response, _ends, self._compare)
 
     def _compare(self, name: TopicPartition, asked: _Asked, answer: EpochEndOffset) -> None:
         """Look whether the log goes as far in the position's epoch as was read of it."""
@@ -196,6 +144,14 @@ class Validation:
             )
             asked.state.leader_epoch = max(asked.state.leader_epoch, asked.leader_epoch)
             self._subscriptions.seek(name, FetchPosition(answer.end_offset, answer.leader_epoch))
+
+
+def _ends(body: OffsetForLeaderEpochResponse) -> dict[TopicPartition, EpochEndOffset]:
+    return {
+        TopicPartition(topic.topic, each.partition): each
+        for topic in body.topics
+        for each in topic.partitions
+    }
 
 
 def _truncated(
