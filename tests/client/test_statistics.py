@@ -132,3 +132,21 @@ async def test_rates_are_of_the_last_windows(
         nursery.cancel_scope.cancel()
 
     assert [pytest.approx(sent / 10, rel=0.01), 0, 0] == rates
+
+
+async def test_what_was_done_before_anybody_asked_counts(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    settings = ClientSettings(metrics=MetricsSettings(samples=2, window_seconds=10.0))
+    async with (
+        trionet.open_broker(network=network) as broker,
+        trionet.open_network_client(broker.bootstrap_servers, settings, network=network) as client,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(client.run)
+        await trio.sleep(5)
+
+        actual = client.statistics()
+        nursery.cancel_scope.cancel()
+
+    assert actual["request-rate"] == actual["request-total"] / 10 > 0

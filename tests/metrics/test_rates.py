@@ -125,6 +125,14 @@ def test_what_was_counted_before_the_first_look_is_left_out() -> None:
     assert 0 == grown(by_key, "a", 1000, now=0)
 
 
+def test_what_was_0_when_it_began_has_counted_since() -> None:
+    rates: ByKey[Window] = ByKey(Window, began_at=10)
+
+    rates.begin(now=40)
+
+    assert (30, [100]) == rates.get("a", [100], now=40).since([100], now=40)
+
+
 def test_a_key_that_comes_later_has_counted_from_nothing() -> None:
     by_key = windows()
     by_key.begin(now=0)

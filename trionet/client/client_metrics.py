@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 
 from ..metrics.families import Snapshot
@@ -30,6 +32,10 @@ class MetricsSettings:
 class ClientMetrics:
     """What can be measured of one client.
 
+    Most clients are never asked. What measures is made when the first snapshot is taken, as if it
+    had looked when the client was opened and everything was 0; until then a client pays for its
+    counters alone.
+
     Args:
         client: what Kafka's names begin with: ``producer``, ``consumer``, ``admin-client``, or
             ``network-client`` for a client that is none of these.
@@ -51,32 +57,44 @@ class ClientMetrics:
         self.counters = ClientCounters()
         self._client = client
         self._settings = settings
+        self._selector = selector
+        self._began_at = now
         self._registry = Registry()
-        network = NetworkMetrics(
-            client,
-            selector,
+        self._to_make: list[Callable[[], Collect]] = []
+        self.register(self._network)
+
+    def _network(self) -> Collect:
+        settings = self._settings
+        return NetworkMetrics(
+            self._client,
+            self._selector,
             self.counters,
-            now,
+            self._began_at,
             samples=settings.samples,
             seconds=settings.window_seconds,
-        )
-        self.register(network.collect, now)
+        ).collect
 
     def group(self, group: str, *labels: str) -> MetricGroup:
         """A group of this client's metrics, by Kafka's name, such as ``producer-metrics``."""
         settings = self._settings
         return MetricGroup(
-            self._client, group, *labels, samples=settings.samples, seconds=settings.window_seconds
+            self._client,
+            group,
+            *labels,
+            samples=settings.samples,
+            seconds=settings.window_seconds,
+            began_at=self._began_at,
         )
 
-    def register(self, collect: Collect, now: float) -> None:
-        """Ask ``collect``, too, from now on; its first windows begin."""
-        for _ in collect(now):
-            pass
-        self._registry.register(collect)
+    def register(self, make: Callable[[], Collect]) -> None:
+        """Ask what ``make`` makes, too; it is called when the next snapshot is taken."""
+        self._to_make.append(make)
 
     def snapshot(self, now: float) -> Snapshot:
         """Everything at ``now``, with all names and kinds."""
+        to_make, self._to_make = self._to_make, []
+        for make in to_make:
+            self._registry.register(make())
         return self._registry.snapshot(now)
 
     def statistics(self, now: float) -> ClientStatistics:

@@ -45,7 +45,9 @@ class NetworkMetrics:
         self._selector = selector
         self._counters = counters
         self._began_at = began_at
-        group = MetricGroup(client, f"{client}-metrics", samples=samples, seconds=seconds)
+        group = MetricGroup(
+            client, f"{client}-metrics", samples=samples, seconds=seconds, began_at=began_at
+        )
         self._connection_close = group.rated("connection-close", "Connections closed")
         self._connection_creation = group.rated("connection-creation", "Connections made")
         self._connection_count = group.gauge("connection-count", "Open connections.")
@@ -78,7 +80,14 @@ class NetworkMetrics:
             "request-size-max", "Size of the largest request, in bytes."
         )
         self._nodes = _NodeMetrics(
-            MetricGroup(client, f"{client}-node-metrics", *NODE, samples=samples, seconds=seconds)
+            MetricGroup(
+                client,
+                f"{client}-node-metrics",
+                *NODE,
+                samples=samples,
+                seconds=seconds,
+                began_at=began_at,
+            )
         )
 
     def collect(self, now: float) -> Iterator[Family]:

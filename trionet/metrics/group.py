@@ -19,6 +19,7 @@ class MetricGroup:
         labels: what its numbers are told apart by; empty ones are those of the whole client.
         samples: ``metrics.num.samples``.
         seconds: ``metrics.sample.window.ms``, in seconds.
+        began_at: when all its numbers were 0, in seconds of the loop's clock; None if nobody knows.
     """
 
     def __init__(
@@ -28,12 +29,14 @@ class MetricGroup:
         *labels: str,
         samples: int = SAMPLES,
         seconds: float = SAMPLE_SECONDS,
+        began_at: float | None = None,
     ) -> None:
         self._client = client
         self._group = group
         self._labels = labels
         self._samples = samples
         self._seconds = seconds
+        self._began_at = began_at
 
     def gauge(self, name: str, help: str) -> Metric:
         """A number that is what it is."""
@@ -50,16 +53,23 @@ class MetricGroup:
             self.total(f"{name}-total", f"{what}."),
             self._samples,
             self._seconds,
+            self._began_at,
         )
 
     def rate(self, name: str, help: str) -> RateAndTotal:
         """A rate whose count Kafka does not tell."""
-        return RateAndTotal(self.gauge(name, help), None, self._samples, self._seconds)
+        return RateAndTotal(
+            self.gauge(name, help), None, self._samples, self._seconds, self._began_at
+        )
 
     def share(self, name: str, help: str, at_most: float = inf) -> Share:
         """An average, or a ratio."""
         return Share(
-            self.gauge(name, help), at_most=at_most, samples=self._samples, seconds=self._seconds
+            self.gauge(name, help),
+            at_most=at_most,
+            samples=self._samples,
+            seconds=self._seconds,
+            began_at=self._began_at,
         )
 
     def largest(self, name: str, help: str, unit: float = 1) -> Largest:

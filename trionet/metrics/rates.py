@@ -115,15 +115,18 @@ class ByKey(Generic[T]):
 
     Args:
         make: makes a rate or window of ``(values, now)``.
+        began_at: when everything was 0, which counts as a look; None if nobody knows.
     """
 
     __slots__ = ("_kept", "_last_look", "_look", "_made", "_make")
 
-    def __init__(self, make: Callable[[Sequence[float], float], T]) -> None:
+    def __init__(
+        self, make: Callable[[Sequence[float], float], T], began_at: float | None = None
+    ) -> None:
         self._make = make
         self._made: dict[Hashable, T] = {}
         self._kept: dict[Hashable, T] = {}
-        self._look: float | None = None
+        self._look = began_at
         self._last_look: float | None = None
 
     def begin(self, now: float) -> None:

@@ -70,6 +70,7 @@ class RateAndTotal:
         total: the metric of the count; None leaves it out.
         samples: ``metrics.num.samples``.
         seconds: ``metrics.sample.window.ms``, in seconds.
+        began_at: see :class:`.ByKey`.
     """
 
     def __init__(
@@ -78,10 +79,11 @@ class RateAndTotal:
         total: Metric | None,
         samples: int = SAMPLES,
         seconds: float = SAMPLE_SECONDS,
+        began_at: float | None = None,
     ) -> None:
         self._rate = rate
         self._total = total
-        self._windows = ByKey(lambda values, now: Window(values, now, samples, seconds))
+        self._windows = ByKey(lambda values, now: Window(values, now, samples, seconds), began_at)
 
     def families(self, counts: Mapping[Labels, float], now: float) -> Iterator[Family]:
         """The families at ``now``, of the events so far."""
@@ -105,6 +107,7 @@ class Share:
         at_most: what it is capped at, such as 1 for a ratio (KAFKA-7354).
         samples: ``metrics.num.samples``.
         seconds: ``metrics.sample.window.ms``, in seconds.
+        began_at: see :class:`.ByKey`.
     """
 
     def __init__(
@@ -114,10 +117,11 @@ class Share:
         at_most: float = inf,
         samples: int = SAMPLES,
         seconds: float = SAMPLE_SECONDS,
+        began_at: float | None = None,
     ) -> None:
         self._metric = metric
         self._at_most = at_most
-        self._windows = ByKey(lambda values, now: Window(values, now, samples, seconds))
+        self._windows = ByKey(lambda values, now: Window(values, now, samples, seconds), began_at)
 
     def families(self, parts: Mapping[Labels, tuple[float, float]], now: float) -> Iterator[Family]:
         """The family at ``now``; ``parts`` are the numbers that grow, part and whole."""

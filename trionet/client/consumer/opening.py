@@ -10,6 +10,7 @@ from typing import Unpack
 import trio
 
 from ..._util.single_error import raise_single_error
+from ...metrics.registry import Collect
 from ...net.network import SYSTEM, Network
 from ..config.keywords import ConsumerKeywords
 from ..network_client import NetworkClient
@@ -132,7 +133,7 @@ class _Parts:
             self._coordinator,
             OffsetQuestions(client, settings, network.chance),
         )
-        client.metrics.register(self._made_metrics().collect, trio.current_time())
+        client.metrics.register(self._measuring)
 
     def _made_coordinator(self) -> ConsumerCoordinator | None:
         if self._settings.group is None:
@@ -178,7 +179,7 @@ class _Parts:
         look = self._begin_without_group if coordinator is None else coordinator.look_for_offsets
         return Background(client, subscriptions, failures, workers, look)
 
-    def _made_metrics(self) -> ConsumerMetrics:
+    def _measuring(self) -> Collect:
         coordinator = self._coordinator
         return ConsumerMetrics(
             self._client,
@@ -186,7 +187,7 @@ class _Parts:
             self._fetcher.counters,
             is_read_committed=self._settings.fetch.is_read_committed,
             asked_at=None if coordinator is None else lambda: coordinator.poll_interval.asked_at,
-        )
+        ).collect
 
     def _begin_without_group(self) -> None:
         for each in self._subscriptions.initializing():

@@ -123,8 +123,8 @@ class _Parts:
             refused = self.sender.refused
             asker = ProducerIdAsker(client, idempotence, settings.retry, chance, refused)
             self.sender.number_batches(idempotence, asker)
-        metrics = ProducerMetrics(client, completion.counters, self.accumulator.pool, self.room)
-        client.metrics.register(metrics.collect, trio.current_time())
+        counters, pool, room = completion.counters, self.accumulator.pool, self.room
+        client.metrics.register(lambda: ProducerMetrics(client, counters, pool, room).collect)
         self.producer = Producer(
             self.accumulator,
             self.sender,
