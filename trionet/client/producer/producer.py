@@ -105,8 +105,9 @@ class Producer:
         delivery = await self.enqueue(
             topic, value, key=key, headers=headers, partition=partition, timestamp=timestamp
         )
+        self._is_pause_due = False  # others have their turn while this waits
         try:
-            return await delivery
+            return await self._sender.delivered(delivery)
         except trio.Cancelled:
             self._accumulator.withdraw(delivery)
             raise

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 async def delivered(delivery: Delivery) -> RecordMetadata:
     """Wait for the outcome of one record; see :meth:`.Delivery.result`."""
-    await trio.lowlevel.checkpoint()
+    if delivery.is_done:
+        await trio.lowlevel.checkpoint()
     while not delivery.is_done:
         await _news(delivery.pending)
-    return delivery.result()
+    return delivery.result()  # noqa: ASYNC910 -- what is not done was waited for
 
 
 async def until_done(outcome: BatchOutcome) -> None:
@@ -25,7 +26,8 @@ async def until_done(outcome: BatchOutcome) -> None:
 
     Cancellation: changes nothing.
     """
-    await trio.lowlevel.checkpoint()
+    if outcome.is_done:
+        await trio.lowlevel.checkpoint()
     while not outcome.is_done:
         if outcome.parts is None:
             await _news(outcome)
