@@ -77,7 +77,7 @@ class Sender:
         self._timeout_ms = timeout_ms
         self._clock = trio.lowlevel.current_clock().current_time
         self._looks_at = -math.inf
-        self._is_turning = self._is_broken = False
+        self._is_turning = self._has_ended = False
         self._relief: trio.Event | None = None
         self._waiting = 0
 
@@ -92,7 +92,7 @@ class Sender:
         An error ends the producer, and is raised by its next call.
         """
         await trio.lowlevel.checkpoint()
-        while not self._is_broken:
+        while not self._has_ended:
             if self._is_turning:
                 self._relief = trio.Event()
                 await self._relief.wait()
@@ -108,10 +108,11 @@ class Sender:
             self._looks_at = self._send_ready(now)
             return bool(await self._client.poll(max(0.0, self._looks_at - now)))
         except Exception as error:  # boundary: whoever makes the turns of one producer
-            logger.exception("the producer has failed")
-            self.fail(error)
-            self._is_broken = True
-            return False
+            if not self._has_ended:  # else the client was closed below a task of the user's
+                logger.exception("the producer has failed")
+                self.fail(error)
+                self._has_ended = True
+            return False  # noqa: ASYNC910 -- no turn follows
         finally:
             self._is_turning = False
 
@@ -137,7 +138,7 @@ class Sender:
             if self._relief is not None:
                 self._relief.set()
                 self._relief = None
-        return delivery.result()
+        return delivery.result()  # noqa: ASYNC910 -- what is not done was waited for
 
     def kick(self, now: float) -> None:
         """Send what is ready, and see to it that the rest is looked at in time."""
@@ -207,6 +208,7 @@ class Sender:
             ),
         )
         self._completion.aborted(aborted)
+        self._has_ended = True
         self._client.wakeup()  # a task that is not ours may make the turns, and has to leave
 
     def statistics(self) -> ClientStatistics:

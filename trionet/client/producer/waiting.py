@@ -21,7 +21,7 @@ async def delivered(delivery: Delivery) -> RecordMetadata:
     return delivery.result()  # noqa: ASYNC910 -- what is not done was waited for
 
 
-async def until_done(outcome: BatchOutcome) -> None:
+async def until_done(outcome: BatchOutcome) -> None:  # noqa: ASYNC910 -- as above
     """Wait until the fate of all records of a batch is decided, that of its parts after a split.
 
     Cancellation: changes nothing.
@@ -34,7 +34,7 @@ async def until_done(outcome: BatchOutcome) -> None:
             continue
         for _, part in outcome.parts:
             await until_done(part)
-        return
+        return  # noqa: ASYNC910 -- as above
 
 
 async def _news(outcome: BatchOutcome) -> None:
