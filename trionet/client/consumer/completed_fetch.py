@@ -20,6 +20,7 @@ from ...protocol.records.types import Columns
 from ..topic_partition import TopicPartition
 from .chunk import Chunk
 from .columns import joined, sliced
+from .inflation import Inflation, opened_at_once
 from .opened_batch import OpenedBatch
 from .partition_state import FetchPosition, PartitionState
 from .settings import FetchSettings
@@ -46,6 +47,7 @@ class CompletedFetch:
         name: of the partition.
         state: of the partition.
         chunk: the records that are decoded, until all were handed out.
+        inflation: has to be run before anything more can be decoded; None if nothing has.
         position: behind what was decoded.
         end: behind the last whole batch.
         size: of the batches that are not decoded yet, in bytes.
@@ -62,6 +64,7 @@ class CompletedFetch:
         "_settings",
         "chunk",
         "end",
+        "inflation",
         "name",
         "position",
         "size",
@@ -88,6 +91,7 @@ class CompletedFetch:
         self._aborting: set[int] = set()
         self._next = 0
         self._opened: OpenedBatch | None = None
+        self.inflation: Inflation | None = None
         try:
             self._batches = list(iter_batches(records))
         except WireFormatError as error:
@@ -104,7 +108,7 @@ class CompletedFetch:
         return self._jumps == self.state.jumps
 
     def next_chunk(self, records_wanted: int) -> Chunk | None:
-        """Decode records; None if there are no more of them.
+        """Decode records; None if there are no more of them, or :attr:`inflation` comes first.
 
         Args:
             records_wanted: small batches are put together until there are so many.
@@ -138,11 +142,12 @@ class CompletedFetch:
                 start, header = self._batches[self._next]
                 if found is not None and not found.fits(header):
                     return None
-                if self._is_for_users(start, header):
-                    opened = self._open(start)
-                else:
+                if self.inflation is None and not self._is_for_users(start, header):
                     self._passed(header)
                     continue
+                opened = self._open(start, header)
+                if opened is None:
+                    return None
             elif found is not None and not found.fits(opened.header):
                 return None
             columns = self._decode(opened)
@@ -181,13 +186,22 @@ class CompletedFetch:
             raise_from(self._corrupt(str(error)), error)
         return marker is not None and not marker.is_commit
 
-    def _open(self, start: int) -> OpenedBatch:
-        try:
-            opened = OpenedBatch(self._records, start)
-        except WireFormatError as error:
-            raise_from(self._corrupt(str(error)), error)
-        self._opened = opened
-        return opened
+    def _open(self, start: int, header: BatchHeader) -> OpenedBatch | None:
+        """A batch that can be decoded; None if it has to be inflated before."""
+        inflation = self.inflation
+        if inflation is None:
+            try:
+                self._opened = opened_at_once(self._records, start, header)
+            except WireFormatError as error:
+                raise_from(self._corrupt(str(error)), error)
+            if self._opened is None:
+                self.inflation = Inflation(self._records, start)
+        elif inflation.opened is not None or inflation.error is not None:
+            self.inflation = None
+            self._opened = inflation.opened
+            if inflation.error is not None:
+                raise_from(self._corrupt(str(inflation.error)), inflation.error)
+        return self._opened
 
     def _decode(self, opened: OpenedBatch) -> Columns | None:
         """The next records of a batch, without those before the position."""

@@ -411,7 +411,9 @@ class Consumer:
                 chunk = self._fetcher.next_chunk(self._settings.records_max, self._clock())
                 if chunk is not None:
                     break
-                if coordinator is None:
+                if self._fetcher.inflation is not None:
+                    await self._fetcher.inflation.run()
+                elif coordinator is None:
                     await self._news.park()
                 else:
                     await coordinator.wait(self._news)

@@ -36,6 +36,7 @@ from .fetch_buffer import FetchBuffer
 from .fetch_refusals import refused
 from .fetch_session import LAST_VERSION_WITH_NAMES, FetchSession, Wanted, WantedPartition
 from .hooks import ConsumerHooks
+from .inflation import Inflation
 from .partition_state import FetchPosition, PartitionState
 from .settings import FetchSettings
 from .subscription_state import SubscriptionState
@@ -106,8 +107,14 @@ class Fetcher:
         """What came, and what was decoded of it."""
         return self._buffer.counters
 
+    @property
+    def inflation(self) -> Inflation | None:
+        """What has to be run before :meth:`next_chunk` has the next records; None if nothing has."""
+        return self._buffer.inflation
+
     def next_chunk(self, records_wanted: int, now: float) -> Chunk | None:
-        """Records to be handed out next; None if nothing was fetched that could be.
+        """Records to be handed out next; None if nothing was fetched that could be, or
+        :attr:`inflation` comes first.
 
         Args:
             records_wanted: so many, if that many are there.

@@ -6,7 +6,7 @@ from ..._util.raising import raise_from
 from ...errors import WireFormatError
 from ...protocol.records import implementation
 from ...protocol.records.batch import Bytes
-from ...protocol.records.records import open_batch
+from ...protocol.records.records import INFLATED_BYTES_MAX, open_batch
 from ...protocol.records.types import Columns
 
 
@@ -16,9 +16,10 @@ class OpenedBatch:
     Args:
         buf: what holds the batch, whole.
         pos: where it starts.
+        inflated_bytes_max: the most that may come out of it.
 
     Raises:
-        WireFormatError: the batch is malformed.
+        WireFormatError: the batch is malformed, or grows beyond the limit.
 
     Attributes:
         header: the batch's.
@@ -27,8 +28,9 @@ class OpenedBatch:
 
     __slots__ = ("_body", "_end", "_pos", "header", "left")
 
-    def __init__(self, buf: Bytes, pos: int) -> None:
-        self.header, self._body, self._pos, self._end = open_batch(buf, pos)
+    def __init__(self, buf: Bytes, pos: int, inflated_bytes_max: int = INFLATED_BYTES_MAX) -> None:
+        opened = open_batch(buf, pos, inflated_bytes_max)
+        self.header, self._body, self._pos, self._end = opened
         self.left = self.header.count
 
     @property
