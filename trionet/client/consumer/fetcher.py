@@ -109,7 +109,7 @@ class Fetcher:
 
     @property
     def inflation(self) -> Inflation | None:
-        """What has to be run before :meth:`next_chunk` has the next records; None if nothing has."""
+        """What has to be run before :meth:`next_chunk` has more; None if nothing has."""
         return self._buffer.inflation
 
     def next_chunk(self, records_wanted: int, now: float) -> Chunk | None:

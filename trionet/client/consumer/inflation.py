@@ -21,7 +21,7 @@ PACKED_BYTES_MAX: Final = 64 * 1024
 
 
 def opened_at_once(records: memoryview, start: int, header: BatchHeader) -> OpenedBatch | None:
-    """Open a batch if that takes less than about a millisecond; None for another :class:`Inflation`.
+    """Open a batch if that takes about a millisecond at most; None for an :class:`Inflation`.
 
     Args:
         records: what holds it.
