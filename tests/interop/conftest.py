@@ -47,6 +47,7 @@ SECURED_CLIENTS = {
 LONG = (
     "test_admin.py",
     "test_admin_cluster.py",
+    "test_admin_controllers.py",
     "test_admin_groups.py",
     "test_churn.py",
     "test_client_security.py",

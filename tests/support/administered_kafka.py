@@ -23,6 +23,7 @@ class Kafka:
     bootstrap: str
     secured: str
     folders: tuple[str, str]
+    controllers: str
 
 
 @contextlib.contextmanager
@@ -50,7 +51,7 @@ def administered_kafka() -> Iterator[Kafka]:
         }
         node = KafkaFolder(Path(name), settings, ports=(port, controller_port))
         with node.broker():
-            yield Kafka(f"127.0.0.1:{port}", f"127.0.0.1:{secured_port}", folders)
+            yield Kafka(f"127.0.0.1:{port}", f"127.0.0.1:{secured_port}", folders, node.controllers)
 
 
 async def fresh(admin: Admin, name: str, partitions: int = 1) -> TopicPartition:

@@ -54,6 +54,7 @@ class KafkaFolder:
         self._heap = heap
         self.port, controller_port = ports or free_ports(2)
         self.bootstrap_servers = f"127.0.0.1:{self.port}"
+        self.controllers = f"127.0.0.1:{controller_port}"
         self.data = path / "data"
         self._properties = path / "server.properties"
         lines = {

@@ -13,33 +13,32 @@ from ..net.connecting import Address
 _PORT_MAX = 65535
 
 
-def parse_bootstrap_servers(servers: str | Iterable[str]) -> list[tuple[str, int]]:
+def parse_bootstrap_servers(
+    servers: str | Iterable[str], key: str = "bootstrap.servers"
+) -> list[tuple[str, int]]:
     """The hosts and ports of ``bootstrap.servers``, each once.
 
     Args:
         servers: ``host:port`` texts, or one text of them with commas; ``[::1]:9092`` for IPv6. A
             protocol in front (``PLAINTEXT://``) is passed over.
+        key: what it is called in errors.
 
     Raises:
         ConfigError: there is none, or one has no port or no valid one.
     """
     texts = servers.split(",") if isinstance(servers, str) else servers
-    found = dict.fromkeys(_parse(text.strip()) for text in texts if text.strip())
+    found = dict.fromkeys(_parse(text.strip(), key) for text in texts if text.strip())
     if not found:
-        raise ConfigError(
-            "bootstrap.servers names no server; allowed: host:port, several with commas"
-        )
+        raise ConfigError(f"{key} names no server; allowed: host:port, several with commas")
     return list(found)
 
 
-def _parse(text: str) -> tuple[str, int]:
+def _parse(text: str, key: str) -> tuple[str, int]:
     host, colon, port = text.rpartition("://")[2].rpartition(":")
     if not colon or not host or host.endswith(":") or (":" in host and not host.startswith("[")):
-        raise ConfigError(
-            f"bootstrap.servers: {text!r} is not allowed; allowed: host:port, [IPv6]:port"
-        )
+        raise ConfigError(f"{key}: {text!r} is not allowed; allowed: host:port, [IPv6]:port")
     if not port.isascii() or not port.isdecimal() or not 0 < int(port) <= _PORT_MAX:
-        raise ConfigError(f"bootstrap.servers: {text!r} has no port from 1 to {_PORT_MAX}")
+        raise ConfigError(f"{key}: {text!r} has no port from 1 to {_PORT_MAX}")
     return host.strip("[]"), int(port)
 
 

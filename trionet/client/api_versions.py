@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from ..errors import UnsupportedVersionError
+from ..protocol.api_keys import VOTE
 from ..protocol.codec import ApiVersionCodec, lookup, schema_versions
 from ..protocol.messages.api_versions import ApiVersionsResponse
 from ..protocol.messages.registry import APIS
@@ -45,7 +46,7 @@ class NodeApiVersions:
         if self._ranges is not None:
             theirs = self._ranges.get(api_key)
             if theirs is None:
-                raise UnsupportedVersionError(f"the broker does not serve {name}")
+                raise UnsupportedVersionError(self._not_served(name))
             if max(oldest, theirs[0]) > min(newest, theirs[1]):
                 raise UnsupportedVersionError(
                     f"{name}: the broker serves versions {theirs[0]} to {theirs[1]}; this needs"
@@ -56,6 +57,11 @@ class NodeApiVersions:
         if codec is None:
             raise UnsupportedVersionError(f"{name} has no version from {oldest} to {newest} here")
         return codec
+
+    def _not_served(self, name: str) -> str:
+        if self._ranges is not None and VOTE in self._ranges:
+            return f"a controller does not serve {name}; brokers do, named in bootstrap.servers"
+        return f"the broker does not serve {name}"
 
     def versions(self, api_key: int) -> range:
         """The versions that the node serves; empty if it does not serve the API."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from ..errors import (
     AuthenticationError,
@@ -46,6 +46,8 @@ Callback = Callable[[ClientResponse], None]
 
 # Those above are for SASL (Kafka: SaslClientAuthenticator.MIN_RESERVED_CORRELATION_ID).
 CORRELATION_ID_MAX = RESERVED_IDS[0] - 1
+
+_DESCRIPTIONS: Final = frozenset({api_keys.METADATA, api_keys.DESCRIBE_CLUSTER})
 
 # Brokers before KIP-152 had no words for a refusal.
 _WHILE_AUTHENTICATING = (
@@ -255,7 +257,7 @@ class Exchange:
     ) -> None:
         if request.callback is not None:
             request.callback(_outcome(request, now, body, error))
-        elif request.codec.api_key == api_keys.METADATA:
+        elif request.codec.api_key in _DESCRIPTIONS:
             if error is None:
                 known = set(self._updater.metadata.cluster.nodes)
                 self._updater.answered(body, now)

@@ -12,7 +12,10 @@ from typing import Any, Protocol
 
 from ..errors import AuthenticationError, TrionetError, UnsupportedVersionError
 from ..protocol import error_codes
-from ..protocol.messages.metadata import MetadataResponse
+from ..protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from ..protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
+from ..protocol.wire import Message
+from .api_errors import api_error
 from .metadata import Metadata
 from .node import Node
 
@@ -22,6 +25,12 @@ logger = logging.getLogger("trionet.client")
 _FIRST_WITHOUT_CREATION = 4
 # Before it no topics at all meant all topics.
 _FIRST_WITH_NO_TOPICS = 1
+# The first version of DescribeCluster that can ask for controllers, and how (KIP-919).
+_FIRST_WITH_CONTROLLERS = 1
+_CONTROLLERS = 2
+_WRONG_ENDPOINT = frozenset(
+    {error_codes.MISMATCHED_ENDPOINT_TYPE, error_codes.UNSUPPORTED_ENDPOINT_TYPE}
+)
 
 
 class Asker(Protocol):
@@ -45,10 +54,13 @@ class MetadataUpdater:
 
     Args:
         metadata: what it keeps.
+        of_controllers: the nodes are the controllers of a cluster, which know nothing of topics
+            and are described by another request (KIP-919).
     """
 
-    def __init__(self, metadata: Metadata) -> None:
+    def __init__(self, metadata: Metadata, *, of_controllers: bool = False) -> None:
         self.metadata = metadata
+        self.of_controllers = of_controllers
         self._is_asking = False
 
     def is_due(self, now: float) -> bool:
@@ -86,21 +98,32 @@ class MetadataUpdater:
 
     def _ask(self, asker: Asker, node: Node, now: float) -> float:
         metadata = self.metadata
+        body: Message = metadata.request()
         oldest = _FIRST_WITH_NO_TOPICS
         if not metadata.allow_auto_topic_creation:
             oldest = _FIRST_WITHOUT_CREATION
+        if self.of_controllers:
+            body = DescribeClusterRequest(endpoint_type=_CONTROLLERS)
+            oldest = _FIRST_WITH_CONTROLLERS
         metadata.asked(now)
         try:
-            asker.send_internal(node, metadata.request(), now, version_min=oldest)
+            asker.send_internal(node, body, now, version_min=oldest)
         except UnsupportedVersionError as error:
             self.failed(now, error)
             return metadata.time_to_next_update(now)
         self._is_asking = True
         return math.inf
 
-    def answered(self, response: MetadataResponse, now: float) -> None:
+    def answered(self, answer: MetadataResponse | DescribeClusterResponse, now: float) -> None:
         """A request of ours was answered."""
         self._is_asking = False
+        if isinstance(answer, DescribeClusterResponse):
+            if answer.error_code:
+                self.metadata.failed(now, _no_controllers(answer))
+                return
+            response = _of_controllers(answer)
+        else:
+            response = answer
         if response.error_code == error_codes.REBOOTSTRAP_REQUIRED:
             self.metadata.require_rebootstrap()
             self.metadata.failed(now)
@@ -130,3 +153,26 @@ class MetadataUpdater:
     def _rebootstrap(self, why: str, now: float) -> None:
         logger.info("starting again from bootstrap.servers: %s", why)
         self.metadata.rebootstrap(now)
+
+
+def _no_controllers(answer: DescribeClusterResponse) -> TrionetError:
+    error = api_error(answer.error_code, "the controllers", answer.error_message)
+    if answer.error_code in _WRONG_ENDPOINT:
+        return UnsupportedVersionError(
+            f"bootstrap.controllers names a node that is no controller: {error}"
+        )
+    return error
+
+
+def _of_controllers(answer: DescribeClusterResponse) -> MetadataResponse:
+    """The same as an answer about brokers."""
+    return MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(
+                node_id=each.broker_id, host=each.host, port=each.port, rack=each.rack
+            )
+            for each in answer.brokers
+        ],
+        cluster_id=answer.cluster_id,
+        controller_id=answer.controller_id,
+    )

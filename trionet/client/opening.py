@@ -57,6 +57,7 @@ async def open_network_client(
     *,
     network: Network = SYSTEM,
     kind: str = "network-client",
+    of_controllers: bool = False,
 ) -> AsyncIterator[NetworkClient]:
     """A client of a cluster; one task of the block has to poll it.
 
@@ -65,6 +66,8 @@ async def open_network_client(
         settings: Kafka's defaults without.
         network: where connections come from.
         kind: what Kafka's names of the metrics begin with.
+        of_controllers: the servers are controllers (``bootstrap.controllers``, KIP-919), and so
+            are the nodes of the cluster that this describes.
 
     Raises:
         ConfigError: ``bootstrap_servers`` is not of that form, or the settings of security cannot
@@ -75,11 +78,11 @@ async def open_network_client(
     answer gets a :class:`.DisconnectedError`.
     """
     settings = settings or ClientSettings()
-    servers = parse_bootstrap_servers(bootstrap_servers)
-    chance = network.chance
-    states = ClusterConnectionStates(settings.times, chance)
-    metadata = Metadata(servers, settings.metadata, chance)
-    updater = MetadataUpdater(metadata)
+    key = "bootstrap.controllers" if of_controllers else "bootstrap.servers"
+    metadata = Metadata(
+        parse_bootstrap_servers(bootstrap_servers, key), settings.metadata, network.chance
+    )
+    updater = MetadataUpdater(metadata, of_controllers=of_controllers)
     security = await prepare_security(settings.security, settings.requests.client_id, network)
     with raise_single_error() as caller:
         async with network.open_readiness(None) as readiness, trio.open_nursery() as nursery:
@@ -89,27 +92,39 @@ async def open_network_client(
             nursery.start_soon(selector.alarm.keep_time)
             nursery.start_soon(security.keep_fresh)
             connections = Connections(selector, network, settings.connections, security, nursery)
-            metrics = ClientMetrics(kind, settings.metrics, selector, trio.current_time())
-            telemetry = None
-            if settings.telemetry.is_enabled:
-                telemetry = Telemetry(metrics, settings.telemetry.labels, network)
-            client = NetworkClient(
-                selector,
-                connections,
-                states,
-                updater,
-                settings.requests,
-                chance,
-                metrics,
-                telemetry,
-            )
-            if telemetry is not None:
-                nursery.start_soon(telemetry.keep_pushing, client)
+            client = _client(selector, connections, updater, settings, network, kind)
+            if client.telemetry is not None:
+                nursery.start_soon(client.telemetry.keep_pushing, client)
             try:
                 with caller.block():
                     yield client
             finally:
-                if telemetry is not None:
-                    telemetry.end(client)
+                if client.telemetry is not None:
+                    client.telemetry.end(client)
                 client.end()
                 nursery.cancel_scope.cancel(reason="the client is closed")
+
+
+def _client(
+    selector: Selector,
+    connections: Connections,
+    updater: MetadataUpdater,
+    settings: ClientSettings,
+    network: Network,
+    kind: str,
+) -> NetworkClient:
+    """A client with what is measured of it."""
+    metrics = ClientMetrics(kind, settings.metrics, selector, trio.current_time())
+    telemetry = None
+    if settings.telemetry.is_enabled:
+        telemetry = Telemetry(metrics, settings.telemetry.labels, network)
+    return NetworkClient(
+        selector,
+        connections,
+        ClusterConnectionStates(settings.times, network.chance),
+        updater,
+        settings.requests,
+        network.chance,
+        metrics,
+        telemetry,
+    )

@@ -49,7 +49,7 @@ class Calls:
         self, client: NetworkClient, settings: AdminSettings, chance: random.Random
     ) -> None:
         self.client = client
-        self.nodes = Nodes(client)
+        self.nodes = Nodes(client, of_controllers=bool(settings.controllers))
         self._settings = settings
         self._chance = chance
 
@@ -313,6 +313,8 @@ class _Attempts:
             waited = trio.current_time() - self._began_at
             if waited >= self._settings.unknown_topic_seconds:
                 return False
+        if self._nodes.of_controllers and error.error_code in CONTROLLER_CODES:
+            return True  # who is asked is always the active one
         return error.error_code in retried
 
     async def wait(self, error: TrionetError | None) -> None:

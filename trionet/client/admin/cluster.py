@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
 
 from ...errors import UnsupportedVersionError
@@ -11,6 +13,9 @@ from ...protocol.messages.unregister_broker import UnregisterBrokerRequest, Unre
 from ..node import Node
 from .acl_operation import AclOperation
 from .base import AdminCalls, check, operations
+
+_BROKERS: Final = 1
+_CONTROLLERS: Final = 2
 
 
 @attrs.frozen
@@ -38,7 +43,7 @@ class ClusterCalls(AdminCalls):
     async def describe_cluster(
         self, *, include_operations: bool = False, include_fenced: bool = False
     ) -> ClusterDescription:
-        """Describe the cluster.
+        """Describe the cluster; with ``bootstrap.controllers`` its controllers.
 
         Args:
             include_operations: tell, too, what the caller may do with it.
@@ -62,14 +67,17 @@ class ClusterCalls(AdminCalls):
                 operations(answer.cluster_authorized_operations) if include_operations else None,
             )
 
+        of_controllers = self._calls.nodes.of_controllers
         body = DescribeClusterRequest(
             include_cluster_authorized_operations=include_operations,
+            endpoint_type=_CONTROLLERS if of_controllers else _BROKERS,
             include_fenced_brokers=include_fenced,
         )
+        version_min = 2 if include_fenced else 1 if of_controllers else 0
         try:
-            return await self._calls.ask_any(body, described, version_min=2 * include_fenced)
+            return await self._calls.ask_any(body, described, version_min=version_min)
         except UnsupportedVersionError:
-            if include_fenced:
+            if include_fenced or of_controllers:
                 raise
         return await self._describe_by_metadata(include_operations)
 

@@ -41,6 +41,7 @@ def admin_settings(
     read = read_config(ADMIN_KEYS, config, keywords)
     settings = AdminSettings(
         client=client_settings(read, in_flight_max=_IN_FLIGHT_MAX, token_provider=token_provider),
+        controllers=read.names("bootstrap.controllers"),
         api_seconds=_api_seconds(read),
         retries=read.integer("retries"),
         retry=retry_backoff(read),

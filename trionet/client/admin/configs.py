@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -213,7 +213,8 @@ class ConfigCalls(AdminCalls):
                 for each in answer.results
             }
 
-        place = self._at_their_brokers(self._calls.at_any)
+        nodes = {ConfigResourceType.BROKER_LOGGER, ConfigResourceType.BROKER}
+        place = self._at_their_brokers(self._calls.at_any, nodes)
         return await self._calls.each(resources, place, ask)
 
     async def incremental_alter_configs(
@@ -261,7 +262,11 @@ class ConfigCalls(AdminCalls):
                 for each in answer.responses
             }
 
-        place = self._at_their_brokers(self._calls.at_controller)
+        # Controllers take changes of brokers' settings, but do not tell where these are.
+        nodes = {ConfigResourceType.BROKER_LOGGER}
+        if not self._calls.nodes.of_controllers:
+            nodes.add(ConfigResourceType.BROKER)
+        place = self._at_their_brokers(self._calls.at_controller, nodes)
         return await self._calls.each(changes, place, ask, CONTROLLER_CODES)
 
     async def list_config_resources(
@@ -294,19 +299,18 @@ class ConfigCalls(AdminCalls):
         # Its first version knows nothing else (KIP-714).
         return await self._calls.ask_any(ListConfigResourcesRequest(), listed)
 
-    def _at_their_brokers(self, others: Place[ConfigResource]) -> Place[ConfigResource]:
-        """Brokers and their loggers at the broker itself, everything else elsewhere."""
+    def _at_their_brokers(
+        self, others: Place[ConfigResource], nodes: Collection[ConfigResourceType]
+    ) -> Place[ConfigResource]:
+        """Resources of these types at the broker with that id, everything else elsewhere."""
         brokers: Place[ConfigResource] = self._calls.at_brokers(_broker_id)
 
         async def place(
             keys: Sequence[ConfigResource],
         ) -> dict[ConfigResource, Node | TrionetError]:
-            own = [
-                key
-                for key in keys
-                if key.type is ConfigResourceType.BROKER_LOGGER
-                or (key.type is ConfigResourceType.BROKER and key.name)
-            ]
+            # A broker without an id is the default of all of them.
+            default = ConfigResource(ConfigResourceType.BROKER, "")
+            own = [key for key in keys if key.type in nodes and key != default]
             rest = [key for key in keys if key not in own]
             return {**(await brokers(own)), **(await others(rest) if rest else {})}
 

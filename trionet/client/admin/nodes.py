@@ -71,9 +71,14 @@ class Nodes:
 
     Args:
         client: what asks.
+        of_controllers: its nodes are controllers (KIP-919).
+
+    Attributes:
+        of_controllers: the same.
     """
 
-    def __init__(self, client: NetworkClient) -> None:
+    def __init__(self, client: NetworkClient, *, of_controllers: bool = False) -> None:
+        self.of_controllers = of_controllers
         self._client = client
         self._updates = 0
 
@@ -93,7 +98,13 @@ class Nodes:
         return await self.known()
 
     async def any(self) -> Node:
-        """The broker that will answer soonest; it may have to be waited for until it is ready."""
+        """The broker that will answer soonest; it may have to be waited for until it is ready.
+
+        Of controllers the active one: the others may be behind (Kafka:
+        LeastLoadedBrokerOrActiveKController).
+        """
+        if self.of_controllers:
+            return await self.controller()
         await self.known()
         while True:
             now = trio.current_time()
@@ -127,7 +138,8 @@ class Nodes:
             raise api_error(
                 error_codes.BROKER_NOT_AVAILABLE,
                 f"node {node_id}",
-                f"the brokers are {', '.join(map(str, sorted(nodes)))}",
+                f"the {'controllers' if self.of_controllers else 'brokers'} are"
+                f" {', '.join(map(str, sorted(nodes)))}",
             )
         return nodes[node_id]
 

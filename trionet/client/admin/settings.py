@@ -18,6 +18,7 @@ class AdminSettings:
 
     Attributes:
         client: how it talks to the brokers.
+        controllers: these are asked in place of brokers (``bootstrap.controllers``, KIP-919).
         api_seconds: how long a call may take, with all its attempts (``default.api.timeout.ms``).
         retries: how often a request is made again (``retries``).
         retry: the wait before that (``retry.backoff.ms``, ``retry.backoff.max.ms``).
@@ -27,6 +28,7 @@ class AdminSettings:
     """
 
     client: ClientSettings = attrs.field(factory=lambda: ClientSettings(idle_seconds_max=300.0))
+    controllers: tuple[str, ...] = ()
     api_seconds: float = 60.0
     retries: int = INT_MAX
     retry: ExponentialBackoff = attrs.field(default=ExponentialBackoff(0.1, 1.0))

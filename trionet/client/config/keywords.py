@@ -117,5 +117,6 @@ class ConsumerKeywords(ClientKeywords, total=False):
 class AdminKeywords(ClientKeywords, total=False):
     """What an admin client may be given."""
 
+    bootstrap_controllers: Names
     default_api_timeout_ms: int
     retries: int

@@ -166,11 +166,6 @@ REFUSED: Mapping[str, tuple[Refusal, ...]] = MappingProxyType(
             ),
             Refusal(("interceptor.classes", LIST, (), None), (), _HOOKS),
         ),
-        "admin client": (
-            *_ALL_REFUSED,
-            Refusal(
-                ("bootstrap.controllers", LIST, (), None), (), "leaving it out, and naming brokers"
-            ),
-        ),
+        "admin client": _ALL_REFUSED,
     }
 )
