@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
 
 import trio
 
 from ordeal.rigs import RIGS
-from ordeal.run import run
+from ordeal.run import Outcome, run
 from support.cache import Unavailable
+
+logger = logging.getLogger("ordeal")
 
 
 def main(arguments: list[str]) -> int:
@@ -27,7 +33,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--seconds", type=float, default=5.0, help="of disturbances (default %(default)s)"
     )
+    parser.add_argument("--log", type=Path, help="a file for what the clients tell meanwhile")
     chosen = parser.parse_args(arguments)
+    _log_to(chosen.log)
     unknown = set(chosen.clusters) - set(RIGS)
     if unknown:
         parser.error(f"no such cluster: {', '.join(unknown)}; there are {', '.join(RIGS)}")
@@ -41,29 +49,53 @@ def main(arguments: list[str]) -> int:
     return 1 if bad else 0
 
 
+def _log_to(path: Path | None) -> None:
+    """Where brokers are killed warnings are no news; errors are."""
+    if path is None:
+        logging.basicConfig(level=logging.ERROR)
+    else:
+        logging.basicConfig(
+            filename=path, level=logging.INFO, format="%(asctime)s %(name)s %(message)s"
+        )
+
+
 async def _run_all(name: str, seeds: range, seconds: float) -> int:
     """All seeds against one cluster; how many went wrong."""
-    bad = acknowledged = disturbances = 0
+    bad = 0
+    counts: Counter[str] = Counter()
+    disturbances: Counter[str] = Counter()
     began = time.perf_counter()
     async with RIGS[name]() as rig:
         for seed in seeds:
+            logger.info("%s seed %d", name, seed)
             outcome = await run(rig, seed, seconds)
-            acknowledged += outcome.acknowledged
-            disturbances += len(outcome.disturbances)
+            counts += Counter(outcome.counts) + Counter(acknowledged=outcome.acknowledged)
+            disturbances += Counter(outcome.disturbances)
             bad += bool(outcome.wrong)
-            print(
-                f"{name} seed {seed}: {outcome.acknowledged} acknowledged,"
-                f" {outcome.processed} times processed; {', '.join(outcome.disturbances)}",
-                *(f"  WRONG: {each}" for each in outcome.wrong),
-                sep="\n",
-                flush=True,
-            )
+            _tell(name, outcome)
+    took = time.perf_counter() - began
     print(
-        f"{name}: {len(seeds)} runs, {acknowledged:,} records acknowledged, {disturbances}"
-        f" disturbances, {time.perf_counter() - began:,.0f} s: {bad} runs went wrong",
+        f"{name}: {len(seeds)} runs, {took:,.0f} s: {bad} runs went wrong",
+        f"  {_listed(counts)}",
+        f"  {_listed(disturbances)}",
+        sep="\n",
         flush=True,
     )
     return bad
+
+
+def _tell(name: str, outcome: Outcome) -> None:
+    print(
+        f"{name} seed {outcome.seed}, {outcome.seconds:.0f} s: {outcome.acknowledged} acknowledged,"
+        f" {_listed(outcome.counts)}; {', '.join(outcome.disturbances)}",
+        *(f"  WRONG: {each}" for each in outcome.wrong),
+        sep="\n",
+        flush=True,
+    )
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items()))
 
 
 if __name__ == "__main__":

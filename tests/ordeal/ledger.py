@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import trio
 
@@ -16,15 +16,17 @@ class Ledger:
 
     Attributes:
         acknowledged: values by where producers were told that they are.
+        counts: how often what happened, by what it is, for people.
         wrong: what was found, in words.
     """
 
     def __init__(self) -> None:
         self.acknowledged: dict[Place, bytes] = {}
+        self.counts: Counter[str] = Counter()
         self.wrong: list[str] = []
         self._sent: set[bytes] = set()
         self._processed: dict[Place, bytes] = {}
-        self.deliveries = 0
+        self._committed: dict[int, int] = {}
         self._news = trio.Event()
 
     def send(self, value: bytes) -> None:
@@ -37,13 +39,39 @@ class Ledger:
 
     def process(self, place: Place, value: bytes) -> None:
         """A member of the group has finished with a record; it may be again."""
-        self.deliveries += 1
+        self.counts["times processed"] += 1
         before = self._processed.setdefault(place, value)
         if before != value:
             self.wrong.append(f"{place} was read as {before!r} and {value!r}")
         if value not in self._sent:
             self.wrong.append(f"nobody sent {value!r}, read at {place}")
         self._news.set()
+
+    def committed(self, offsets: Mapping[int, int]) -> None:
+        """The group says, by partition, before which offset it is done."""
+        for partition, offset in offsets.items():
+            last = self._committed.get(partition, 0)
+            if offset < last:
+                self.wrong.append(f"partition {partition}: committed {offset} after {last}")
+            self._committed[partition] = offset
+        for place in self.acknowledged.keys() - self._processed.keys():
+            if place[1] < offsets.get(place[0], 0):
+                self.wrong.append(f"{place} is committed, and nobody has processed it")
+
+    def ends(self) -> dict[int, int]:
+        """By partition, the offset behind everything that is acknowledged so far."""
+        ends: dict[int, int] = {}
+        for partition, offset in self.acknowledged:
+            ends[partition] = max(ends.get(partition, 0), offset + 1)
+        return ends
+
+    def ended(self, before: Mapping[int, int], told: Mapping[int, int]) -> None:
+        """Compare with the ends of the log that a broker tells, asked after `before` was taken."""
+        for partition, end in before.items():
+            if told.get(partition, 0) < end:
+                self.wrong.append(
+                    f"partition {partition} ends at {told.get(partition)}, acknowledged up to {end}"
+                )
 
     @property
     def unprocessed(self) -> int:

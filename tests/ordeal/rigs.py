@@ -16,14 +16,18 @@ import trio
 import trionet
 from support.kafka_cluster import NODES, kafka_cluster
 from support.kafka_node import KafkaFolder, kafka_folder, memory_folder
-from support.leaders import move_leader
 from support.ports import free_ports
 from support.processes import stop
 from support.trionet_process import trionet_broker_process
-from trionet.errors import TrionetError
+from trionet import TopicPartition
+from trionet.errors import ApiError, TrionetError
+from trionet.protocol import error_codes
 
-Disturbance = Callable[[random.Random, str, int], Awaitable[None]]
-"""Does it: with what is drawn, the topic, and the number of its partitions."""
+Disturbance = Callable[[random.Random, str, int], Awaitable[str | None]]
+"""Does it, with what is drawn, the topic, and the number of its partitions.
+
+Says what came of it, if that is not what its name says.
+"""
 
 _DOWN_SECONDS: Final = (0.0, 1.0)
 _OUR_SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0"}
@@ -135,6 +139,11 @@ class _KafkaNode:
         self.stack.close()
 
 
+def error_name(error: TrionetError) -> str:
+    """As Kafka calls it."""
+    return error_codes.name_of(error.error_code) if isinstance(error, ApiError) else str(error)
+
+
 def _ends(
     start: Callable[[], None], end: Callable[[], None], kill: Callable[[], None]
 ) -> dict[str, Disturbance]:
@@ -174,18 +183,14 @@ async def _kafka3() -> AsyncIterator[Rig]:
             for node_id in node_ids:
                 await again(chance, node_id, cluster.stop)
 
-        async def move(chance: random.Random, topic: str, partitions: int) -> None:
+        async def move(chance: random.Random, topic: str, partitions: int) -> str | None:
             replicas = chance.sample(node_ids, NODES)
-            async with (
-                trionet.open_network_client(cluster.bootstrap_servers) as client,
-                trio.open_nursery() as nursery,
-            ):
-                nursery.start_soon(client.run)
-                await client.until_updated()
-                node = next(iter(client.metadata.cluster.nodes.values()))
-                with contextlib.suppress(TrionetError):  # a wish; who is asked may be gone
-                    await move_leader(client, node, topic, chance.randrange(partitions), replicas)
-                nursery.cancel_scope.cancel()
+            place = TopicPartition(topic, chance.randrange(partitions))
+            async with trionet.open_admin(cluster.bootstrap_servers) as admin:
+                (await admin.alter_partition_reassignments({place: replicas})).checked()
+                refused = (await admin.elect_leaders([place])).errors.get(place)
+            # A wish: who is to lead may lead already, or be behind after its return.
+            return f"leader stays ({error_name(refused)})" if refused else None
 
         # Leaders move often, since that takes no time; a node is missed for seconds.
         actions = {

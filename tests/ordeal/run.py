@@ -1,4 +1,4 @@
-"""One run: our producers and a group of our consumers, while the cluster under them is disturbed.
+"""One run: producers, a group and an administrator, while the cluster under them is disturbed.
 
 Afterwards everything that was acknowledged is at its place, each producer's records are in their
 order in every partition, nothing is there twice, and the group has processed all of it.
@@ -7,24 +7,22 @@ order in every partition, nothing is there twice, and the group has processed al
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
 
 import attrs
 import trio
 
 import trionet
+from ordeal.administrator import Administrator
 from ordeal.ledger import Ledger
+from ordeal.members import Group
+from ordeal.producers import Producers
 from ordeal.rigs import Rig
-from trionet import Delivery, Producer, TopicPartition
-from trionet.protocol import error_codes
-from trionet.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from trionet import TopicPartition
+from trionet.client.admin import Admin
 
 PARTITIONS = 3
-MEMBERS = 2
 #: After the last disturbance everything has to be over within this.
 PATIENCE_SECONDS = 120.0
-_PAUSE_SECONDS = (0.0, 0.01, 0.01, 0.1, 0.5)
-_MEMBER_SECONDS = (1.0, 8.0)
 _IDLE_SECONDS = 0.5
 
 
@@ -34,15 +32,17 @@ class Outcome:
 
     Attributes:
         seed: of what was drawn.
+        seconds: how long it took.
         acknowledged: records.
-        processed: by the group, those that were processed again included.
+        counts: how often what else happened.
         disturbances: what was done, in order.
         wrong: in words.
     """
 
     seed: int
+    seconds: float
     acknowledged: int
-    processed: int
+    counts: dict[str, int]
     disturbances: tuple[str, ...]
     wrong: tuple[str, ...]
 
@@ -50,15 +50,20 @@ class Outcome:
 async def run(rig: Rig, seed: int, seconds: float) -> Outcome:
     """Run once against a cluster that is whole; it is whole again afterwards."""
     ordeal = _Ordeal(rig, seed)
+    began = trio.current_time()
     try:
-        await ordeal.live(seconds)
+        async with trionet.open_admin(
+            rig.bootstrap_servers, default_api_timeout_ms=int(PATIENCE_SECONDS * 1000)
+        ) as admin:
+            await ordeal.live(seconds, admin)
     except* Exception as errors:  # boundary: one run
         ordeal.ledger.wrong += [f"{type(each).__name__}: {each}" for each in _flat(errors)]
     ledger = ordeal.ledger
     return Outcome(
         seed,
+        trio.current_time() - began,
         len(ledger.acknowledged),
-        ledger.deliveries,
+        dict(sorted(ledger.counts.items())),
         tuple(ordeal.disturbances),
         tuple(dict.fromkeys(ledger.wrong)),
     )
@@ -80,147 +85,50 @@ class _Ordeal:
         self._seed = seed
         self._is_over = False
 
-    async def live(self, seconds: float) -> None:
-        await self._create_topic()
-        async with trio.open_nursery() as group:
-            for number in range(MEMBERS):
-                group.start_soon(self._be_member, random.Random(f"{self._seed} member {number}"))
+    async def live(self, seconds: float, admin: Admin) -> None:
+        """All of it, from the making of the topic to the last look at its log."""
+        servers = self._rig.bootstrap_servers
+        group = Group(servers, self._topic, self.ledger)
+        producers = Producers(servers, self._topic, PARTITIONS, self.ledger, self._has_ended)
+        administrator = Administrator(
+            admin, self._topic, PARTITIONS, self._rig.replicas, self.ledger
+        )
+        await administrator.create_topic()
+        async with trio.open_nursery() as consuming:
+            consuming.start_soon(group.run, self._seed)
             async with trio.open_nursery() as nursery:
-                works = (self._send_each, self._send_awaited, self._send_batches)
-                for number, work in enumerate(works):
-                    nursery.start_soon(self._produce, number, work)
+                nursery.start_soon(producers.run, self._seed)
+                nursery.start_soon(administrator.run, self._seed, self._has_ended)
                 await self._disturb(seconds)
                 self._is_over = True
                 nursery.cancel_scope.deadline = trio.current_time() + PATIENCE_SECONDS
             if nursery.cancel_scope.cancelled_caught:
-                self.ledger.wrong.append("producers did not come to their end")
+                self.ledger.wrong.append("producers and administrator did not come to their end")
             with trio.move_on_after(PATIENCE_SECONDS):
                 await self.ledger.until_all_are_processed()
             left = self.ledger.unprocessed
             if left:
                 self.ledger.wrong.append(f"the group has not processed {left} records")
-            group.cancel_scope.cancel()
-        await self._look_at_log()
+            consuming.cancel_scope.cancel()
+        await administrator.look_at_end(await self._look_at_log())
 
-    async def _create_topic(self) -> None:
-        replicas = self._rig.replicas
-        wish = CreatableTopic(
-            name=self._topic, num_partitions=PARTITIONS, replication_factor=replicas
-        )
-        async with (
-            trionet.open_network_client(self._rig.bootstrap_servers) as client,
-            trio.open_nursery() as nursery,
-        ):
-            nursery.start_soon(client.run)
-            await client.until_updated()
-            nodes = client.metadata.cluster.nodes
-            node = nodes.get(client.metadata.cluster.controller) or next(iter(nodes.values()))
-            answer = await client.request(node, CreateTopicsRequest(topics=[wish]))
-            [topic] = answer.topics
-            if topic.error_code:
-                raise RuntimeError(f"no topic: {error_codes.name_of(topic.error_code)}")
-            nursery.cancel_scope.cancel()
+    def _has_ended(self) -> bool:
+        return self._is_over
 
     async def _disturb(self, seconds: float) -> None:
         chance = random.Random(f"{self._seed} disturbances")
+        names = sorted(self._rig.disturbances)
         until = trio.current_time() + seconds
+        what = names[self._seed % len(names)]  # successive seeds leave nothing out
         while trio.current_time() < until:
             await trio.sleep(chance.uniform(0.1, 1.5))
-            what = chance.choice(sorted(self._rig.disturbances))
-            self.disturbances.append(what)
-            await self._rig.disturbances[what](chance, self._topic, PARTITIONS)
+            done = await self._rig.disturbances[what](chance, self._topic, PARTITIONS)
+            self.disturbances.append(done or what)
+            what = chance.choice(names)
         await trio.sleep(chance.uniform(0.1, 1.0))
 
-    # Producers.
-
-    async def _produce(
-        self, number: int, work: Callable[[Producer, int, random.Random], Awaitable[None]]
-    ) -> None:
-        chance = random.Random(f"{self._seed} producer {number}")
-        linger_ms = chance.choice((0, 0, 5, 50))
-        codec = chance.choice(("none", "none", "lz4", "zstd"))
-        async with trionet.open_producer(
-            self._rig.bootstrap_servers, {"linger.ms": linger_ms, "compression.type": codec}
-        ) as producer:
-            await work(producer, number, chance)
-
-    async def _send_each(self, producer: Producer, name: int, chance: random.Random) -> None:
-        """Without waiting for one before the next."""
-        pending: list[tuple[bytes, Delivery]] = []
-        number = 0
-        while not self._is_over:
-            for _ in range(chance.choice((1, 10, 300))):
-                value = self._value(name, number)
-                pending.append((value, await producer.enqueue(self._topic, value)))
-                number += 1
-            if len(pending) > 2000:
-                pending = await self._settle(pending)
-            await trio.sleep(chance.choice(_PAUSE_SECONDS))
-        await producer.flush()
-        await self._settle(pending)
-
-    async def _settle(self, pending: list[tuple[bytes, Delivery]]) -> list[tuple[bytes, Delivery]]:
-        for value, delivery in pending:
-            found = await delivery
-            self.ledger.acknowledge((found.partition, found.offset), value)
-        return []
-
-    async def _send_awaited(self, producer: Producer, name: int, chance: random.Random) -> None:
-        """One after the other, with keys."""
-        number = 0
-        while not self._is_over:
-            value = self._value(name, number)
-            key = b"%d" % chance.randrange(10)
-            found = await producer.send(self._topic, value, key=key)
-            self.ledger.acknowledge((found.partition, found.offset), value)
-            number += 1
-            await trio.sleep(chance.choice(_PAUSE_SECONDS))
-
-    async def _send_batches(self, producer: Producer, name: int, chance: random.Random) -> None:
-        """Many at once, to one partition."""
-        number = 0
-        while not self._is_over:
-            count = chance.choice((1, 20, 500))
-            values = [self._value(name, number + each) for each in range(count)]
-            number += count
-            partition = chance.randrange(PARTITIONS)
-            deliveries = await producer.send_batch(self._topic, values, partition=partition)
-            for value, delivery in zip(values, deliveries, strict=True):
-                found = delivery.result()
-                self.ledger.acknowledge((found.partition, found.offset), value)
-            await trio.sleep(chance.choice(_PAUSE_SECONDS))
-
-    def _value(self, producer: int, number: int) -> bytes:
-        value = b"%d %d" % (producer, number)
-        self.ledger.send(value)
-        return value
-
-    # Consumers.
-
-    async def _be_member(self, chance: random.Random) -> None:
-        """Be a member of the group, leave it, and come again."""
-        while True:
-            stays = trio.move_on_after(chance.uniform(*_MEMBER_SECONDS))
-            commits = chance.random() < 0.5
-            async with trionet.open_consumer(
-                self._rig.bootstrap_servers,
-                topics=[self._topic],
-                group_id=self._topic,
-                auto_offset_reset="earliest",
-                enable_auto_commit=not commits,
-                auto_commit_interval_ms=chance.choice((100, 1000)),
-            ) as consumer:
-                count = 0
-                with stays:
-                    async for record in consumer:
-                        place = record.partition, record.offset
-                        self.ledger.process(place, record.value or b"")
-                        count += 1
-                        if commits and count % 100 == 0:
-                            await consumer.commit()
-
-    async def _look_at_log(self) -> None:
-        """Read all of it once more, by itself."""
+    async def _look_at_log(self) -> dict[int, int]:
+        """Read all of it once more, by itself; by partition, how long it is."""
         found: list[tuple[int, int, bytes]] = []
         partitions = [TopicPartition(self._topic, each) for each in range(PARTITIONS)]
         async with trionet.open_consumer(
@@ -232,4 +140,6 @@ class _Ordeal:
                     batch = await consumer.next_batch()
                     pairs = zip(batch.offsets, batch.values, strict=True)
                     found += [(batch.partition, offset, value or b"") for offset, value in pairs]
+            ends = {each.partition: consumer.position(each) or 0 for each in partitions}
         self.ledger.check(found)
+        return ends

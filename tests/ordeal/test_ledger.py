@@ -80,3 +80,34 @@ def test_record_that_was_read_and_is_not_there_is_found() -> None:
     ledger.check([])
 
     assert ["(0, 0): processed b'0 0', found None"] == ledger.wrong
+
+
+def test_offset_that_is_committed_ahead_of_the_group_is_found() -> None:
+    ledger = ledger_of(b"0 0", b"0 1")
+    ledger.acknowledge((0, 0), b"0 0")
+    ledger.acknowledge((0, 1), b"0 1")
+    ledger.process((0, 0), b"0 0")
+
+    ledger.committed({0: 1})
+    assert [] == ledger.wrong
+
+    ledger.committed({0: 2})
+    assert ["(0, 1) is committed, and nobody has processed it"] == ledger.wrong
+
+
+def test_committed_offset_that_goes_back_is_found() -> None:
+    ledger = Ledger()
+    ledger.committed({0: 5, 1: 3})
+    ledger.committed({0: 4, 1: 3})
+
+    assert ["partition 0: committed 4 after 5"] == ledger.wrong
+
+
+def test_log_that_ends_before_what_is_acknowledged_is_found() -> None:
+    ledger = ledger_of(b"0 0", b"0 1")
+    ledger.acknowledge((0, 5), b"0 0")
+    ledger.acknowledge((1, 2), b"0 1")
+
+    ledger.ended(ledger.ends(), {0: 6, 1: 2})
+
+    assert ["partition 1 ends at 2, acknowledged up to 3"] == ledger.wrong

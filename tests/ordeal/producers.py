@@ -1,0 +1,111 @@
+"""Producers that never stop sending, each in another way, until the ordeal is over."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import trio
+
+import trionet
+from ordeal.ledger import Ledger
+from trionet import Delivery, Producer
+
+_PAUSE_SECONDS = (0.0, 0.01, 0.01, 0.1, 0.5)
+_COUNTED = {"record-retry-total": "sent again", "connection-creation-total": "connections"}
+
+
+class Producers:
+    """The producers of one run.
+
+    Args:
+        bootstrap_servers: of the cluster.
+        topic: all of them send to it.
+        partitions: of the topic.
+        ledger: is told of everything.
+        is_over: once it says so, they finish what they have begun, and end.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        topic: str,
+        partitions: int,
+        ledger: Ledger,
+        is_over: Callable[[], bool],
+    ) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._topic = topic
+        self._partitions = partitions
+        self._ledger = ledger
+        self._is_over = is_over
+
+    async def run(self, seed: int) -> None:
+        """Return when all have come to their end; no delivery may have failed."""
+        async with trio.open_nursery() as nursery:
+            for number in range(3):
+                chance = random.Random(f"{seed} producer {number}")
+                nursery.start_soon(self._produce, number, chance)
+
+    async def _produce(self, number: int, chance: random.Random) -> None:
+        work = (self._send_each, self._send_awaited, self._send_batches)[number]
+        linger_ms = chance.choice((0, 0, 5, 50))
+        codec = chance.choice(("none", "none", "lz4", "zstd"))
+        async with trionet.open_producer(
+            self._bootstrap_servers, {"linger.ms": linger_ms, "compression.type": codec}
+        ) as producer:
+            await work(producer, number, chance)
+            told = producer.statistics()
+            for name, text in _COUNTED.items():
+                self._ledger.counts[text] += int(told[name])
+
+    async def _send_each(self, producer: Producer, name: int, chance: random.Random) -> None:
+        """Without waiting for one before the next."""
+        pending: list[tuple[bytes, Delivery]] = []
+        number = 0
+        while not self._is_over():
+            for _ in range(chance.choice((1, 10, 300))):
+                value = self._value(name, number)
+                pending.append((value, await producer.enqueue(self._topic, value)))
+                number += 1
+            if len(pending) > 2000:
+                pending = await self._settle(pending)
+            await trio.sleep(chance.choice(_PAUSE_SECONDS))
+        await producer.flush()
+        await self._settle(pending)
+
+    async def _settle(self, pending: list[tuple[bytes, Delivery]]) -> list[tuple[bytes, Delivery]]:
+        for value, delivery in pending:
+            found = await delivery
+            self._ledger.acknowledge((found.partition, found.offset), value)
+        return []
+
+    async def _send_awaited(self, producer: Producer, name: int, chance: random.Random) -> None:
+        """One after the other, with keys."""
+        number = 0
+        while not self._is_over():
+            value = self._value(name, number)
+            key = b"%d" % chance.randrange(10)
+            found = await producer.send(self._topic, value, key=key)
+            self._ledger.acknowledge((found.partition, found.offset), value)
+            number += 1
+            await trio.sleep(chance.choice(_PAUSE_SECONDS))
+
+    async def _send_batches(self, producer: Producer, name: int, chance: random.Random) -> None:
+        """Many at once, to one partition."""
+        number = 0
+        while not self._is_over():
+            count = chance.choice((1, 20, 500))
+            values = [self._value(name, number + each) for each in range(count)]
+            number += count
+            partition = chance.randrange(self._partitions)
+            deliveries = await producer.send_batch(self._topic, values, partition=partition)
+            for value, delivery in zip(values, deliveries, strict=True):
+                found = delivery.result()
+                self._ledger.acknowledge((found.partition, found.offset), value)
+            await trio.sleep(chance.choice(_PAUSE_SECONDS))
+
+    def _value(self, producer: int, number: int) -> bytes:
+        value = b"%d %d" % (producer, number)
+        self._ledger.send(value)
+        return value
