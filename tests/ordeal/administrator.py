@@ -124,8 +124,13 @@ class Administrator:
         self._allow(found[resource])
 
         async def is_set() -> bool:
-            described = await self._admin.describe_configs([resource])
-            return described.checked()[resource][_RETENTION].value == value
+            found = (await self._admin.describe_configs([resource]))[resource]
+            if isinstance(found, ApiError):
+                if found.error_code == error_codes.UNKNOWN_TOPIC_OR_PARTITION:
+                    return False  # not yet, by the broker that was asked
+                raise found
+            assert not isinstance(found, trionet.TrionetError), found
+            return found[_RETENTION].value == value
 
         await self._until(is_set)
 

@@ -26,6 +26,7 @@ class Ledger:
         self.wrong: list[str] = []
         self._sent: set[bytes] = set()
         self._processed: dict[Place, bytes] = {}
+        self._unprocessed: set[Place] = set()
         self._committed: dict[int, int] = {}
         self._news = trio.Event()
 
@@ -34,6 +35,8 @@ class Ledger:
 
     def acknowledge(self, place: Place, value: bytes) -> None:
         before = self.acknowledged.setdefault(place, value)
+        if place not in self._processed:
+            self._unprocessed.add(place)
         if before != value:
             self.wrong.append(f"{place} was given to {before!r} and {value!r}")
 
@@ -41,6 +44,7 @@ class Ledger:
         """A member of the group has finished with a record; it may be again."""
         self.counts["times processed"] += 1
         before = self._processed.setdefault(place, value)
+        self._unprocessed.discard(place)
         if before != value:
             self.wrong.append(f"{place} was read as {before!r} and {value!r}")
         if value not in self._sent:
@@ -54,7 +58,7 @@ class Ledger:
             if offset < last:
                 self.wrong.append(f"partition {partition}: committed {offset} after {last}")
             self._committed[partition] = offset
-        for place in self.acknowledged.keys() - self._processed.keys():
+        for place in self._unprocessed:
             if place[1] < offsets.get(place[0], 0):
                 self.wrong.append(f"{place} is committed, and nobody has processed it")
 
@@ -76,11 +80,11 @@ class Ledger:
     @property
     def unprocessed(self) -> int:
         """How many acknowledged records nobody in the group has processed."""
-        return len(self.acknowledged.keys() - self._processed.keys())
+        return len(self._unprocessed)
 
     async def until_all_are_processed(self) -> None:
         """Wait for the group, which must have come together again."""
-        while self.unprocessed:
+        while self._unprocessed:
             self._news = trio.Event()
             await self._news.wait()
 

@@ -23,6 +23,8 @@ from trionet.client.admin import Admin
 PARTITIONS = 3
 #: After the last disturbance everything has to be over within this.
 PATIENCE_SECONDS = 120.0
+#: However long they take: one comes while the work of the other is still under way.
+_DISTURBANCES_MIN = 2
 _IDLE_SECONDS = 0.5
 
 
@@ -120,7 +122,7 @@ class _Ordeal:
         names = sorted(self._rig.disturbances)
         until = trio.current_time() + seconds
         what = names[self._seed % len(names)]  # successive seeds leave nothing out
-        while trio.current_time() < until:
+        while trio.current_time() < until or len(self.disturbances) < _DISTURBANCES_MIN:
             await trio.sleep(chance.uniform(0.1, 1.5))
             done = await self._rig.disturbances[what](chance, self._topic, PARTITIONS)
             self.disturbances.append(done or what)
