@@ -19,6 +19,8 @@ _LOOK_AGAIN_SECONDS = 0.05
 #: All brokers know of a change soon after it was made.
 _KNOWN_SECONDS = 60.0
 _RETENTION = "retention.ms"
+_REPLICAS_MAX = 2  # one broker may be away
+_TOO_FEW_BROKERS = error_codes.INVALID_REPLICATION_FACTOR
 
 
 class Administrator:
@@ -44,7 +46,7 @@ class Administrator:
 
     async def create_topic(self) -> None:
         """Make the topic of the run."""
-        await self._create(self._topic, len(self._partitions))
+        await self._create(self._topic, len(self._partitions), self._replicas)
 
     async def run(self, seed: int, is_over: Callable[[], bool]) -> None:
         """Do one thing after the other until it is over."""
@@ -100,27 +102,33 @@ class Administrator:
         """A topic of its own is made, set, enlarged and deleted."""
         name = f"{self._topic}-{self._topics_made}"
         self._topics_made += 1
-        await self._create(name, 1)
+        replicas = min(_REPLICAS_MAX, self._replicas)
+        await self._create(name, 1, replicas)
         await self._set(name, str(1000 * (1 + self._topics_made)))
-        await self._enlarge(name, 3)
-        found = await self._admin.delete_topics([name])
-        self._allow(found[name], error_codes.UNKNOWN_TOPIC_OR_PARTITION)
+        await self._enlarge(name, 3, replicas)
+        found = (await self._admin.delete_topics([name]))[name]
+        self._ledger.counts["admin calls"] += 1
+        self._allow(found, error_codes.UNKNOWN_TOPIC_OR_PARTITION)
 
         async def is_gone() -> bool:
             return name not in await self._admin.list_topics()
 
         await self._until(is_gone)
 
-    async def _create(self, name: str, partitions: int) -> None:
-        found = await self._admin.create_topics(
-            [NewTopic(name, partitions=partitions, replication_factor=self._replicas)]
-        )
-        self._allow(found[name], error_codes.TOPIC_ALREADY_EXISTS)
-        await self._until_it_has(name, partitions)
+    async def _create(self, name: str, partitions: int, replicas: int) -> None:
+        topic = NewTopic(name, partitions=partitions, replication_factor=replicas)
+
+        async def is_made() -> bool:
+            found = (await self._admin.create_topics([topic]))[name]
+            return self._allow(found, error_codes.TOPIC_ALREADY_EXISTS)
+
+        await self._until(is_made)
+        await self._until_it_has(name, partitions, replicas)
 
     async def _set(self, name: str, value: str) -> None:
         resource = ConfigResource(ConfigResourceType.TOPIC, name)
         found = await self._admin.incremental_alter_configs({resource: {_RETENTION: value}})
+        self._ledger.counts["admin calls"] += 1
         self._allow(found[resource])
 
         async def is_set() -> bool:
@@ -134,32 +142,42 @@ class Administrator:
 
         await self._until(is_set)
 
-    async def _enlarge(self, name: str, total: int) -> None:
-        found = await self._admin.create_partitions({name: total})
-        self._allow(found[name], error_codes.INVALID_PARTITIONS)
-        await self._until_it_has(name, total)
+    async def _enlarge(self, name: str, total: int, replicas: int) -> None:
+        async def is_larger() -> bool:
+            found = (await self._admin.create_partitions({name: total}))[name]
+            return self._allow(found, error_codes.INVALID_PARTITIONS)
 
-    async def _until_it_has(self, name: str, partitions: int) -> None:
+        await self._until(is_larger)
+        await self._until_it_has(name, total, replicas)
+
+    async def _until_it_has(self, name: str, partitions: int, replicas: int) -> None:
         async def has() -> bool:
-            [found] = (await self._admin.describe_topics([name])).values()
+            found = (await self._admin.describe_topics([name]))[name]
             return (
                 not isinstance(found, trionet.TrionetError)
                 and len(found.partitions) == partitions
-                and all(len(each.replicas) == self._replicas for each in found.partitions.values())
+                and all(len(each.replicas) == replicas for each in found.partitions.values())
             )
 
         await self._until(has)
 
-    def _allow(self, found: object, code: int = error_codes.NONE) -> None:
-        """Raise an error, unless it tells that an attempt before has already done it."""
-        self._ledger.counts["admin calls"] += 1
+    def _allow(self, found: object, code: int = error_codes.NONE) -> bool:
+        """Whether it is done; an error of this code tells that an attempt before has done it.
+
+        Any other is raised, unless too few brokers are up for now.
+        """
         if isinstance(found, ApiError) and found.error_code == code:
             self._ledger.counts["admin calls done before"] += 1
-        elif isinstance(found, BaseException):
+            return True
+        if isinstance(found, ApiError) and found.error_code == _TOO_FEW_BROKERS:
+            self._ledger.counts["too few brokers"] += 1
+            return False
+        if isinstance(found, BaseException):
             raise found
+        return True
 
     async def _until(self, is_so: Callable[[], Awaitable[bool]]) -> None:
-        """Look until a broker that is asked knows of a change."""
+        """Ask until it is so: a broker may know of a change a moment later."""
         with trio.fail_after(_KNOWN_SECONDS):
             while True:
                 self._ledger.counts["admin calls"] += 1

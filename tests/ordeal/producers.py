@@ -5,15 +5,29 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+import attrs
 import trio
 
 import trionet
 from ordeal.ledger import Ledger
 from trionet import Delivery, Producer
 
-#: Short, so that something is under way whenever a broker dies.
-_PAUSE_SECONDS = (0.0, 0.0, 0.001, 0.01, 0.1)
 _COUNTED = {"record-retry-total": "sent again", "connection-creation-total": "connections"}
+
+
+@attrs.frozen
+class _Pace:
+    """How often is sent, and how much at once."""
+
+    pause_seconds: tuple[float, ...]
+    counts: tuple[int, ...]
+
+
+_PACES = (
+    _Pace((0.0, 0.0, 0.001, 0.01, 0.1), (1, 10, 500)),
+    # Something is under way whenever a broker dies.
+    _Pace((0.0, 0.001), (1, 10)),
+)
 
 
 class Producers:
@@ -50,28 +64,31 @@ class Producers:
 
     async def _produce(self, number: int, chance: random.Random) -> None:
         work = (self._send_each, self._send_awaited, self._send_batches)[number]
+        pace = chance.choice(_PACES)
         linger_ms = chance.choice((0, 0, 5, 50))
         codec = chance.choice(("none", "none", "lz4", "zstd"))
         async with trionet.open_producer(
             self._bootstrap_servers, {"linger.ms": linger_ms, "compression.type": codec}
         ) as producer:
-            await work(producer, number, chance)
+            await work(producer, number, chance, pace)
             told = producer.statistics()
             for name, text in _COUNTED.items():
                 self._ledger.counts[text] += int(told[name])
 
-    async def _send_each(self, producer: Producer, name: int, chance: random.Random) -> None:
+    async def _send_each(
+        self, producer: Producer, name: int, chance: random.Random, pace: _Pace
+    ) -> None:
         """Without waiting for one before the next."""
         pending: list[tuple[bytes, Delivery]] = []
         number = 0
         while not self._is_over():
-            for _ in range(chance.choice((1, 10, 300))):
+            for _ in range(chance.choice(pace.counts)):
                 value = self._value(name, number)
                 pending.append((value, await producer.enqueue(self._topic, value)))
                 number += 1
             if len(pending) > 2000:
                 pending = await self._settle(pending)
-            await trio.sleep(chance.choice(_PAUSE_SECONDS))
+            await trio.sleep(chance.choice(pace.pause_seconds))
         await producer.flush()
         await self._settle(pending)
 
@@ -81,7 +98,9 @@ class Producers:
             self._ledger.acknowledge((found.partition, found.offset), value)
         return []
 
-    async def _send_awaited(self, producer: Producer, name: int, chance: random.Random) -> None:
+    async def _send_awaited(
+        self, producer: Producer, name: int, chance: random.Random, pace: _Pace
+    ) -> None:
         """One after the other, with keys."""
         number = 0
         while not self._is_over():
@@ -90,13 +109,15 @@ class Producers:
             found = await producer.send(self._topic, value, key=key)
             self._ledger.acknowledge((found.partition, found.offset), value)
             number += 1
-            await trio.sleep(chance.choice(_PAUSE_SECONDS))
+            await trio.sleep(chance.choice(pace.pause_seconds))
 
-    async def _send_batches(self, producer: Producer, name: int, chance: random.Random) -> None:
+    async def _send_batches(
+        self, producer: Producer, name: int, chance: random.Random, pace: _Pace
+    ) -> None:
         """Many at once, to one partition."""
         number = 0
         while not self._is_over():
-            count = chance.choice((1, 20, 500))
+            count = chance.choice(pace.counts)
             values = [self._value(name, number + each) for each in range(count)]
             number += count
             partition = chance.randrange(self._partitions)
@@ -104,7 +125,7 @@ class Producers:
             for value, delivery in zip(values, deliveries, strict=True):
                 found = delivery.result()
                 self._ledger.acknowledge((found.partition, found.offset), value)
-            await trio.sleep(chance.choice(_PAUSE_SECONDS))
+            await trio.sleep(chance.choice(pace.pause_seconds))
 
     def _value(self, producer: int, number: int) -> bytes:
         value = b"%d %d" % (producer, number)

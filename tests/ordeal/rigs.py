@@ -7,6 +7,7 @@ import random
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +33,8 @@ Says what came of it, if that is not what its name says.
 _DOWN_SECONDS: Final = (0.0, 1.0)
 _OUR_SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0"}
 _STOP_SECONDS: Final = 60.0
+_JOIN_SECONDS: Final = 60.0
+_LOOK_AGAIN_SECONDS: Final = 0.1
 
 
 @attrs.frozen
@@ -139,7 +142,7 @@ class _KafkaNode:
         self.stack.close()
 
 
-def error_name(error: TrionetError) -> str:
+def _error_name(error: TrionetError) -> str:
     """As Kafka calls it."""
     return error_codes.name_of(error.error_code) if isinstance(error, ApiError) else str(error)
 
@@ -150,16 +153,32 @@ def _ends(
     """What can be done to a single broker."""
 
     async def restart(chance: random.Random, _: str, __: int) -> None:
+        await _again(end, start, chance)
+
+    async def die(chance: random.Random, _: str, __: int) -> None:
+        await _again(kill, start, chance)
+
+    return {"restart": restart, "SIGKILL": die}
+
+
+async def _again(
+    end: Callable[[], object], start: Callable[[], object], chance: random.Random
+) -> None:
+    """End a broker and start it, even if cancelled: the next run needs it, and both take seconds."""
+    with trio.CancelScope(shield=True):
         await trio.to_thread.run_sync(end)
         await trio.sleep(chance.uniform(*_DOWN_SECONDS))
         await trio.to_thread.run_sync(start)
 
-    async def die(chance: random.Random, _: str, __: int) -> None:
-        await trio.to_thread.run_sync(kill)
-        await trio.sleep(chance.uniform(*_DOWN_SECONDS))
-        await trio.to_thread.run_sync(start)
 
-    return {"restart": restart, "SIGKILL": die}
+async def _until_there_are(nodes: int, bootstrap_servers: str) -> None:
+    """A node of Apache Kafka answers a little before it may lead, and counts, again."""
+    async with trionet.open_admin(bootstrap_servers) as admin:
+        with trio.fail_after(_JOIN_SECONDS):
+            while True:
+                if len((await admin.describe_cluster()).brokers) == nodes:
+                    return
+                await trio.sleep(_LOOK_AGAIN_SECONDS)
 
 
 @asynccontextmanager
@@ -169,9 +188,8 @@ async def _kafka3() -> AsyncIterator[Rig]:
         node_ids = cluster.node_ids
 
         async def again(chance: random.Random, node_id: int, end: Callable[[int], None]) -> None:
-            await trio.to_thread.run_sync(end, node_id)
-            await trio.sleep(chance.uniform(*_DOWN_SECONDS))
-            await trio.to_thread.run_sync(cluster.start, node_id)
+            await _again(partial(end, node_id), partial(cluster.start, node_id), chance)
+            await _until_there_are(NODES, cluster.bootstrap_servers)
 
         async def restart(chance: random.Random, _: str, __: int) -> None:
             await again(chance, chance.choice(node_ids), cluster.stop)
@@ -193,7 +211,7 @@ async def _kafka3() -> AsyncIterator[Rig]:
                 (await admin.alter_partition_reassignments({place: replicas})).checked()
                 refused = (await admin.elect_leaders([place])).errors.get(place)
             # A wish: who is to lead may be behind after its return.
-            return f"leader stays ({error_name(refused)})" if refused else None
+            return f"leader stays ({_error_name(refused)})" if refused else None
 
         # Leaders move often, since that takes no time; a node is missed for seconds.
         actions = {
