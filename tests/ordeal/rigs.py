@@ -164,7 +164,7 @@ def _ends(
 async def _again(
     end: Callable[[], object], start: Callable[[], object], chance: random.Random
 ) -> None:
-    """End a broker and start it, even if cancelled: the next run needs it, and both take seconds."""
+    """End a broker and start it, even if cancelled, as the next run needs it; both take seconds."""
     with trio.CancelScope(shield=True):
         await trio.to_thread.run_sync(end)
         await trio.sleep(chance.uniform(*_DOWN_SECONDS))
