@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import pytest
 import trio
@@ -15,7 +16,7 @@ async def take(room: Room, pool: BufferPool, size: int) -> None:
     with room.place() as place:
         while True:
             await place.turn()
-            if pool.take(size):
+            if room.let_try(partial(pool.take, size)):
                 return
 
 
@@ -67,6 +68,24 @@ async def test_who_waits_first_is_served_first() -> None:
         pool.give_back(700)
 
     assert [700, 100, 300] == served
+
+
+async def test_who_does_not_wait_takes_nothing_from_those_who_do() -> None:
+    pool = BufferPool(1000)
+    room = Room(pool)
+    pool.take(800)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(take, room, pool, 500)
+        await wait_all_tasks_blocked()
+
+        assert not pool.take(100)
+
+        pool.give_back(800)
+
+        assert not pool.take(100)
+
+    assert pool.take(100)
+    assert 400 == pool.available
 
 
 @pytest.mark.parametrize("place", [0, 1])

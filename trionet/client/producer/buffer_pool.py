@@ -21,12 +21,13 @@ class BufferPool:
         available: bytes that are left.
         on_freed: told when bytes were given back; None if nobody waits for them.
         is_exhausted: the last who wanted some did not get them; nothing was given back since.
+        is_promised: what there is, and comes back, is for somebody who waits.
 
     Raises:
         ConfigError: the number is below 1.
     """
 
-    __slots__ = ("available", "bytes_max", "is_exhausted", "on_freed")
+    __slots__ = ("available", "bytes_max", "is_exhausted", "is_promised", "on_freed")
 
     def __init__(self, bytes_max: int) -> None:
         if bytes_max < 1:
@@ -34,17 +35,18 @@ class BufferPool:
         self.bytes_max = bytes_max
         self.available = bytes_max
         self.is_exhausted = False
+        self.is_promised = False
         self.on_freed: Callable[[], None] | None = None
 
     def take(self, size: int) -> bool:
-        """Take so many bytes; whether they were there.
+        """Take so many bytes; whether they were there, and promised to nobody.
 
         Raises:
             ValueError: there are never so many.
         """
         if size > self.bytes_max:
             raise ValueError(f"{size} bytes are more than buffer.memory has ({self.bytes_max})")
-        if size > self.available:
+        if size > self.available or self.is_promised:
             self.is_exhausted = True
             return False
         self.available -= size

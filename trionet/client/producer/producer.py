@@ -139,8 +139,8 @@ class Producer:
             What can be awaited for where it was written.
 
         Raises:
-            trio.WouldBlock: ``buffer.memory`` has no room for it, or the topic or the partition is
-                not known yet.
+            trio.WouldBlock: ``buffer.memory`` has no room for it, or others wait for that; or the
+                topic or the partition is not known yet.
             RecordTooLargeError: the record exceeds a limit.
             trio.ClosedResourceError: the producer is closed.
         """
@@ -335,14 +335,16 @@ class Producer:
     async def _when_possible(self, topic: str, partition: int | None, take: Callable[[], T]) -> T:
         """Take something to be sent when it is known where to, and there is room."""
         with trio.move_on_after(self._max_block_seconds):
-            await self._topics.until_known(topic, partition)
-            with self._room.place() as place:
-                while True:
-                    await place.turn()
-                    try:
-                        return take()
-                    except trio.WouldBlock:
-                        self._sender.kick(self._clock())
+            while True:
+                await self._topics.until_known(topic, partition)
+                with self._room.place() as place:
+                    # A topic that has vanished meanwhile must not hold up those behind it.
+                    while self._topics.knows(topic, partition):
+                        await place.turn()
+                        try:
+                            return self._room.let_try(take)
+                        except trio.WouldBlock:
+                            self._sender.kick(self._clock())
         raise self._too_late(topic, partition)
 
     def _too_late(self, topic: str, partition: int | None) -> Exception:

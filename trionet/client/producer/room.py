@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import trio
 
 from .buffer_pool import BufferPool
 
+T = TypeVar("T")
+
 
 class Room:
     """Who waits for memory of a pool.
 
-    Only the first may try; the others would take piece by piece what it needs.
+    Only the first may try: the others, and those who do not wait, would take piece by piece what it
+    needs, and it would never have enough at one time.
 
     Args:
         pool: what they wait for.
@@ -27,6 +31,7 @@ class Room:
         self.exhausted = 0
         self._waited_seconds = 0.0
         self._places: deque[Place] = deque()
+        self._pool = pool
         pool.on_freed = self._wake_first
 
     @property
@@ -43,13 +48,23 @@ class Room:
         """A place at the end of the queue; whoever leaves it, for whatever reason, is gone."""
         place = Place(trio.current_time())
         self._places.append(place)
+        self._pool.is_promised = True
         self._wake_first()
         try:
             yield place
         finally:
             self._places.remove(place)
+            self._pool.is_promised = bool(self._places)
             self._waited_seconds += trio.current_time() - place.since
             self._wake_first()
+
+    def let_try(self, take: Callable[[], T]) -> T:
+        """Call what takes memory; for the one whose turn it is."""
+        self._pool.is_promised = False
+        try:
+            return take()
+        finally:
+            self._pool.is_promised = True  # until its place is left
 
     def wake_all(self) -> None:
         """There will be no room any more: the producer is closed (KAFKA-9449)."""
