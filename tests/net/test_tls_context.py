@@ -145,13 +145,20 @@ def test_keys_of_other_kinds_work_or_are_refused(tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("kind", ["PEM file", "PEM text", "PKCS12"])
+@pytest.mark.parametrize("kind", ["PEM file", "PEM folder", "PEM text", "PKCS12"])
 def test_a_trust_store_is_read_from_every_form(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "trust"
+    folder.mkdir()
+    write_trust(folder / "ca.pem", "ca")
+    write_trust(folder / "x.pem", "x")
+    (folder / "0123abcd.0").symlink_to("ca.pem")  # as OpenSSL's rehash makes them
+    (folder / "more").mkdir()
     given = {
         "PEM file": {
             "truststore_location": write_trust(tmp_path / "trust.pem", "x", "ca"),
             "truststore_certificates": None,
         },
+        "PEM folder": {"truststore_location": str(folder), "truststore_certificates": None},
         "PEM text": {},
         "PKCS12": {
             "truststore_type": "PKCS12",
@@ -243,12 +250,19 @@ def refused_pkcs12(tmp_path: Path) -> Refused:
 
 def refused_trust(tmp_path: Path) -> Refused:
     """Trust stores."""
+    java = tmp_path / "java.jks"
+    java.write_bytes(b"\xfe\xed\xfe\xed\0\0\0\2")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "readme").write_bytes(b"nothing")
     garbage = tmp_path / "garbage"
     garbage.write_bytes(b"garbage")
     file = {"truststore_certificates": None, "truststore_location": str(garbage)}
     bad = {"truststore_certificates": BAD_CERTIFICATE}
     return {
         "garbage": (file, "no certificate"),
+        "a folder without any": ({**file, "truststore_location": str(folder)}, "no file of"),
+        "Java's own format": ({**file, "truststore_location": str(java)}, "openssl pkcs12"),
         "garbage as PKCS12": (
             {**file, "truststore_type": "PKCS12"},
             "without ssl.truststore.password",

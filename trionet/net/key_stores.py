@@ -141,14 +141,16 @@ def read_trust_store(
         return _certificates(certificates.encode(), "ssl.truststore.certificates").decode()
     if location is None:
         return None
-    data = _read("ssl.truststore.location", location)
     if kind == "PEM":
         if password is not None:
             raise ConfigError(
                 "ssl.truststore.password is not allowed with ssl.truststore.type=PEM, which has"
                 " nothing secret in it"
             )
-        return _certificates(data, location).decode()
+        if os.path.isdir(location):
+            return _certificates_of_folder(location)
+        return _certificates(_read("ssl.truststore.location", location), location).decode()
+    data = _read("ssl.truststore.location", location)
     store = _open_pkcs12("ssl.truststore", kind, location, data, password)
     found = [entry.certificate for entry in (store.cert, *store.additional_certs) if entry]
     if not found:
@@ -195,8 +197,23 @@ def _pem_key(data: bytes, source: str) -> bytes:
 def _certificates(data: bytes, source: str) -> bytes:
     found = _CERTIFICATE.findall(data)
     if not found:
+        if data.startswith(_JKS_MAGIC):
+            raise _javas_own(source)
         raise ConfigError(f"{source} holds no certificate in PEM form")
     return b"\n".join((*found, b""))
+
+
+def _certificates_of_folder(location: str) -> str:
+    """All that is in the files of a folder, each once: names by a hash are links to others."""
+    found: dict[bytes, None] = {}
+    for name in sorted(os.listdir(location)):
+        path = os.path.join(location, name)
+        if os.path.isfile(path):
+            data = _read("ssl.truststore.location", path)
+            found.update(dict.fromkeys(_CERTIFICATE.findall(data)))
+    if not found:
+        raise ConfigError(f"no file of {location} holds a certificate in PEM form")
+    return b"\n".join((*found, b"")).decode()
 
 
 def _material(key: bytes, chain: bytes, password: str | None, source: str) -> KeyMaterial:
@@ -210,15 +227,19 @@ def _material(key: bytes, chain: bytes, password: str | None, source: str) -> Ke
     return KeyMaterial(key + b"\n" + certificates, password, source, subject, names, valid)
 
 
+def _javas_own(location: str) -> ConfigError:
+    return ConfigError(
+        f"{location} is in Java's own format (JKS), which is not read; convert it: keytool"
+        f" -importkeystore -srckeystore {os.path.basename(location)} -destkeystore new.p12"
+        " -deststoretype PKCS12; or on to PEM: openssl pkcs12 -in new.p12 -out new.pem"
+    )
+
+
 def _open_pkcs12(
     prefix: str, kind: str, location: str, data: bytes, password: str | None
 ) -> PKCS12KeyAndCertificates:
     if data.startswith(_JKS_MAGIC):
-        raise ConfigError(
-            f"{prefix}.location: {location} is in Java's own format, which is not read; convert it:"
-            f" keytool -importkeystore -srckeystore {os.path.basename(location)} -destkeystore"
-            " new.p12 -deststoretype PKCS12"
-        )
+        raise _javas_own(location)
     if data.lstrip().startswith(b"-----BEGIN"):
         raise ConfigError(f"{prefix}.type = {kind}, but {location} is PEM; allowed: PEM for it")
     try:

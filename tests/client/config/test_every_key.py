@@ -23,6 +23,13 @@ CLIENTS: tuple[tuple[ClientKeys, Read], ...] = (
 
 _PASSWORD = {"sasl.mechanism": "PLAIN", "sasl.username": "ali", "sasl.password": "sesame"}
 _SASL: dict[str, object] = {"security.protocol": "SASL_PLAINTEXT", **_PASSWORD}
+_TOKENS: dict[str, object] = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.token.endpoint.url": "https://tokens.example/",
+    "sasl.oauthbearer.client.credentials.client.id": "me",
+    "sasl.oauthbearer.client.credentials.client.secret": "sesame",
+}
 _JAAS = (
     'org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="b";'
 )
@@ -38,6 +45,8 @@ def beside(key: str) -> dict[str, object]:
         return {"security.protocol": "SSL"}
     if key in OF_GROUPS:
         return {"group.id": "g"}
+    if key.startswith(("sasl.oauthbearer.", "sasl.login.")) and ".refresh." not in key:
+        return _TOKENS
     return _SASL if key.startswith("sasl.") else {}
 
 
@@ -56,7 +65,10 @@ ANOTHER: dict[str, object] = {
     "auto.offset.reset": "by_duration:PT1H",
     "delivery.timeout.ms": 300_000,
     "sasl.jaas.config": _JAAS,
+    "sasl.login.connect.timeout.ms": 7,
+    "sasl.login.read.timeout.ms": 7,
     "sasl.mechanism": "SCRAM-SHA-256",
+    "sasl.oauthbearer.token.endpoint.url": "https://elsewhere.example/",
     "partition.assignment.strategy": ["sticky"],
     "security.protocol": "SSL",
     "max.in.flight.requests.per.connection": 3,

@@ -16,6 +16,7 @@ from trionet.client.security.settings import (
     SecuritySettings,
     TokenProvider,
 )
+from trionet.client.security.token_settings import TokenEndpoint
 from trionet.errors import ConfigError
 from trionet.net.endpoint import SecurityProtocol
 from trionet.net.tls_client_context import ClientTlsSettings
@@ -172,6 +173,56 @@ _PLAIN: Mapping[str, object] = {
     "sasl.password": "open sesame",
 }
 
+_URL = "sasl.oauthbearer.token.endpoint.url"
+_ID = "sasl.oauthbearer.client.credentials.client.id"
+_SECRET = "sasl.oauthbearer.client.credentials.client.secret"
+_TOKENS: Mapping[str, object] = {
+    "sasl.mechanism": "OAUTHBEARER",
+    _URL: "https://tokens.example/",
+    _ID: "me",
+    _SECRET: "open sesame",
+}
+_TOKEN_JAAS = (
+    f"{PACKAGE}.oauthbearer.OAuthBearerLoginModule required"
+    ' clientId="me" clientSecret="sesame" scope="kafka" extension_logicalCluster="lkc-1";'
+)
+
+
+def test_tokens_of_a_server_are_asked_for_as_either_kafka_has_it() -> None:
+    new = sasl({**_TOKENS, "sasl.oauthbearer.scope": "kafka", "sasl.login.read.timeout.ms": 5})
+    old = sasl(
+        {"sasl.mechanism": "OAUTHBEARER", _URL: "https://a/", "sasl.jaas.config": _TOKEN_JAAS}
+    )
+
+    expected = TokenEndpoint(
+        url="https://tokens.example/",
+        client_id="me",
+        client_secret="open sesame",
+        scope="kafka",
+        read_seconds=0.005,
+    )
+    assert isinstance(new, SaslClientSettings)
+    assert expected == new.token_endpoint
+    expected = TokenEndpoint(
+        url="https://a/",
+        client_id="me",
+        client_secret="sesame",
+        scope="kafka",
+        extensions={"logicalCluster": "lkc-1"},
+    )
+    assert isinstance(old, SaslClientSettings)
+    assert expected == old.token_endpoint
+
+
+def test_secret_that_is_sent_in_the_clear_is_told_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sasl({**_TOKENS, _URL: "http://localhost/"})
+    assert [] == caplog.messages
+    sasl({**_TOKENS, _URL: "http://tokens.example/"})
+
+    assert "everybody on the way can read the secret" in caplog.text
+
 
 @pytest.mark.parametrize(
     ("config", "said"),
@@ -179,6 +230,12 @@ _PLAIN: Mapping[str, object] = {
         ({}, "sasl.mechanism is not set, and Kafka's default GSSAPI is not supported"),
         ({"sasl.mechanism": "PLAIN"}, "needs a user name and a password"),
         ({"sasl.mechanism": "OAUTHBEARER"}, "needs a function that gives tokens"),
+        ({**_TOKENS, "sasl.mechanism": "PLAIN"}, "sasl.mechanism is PLAIN; allowed: OAUTHBEARER"),
+        ({**_TOKENS, _SECRET: None}, f"needs {_ID} and {_SECRET}"),
+        ({**_TOKENS, _URL: None}, f"needs {_URL}"),
+        ({**_TOKENS, _URL: "ftp://a/b"}, "allowed: https://HOST/PATH"),
+        ({**_TOKENS, _URL: "https://a:x/b"}, "allowed: https://HOST/PATH"),
+        ({**_TOKENS, "sasl.jaas.config": _TOKEN_JAAS}, "clientId of sasl.jaas.config are both set"),
         ({**_PLAIN, "sasl.jaas.config": "x"}, "are both set; allowed: one way"),
         (
             {"sasl.mechanism": "PLAIN", "sasl.jaas.config": "org.example.Mine required;"},

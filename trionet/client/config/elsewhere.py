@@ -27,6 +27,8 @@ KAFKAS_NAME: Final[Mapping[str, str]] = MappingProxyType(
         "queue.buffering.max.ms": "linger.ms",
         "request.required.acks": "acks",
         "sasl.mechanisms": "sasl.mechanism",
+        "sasl.oauthbearer.client.id": "sasl.oauthbearer.client.credentials.client.id",
+        "sasl.oauthbearer.client.secret": "sasl.oauthbearer.client.credentials.client.secret",
         "socket.receive.buffer.bytes": "receive.buffer.bytes",
         "socket.send.buffer.bytes": "send.buffer.bytes",
         "socket.timeout.ms": "request.timeout.ms",

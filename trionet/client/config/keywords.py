@@ -34,11 +34,20 @@ class ClientKeywords(TypedDict, total=False):
     retry_backoff_max_ms: int
     retry_backoff_ms: int
     sasl_jaas_config: str | Password
+    sasl_login_connect_timeout_ms: int
+    sasl_login_read_timeout_ms: int
     sasl_login_refresh_buffer_seconds: int
     sasl_login_refresh_min_period_seconds: int
     sasl_login_refresh_window_factor: float
     sasl_login_refresh_window_jitter: float
+    sasl_login_retry_backoff_max_ms: int
+    sasl_login_retry_backoff_ms: int
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+    sasl_oauthbearer_client_credentials_client_id: str
+    sasl_oauthbearer_client_credentials_client_secret: str | Password
+    sasl_oauthbearer_header_urlencode: bool
+    sasl_oauthbearer_scope: str
+    sasl_oauthbearer_token_endpoint_url: str
     sasl_password: str | Password
     sasl_username: str
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]

@@ -35,10 +35,6 @@ _ALL_WITHOUT_MEANING: tuple[Row, ...] = (
     ("sasl.kerberos.service.name", STRING, None, None),
     ("sasl.kerberos.ticket.renew.jitter", DOUBLE, 0.05, None),
     ("sasl.kerberos.ticket.renew.window.factor", DOUBLE, 0.8, None),
-    ("sasl.login.connect.timeout.ms", INT, None, None),
-    ("sasl.login.read.timeout.ms", INT, None, None),
-    ("sasl.login.retry.backoff.max.ms", LONG, 10_000, None),
-    ("sasl.login.retry.backoff.ms", LONG, 100, None),
     ("sasl.oauthbearer.clock.skew.seconds", INT, 30, None),
     ("sasl.oauthbearer.expected.audience", LIST, (), None),
     ("sasl.oauthbearer.expected.issuer", STRING, None, None),
@@ -111,13 +107,8 @@ _TOKEN_ENDPOINT_KEYS: tuple[Row, ...] = (
     ("sasl.oauthbearer.assertion.private.key.file", STRING, None, None),
     ("sasl.oauthbearer.assertion.private.key.passphrase", PASSWORD, None, None),
     ("sasl.oauthbearer.assertion.template.file", STRING, None, None),
-    ("sasl.oauthbearer.client.credentials.client.id", STRING, None, None),
-    ("sasl.oauthbearer.client.credentials.client.secret", PASSWORD, None, None),
-    ("sasl.oauthbearer.header.urlencode", BOOLEAN, False, None),
     ("sasl.oauthbearer.jwt.retriever.class", CLASS, f"{_PACKAGE}.DefaultJwtRetriever", None),
     ("sasl.oauthbearer.jwt.validator.class", CLASS, f"{_PACKAGE}.DefaultJwtValidator", None),
-    ("sasl.oauthbearer.scope", STRING, None, None),
-    ("sasl.oauthbearer.token.endpoint.url", STRING, None, None),
 )
 
 _ALL_REFUSED: tuple[Refusal, ...] = (

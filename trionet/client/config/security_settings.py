@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,7 @@ from ..security.settings import (
     TokenProvider,
 )
 from .client_config import ClientConfig
+from .token_endpoint import token_endpoint
 
 logger = logging.getLogger("trionet.client")
 
@@ -141,29 +143,44 @@ def _sasl(config: ClientConfig, token_provider: TokenProvider | None) -> SaslCli
         raise ConfigError(
             f"a token provider is given, and sasl.mechanism is {mechanism}; allowed: OAUTHBEARER"
         )
-    user_name, password, is_token = _credentials(config)
+    options = _jaas_options(config)
+    endpoint = None
+    if mechanism == oauthbearer.NAME:
+        endpoint = token_endpoint(config, options)
+    elif "sasl.oauthbearer.token.endpoint.url" in config.given:
+        raise ConfigError(
+            f"sasl.oauthbearer.token.endpoint.url is set, and sasl.mechanism is {mechanism};"
+            " allowed: OAUTHBEARER"
+        )
+    user_name, password, is_token = _credentials(config, options)
     return SaslClientSettings(
         mechanism=mechanism,
         user_name=user_name,
         password=password,
         is_delegation_token=is_token,
         token_provider=token_provider,
+        token_endpoint=endpoint,
         refresh=_refresh(config),
     )
 
 
-def _credentials(config: ClientConfig) -> tuple[str, str, bool]:
-    """User name, password, and whether they are a delegation token (KIP-48)."""
+def _jaas_options(config: ClientConfig) -> Mapping[str, str]:
     jaas = config.optional("sasl.jaas.config")
-    user_name = config.optional("sasl.username") or ""
-    password = config.optional("sasl.password") or ""
     if jaas is None:
-        return user_name, password, False
-    if user_name or password:
+        return {}
+    if config.optional("sasl.username") or config.optional("sasl.password"):
         raise ConfigError(
             "sasl.jaas.config and sasl.username or sasl.password are both set; allowed: one way"
         )
-    options = _login_module(jaas).options
+    return _login_module(jaas).options
+
+
+def _credentials(config: ClientConfig, options: Mapping[str, str]) -> tuple[str, str, bool]:
+    """User name, password, and whether they are a delegation token (KIP-48)."""
+    user_name = config.optional("sasl.username") or ""
+    password = config.optional("sasl.password") or ""
+    if config.optional("sasl.jaas.config") is None:
+        return user_name, password, False
     is_token = options.get("tokenauth", "").lower() == "true"
     return options.get("username", ""), options.get("password", ""), is_token
 

@@ -21,6 +21,7 @@ from ...net.transport import TransportLayer
 from .login import TokenLogin
 from .sasl_exchange import SaslClientExchange
 from .settings import SaslClientSettings, SecuritySettings
+from .token_endpoint import fetch_token
 
 
 class ClientSecurity:
@@ -69,6 +70,7 @@ async def prepare_security(
 
     Raises:
         ConfigError: a store cannot be read or used, or a token provider gives something else.
+        AuthenticationError, DisconnectedError: a token endpoint gives no token.
         Exception: what a token provider raises.
 
     Cancellation: nothing is left behind but a token provider's thread, if it is a plain function.
@@ -81,8 +83,13 @@ async def prepare_security(
         context = await trio.to_thread.run_sync(client_context, settings.tls)
     sasl = settings.sasl
     if settings.has_sasl and sasl is not None:
-        if sasl.token_provider is not None:
-            login = TokenLogin(sasl.token_provider, sasl.refresh, network)
+        provider = sasl.token_provider
+        if sasl.token_endpoint is not None:
+            if network.is_virtual:
+                raise ConfigError("a network in memory has no sasl.oauthbearer.token.endpoint.url")
+            provider = partial(fetch_token, sasl.token_endpoint, network)
+        if provider is not None:
+            login = TokenLogin(provider, sasl.refresh, network)
             await login.log_in()
         begin = _mechanism(sasl, login)
         begin_sasl = partial(SaslClientExchange, sasl.mechanism, begin, client_id, network.chance)

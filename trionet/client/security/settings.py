@@ -10,6 +10,7 @@ from ...errors import ConfigError
 from ...net.endpoint import SecurityProtocol
 from ...net.sasl import oauthbearer, plain, scram
 from ...net.tls_client_context import ClientTlsSettings
+from .token_settings import TokenEndpoint
 
 MECHANISMS = (plain.NAME, *scram.HASHES, oauthbearer.NAME)
 """The SASL mechanisms that a client can use."""
@@ -71,6 +72,7 @@ class SaslClientSettings:
         is_delegation_token: the name and password are a delegation token's id and HMAC, for SCRAM
             (``tokenauth="true"``, KIP-48).
         token_provider: gives the tokens of OAUTHBEARER (``sasl.login.callback.handler.class``).
+        token_endpoint: gives them in its place.
         refresh: when it is asked for the next.
     """
 
@@ -79,6 +81,7 @@ class SaslClientSettings:
     password: str = attrs.field(default="", repr=False)
     is_delegation_token: bool = False
     token_provider: TokenProvider | None = attrs.field(default=None, repr=False)
+    token_endpoint: TokenEndpoint | None = None
     refresh: RefreshSettings = attrs.field(factory=RefreshSettings)
 
     def __attrs_post_init__(self) -> None:
@@ -88,9 +91,10 @@ class SaslClientSettings:
                 f" {', '.join(MECHANISMS)}"
             )
         if self.mechanism == oauthbearer.NAME:
-            if self.token_provider is None:
+            if (self.token_provider is None) == (self.token_endpoint is None):
                 raise ConfigError(
                     "sasl.mechanism = 'OAUTHBEARER' needs a function that gives tokens"
+                    " (token_provider) or sasl.oauthbearer.token.endpoint.url, and not both"
                 )
         elif not self.user_name or not self.password:
             raise ConfigError(
