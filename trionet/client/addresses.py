@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterable
 
 from ..errors import ConfigError
@@ -40,6 +41,15 @@ def _parse(text: str, key: str) -> tuple[str, int]:
     if not port.isascii() or not port.isdecimal() or not 0 < int(port) <= _PORT_MAX:
         raise ConfigError(f"{key}: {text!r} has no port from 1 to {_PORT_MAX}")
     return host.strip("[]"), int(port)
+
+
+def is_ipv4(host: str) -> bool:
+    """Whether a host is an address already, which nobody has to look up."""
+    try:
+        socket.inet_pton(socket.AF_INET, host)
+    except (OSError, UnicodeError):
+        return False
+    return True
 
 
 def of_one_family(addresses: list[Address]) -> list[Address]:

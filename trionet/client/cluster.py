@@ -85,6 +85,11 @@ class Cluster:
         nodes = {-1 - i: Node(-1 - i, host, port) for i, (host, port) in enumerate(servers)}
         return cls(nodes=nodes, is_bootstrap=True)
 
+    def node_at(self, host: str, port: int) -> Node | None:
+        """The node that is reached there; None if none is, or several say so."""
+        found = [each for each in self.nodes.values() if (each.host, each.port) == (host, port)]
+        return found[0] if len(found) == 1 else None
+
     def leader(self, topic: str, partition: int) -> Node | None:
         """Who leads a partition; None if nobody does, or nobody knows."""
         found = self.topics.get(topic)

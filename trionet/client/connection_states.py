@@ -254,6 +254,10 @@ class ClusterConnectionStates:
                 self._departed.discard(node_id)
                 self.remove(node_id)
 
+    def rename(self, node_id: int, new_id: int) -> None:
+        """The connection of a node turned out to be another's, to whom there is none."""
+        self._nodes[new_id] = self._nodes.pop(node_id)
+
     def remove(self, node_id: int) -> None:
         """Forget everything about a node."""
         self._nodes.pop(node_id, None)

@@ -18,7 +18,7 @@ from ..net.close_reason import CloseReason
 from ..net.connecting import Address
 from ..net.network import Network
 from ..net.selector import Selector
-from .addresses import HostAddresses
+from .addresses import HostAddresses, is_ipv4
 from .node import Node
 from .security.connecting import ClientSecurity
 
@@ -88,6 +88,8 @@ class Connections:
     def connect(self, node: Node, addresses: HostAddresses) -> None:
         """Begin to connect; how it ends, a later poll tells."""
         number = self._attempts[node.id] = next(self._numbers)
+        if addresses.needs_lookup and is_ipv4(node.host):
+            addresses.found([(node.host, node.port)])
         if not addresses.needs_lookup:
             self._begin(node, addresses.take(), number)
             return
@@ -159,6 +161,12 @@ class Connections:
         del self._channels[node_id]
         self._attempts.pop(node_id, None)
         return node_id
+
+    def rename(self, node_id: int, new_id: int) -> None:
+        """The channel to a node turned out to be one to another, to whom there is none."""
+        channel = self._channels[new_id] = self._channels.pop(node_id)
+        channel.attachment = new_id
+        self._attempts[new_id] = self._attempts.pop(node_id)
 
     def give_up_all(self) -> None:
         """The client is closed: begin no connection any more, though a look-up is about to end."""

@@ -97,6 +97,11 @@ class ClientCounters:
             counters = self.apis[api_key] = ApiCounters()
         return counters
 
+    def rename(self, node_id: int, new_id: int) -> None:
+        """What was sent to a node was sent to another; its numbers stay if that has some."""
+        if new_id not in self.nodes:
+            self.nodes[new_id] = self.nodes.pop(node_id)
+
     def sent(self, node_id: int, size: int) -> None:
         """A request of so many bytes goes to a node."""
         node = self.nodes.get(node_id)

@@ -6,7 +6,7 @@ The inner half of a NetworkClient's turn. Nothing here waits.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final, cast
 
 from ..errors import (
@@ -28,11 +28,13 @@ from ..protocol.header import decode_response_header, encode_request_header, fra
 from ..protocol.wire import Chunk, Message
 from .api_versions import NodeApiVersions
 from .awaited_answer import AwaitedAnswer
+from .cluster import Cluster
 from .connection_states import ClusterConnectionStates
 from .connections import Connections
 from .counters import ClientCounters
 from .in_flight import InFlightRequest, InFlightRequests
 from .metadata_updater import MetadataUpdater
+from .node import Node
 from .record_pieces import flattened
 from .request_settings import RequestSettings
 from .response import ClientResponse
@@ -66,6 +68,7 @@ class Exchange:
         updater: told of answers to its requests, and of nodes that are lost.
         settings: of requests.
         counters: told of what is sent and answered.
+        awaited: the ids of nodes that somebody waits for, by that name.
 
     Attributes:
         in_flight: what was sent and not answered.
@@ -80,9 +83,11 @@ class Exchange:
         updater: MetadataUpdater,
         settings: RequestSettings,
         counters: ClientCounters,
+        awaited: Collection[int],
     ) -> None:
         self.in_flight = InFlightRequests(settings.in_flight_max)
         self._counters = counters
+        self._awaited = awaited
         self.versions: dict[int, NodeApiVersions] = {}
         self._selector = selector
         self._connections = connections
@@ -259,13 +264,32 @@ class Exchange:
             request.callback(_outcome(request, now, body, error))
         elif request.codec.api_key in _DESCRIPTIONS:
             if error is None:
-                known = set(self._updater.metadata.cluster.nodes)
+                before = self._updater.metadata.cluster
                 self._updater.answered(body, now)
-                self._states.keep_up(known, set(self._updater.metadata.cluster.nodes))
+                cluster = self._updater.metadata.cluster
+                if before.is_bootstrap and not cluster.is_bootstrap:
+                    self._keep_connection(before.nodes.get(request.node_id), cluster)
+                self._states.keep_up(set(before.nodes), set(cluster.nodes))
             else:
                 self._updater.failed(now, error)
         elif error is None:
             self._learn_versions(request, body, now)
+
+    def _keep_connection(self, asked: Node | None, cluster: Cluster) -> None:
+        """The connection of a bootstrap server is that of the node that is reached there.
+
+        (As in librdkafka.) Otherwise each client would make one more, and leave this to idle.
+        """
+        node = None if asked is None else cluster.node_at(asked.host, asked.port)
+        if asked is None or node is None or self._states.state(node.id) is not None:
+            return
+        if self._connections.channel(asked.id) is None or asked.id in self._awaited:
+            return
+        self.versions[node.id] = self.versions.pop(asked.id)
+        self.in_flight.rename(asked.id, node.id)
+        self._states.rename(asked.id, node.id)
+        self._connections.rename(asked.id, node.id)
+        self._counters.rename(asked.id, node.id)
 
     # Versions.
 

@@ -142,6 +142,14 @@ class InFlightRequests:
         self._count -= len(requests)
         return requests
 
+    def rename(self, node_id: int, new_id: int) -> None:
+        """What is on its way to a node turned out to be for another, to whom nothing is."""
+        requests = self._by_node.pop(node_id, None)
+        if requests is not None:
+            self._by_node[new_id] = requests
+            for request in requests:
+                request.node_id = new_id
+
     def throttled(self, node_id: int, seconds: float) -> None:
         """The node's broker asked for silence; it may need so much longer to answer the rest."""
         for request in self._by_node.get(node_id, ()):

@@ -81,13 +81,13 @@ class NetworkClient:
         self._updater = updater
         self._settings = settings
         self._chance = chance
+        self._awaited: dict[int, int] = {}
         self._exchange = Exchange(
-            selector, connections, states, updater, settings, metrics.counters
+            selector, connections, states, updater, settings, metrics.counters, self._awaited
         )
         self._clock = trio.lowlevel.current_clock().current_time
         # No longer, and what is sent meanwhile need not end a poll for the sake of its own time.
         self._poll_seconds = settings.timeout_seconds
-        self._awaited: dict[int, int] = {}
         self._news: trio.Event | None = None  # made by the first who waits
         self._poll_ends_at = math.inf
         self._is_polling = self._is_closed = False
@@ -210,11 +210,9 @@ class NetworkClient:
             return min(sendable, key=self.in_flight_count), True
         if preparing:
             return preparing[0], has_ready
-        oldest = min(connectable, key=self._last_attempt_at, default=None)
+        last_attempt_at = self._states.last_attempt_at
+        oldest = min(connectable, key=lambda node: last_attempt_at(node.id), default=None)
         return oldest, has_ready
-
-    def _last_attempt_at(self, node: Node) -> float:
-        return self._states.last_attempt_at(node.id)
 
     def soonest(self, now: float) -> float:
         """Seconds until time alone may make one of the cluster's nodes usable."""
@@ -453,7 +451,10 @@ class NetworkClient:
             self._poll_ends_at = now + seconds
             result = await self._selector.poll(seconds_max=seconds)
             self._check_open()
-            exchange.take(result, self._clock())
+            now = self._clock()
+            exchange.take(result, now)
+            if self._news is not None:  # metadata go first; who waits for a node sends behind them
+                self._updater.maybe_update(self, now)
             return exchange.hand_out()
         finally:
             self._is_polling = False
