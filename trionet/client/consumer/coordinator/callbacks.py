@@ -48,7 +48,7 @@ class RebalanceCallbacks:
 
 
 async def _call(callback: RebalanceCallback | None, partitions: Iterable[TopicPartition]) -> None:
-    await trio.lowlevel.checkpoint()
+    await trio.lowlevel.checkpoint_if_cancelled()
     if callback is None:
         return
     outcome = callback(sorted(partitions))

@@ -175,11 +175,13 @@ class CommittedOffsets:
             DisconnectedError: no coordinator answered within ``default.api.timeout.ms``.
         """
         wanted = sorted(partitions)
-        return await self._until_settled(lambda: self._fetch_once(wanted))
+        return await self._until_settled(lambda: self.fetch_once(wanted))
 
-    async def _fetch_once(
-        self, partitions: list[TopicPartition]
+    async def fetch_once(
+        self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """The same without trying again after what passes."""
+        partitions = sorted(partitions)
         answer = await self._finder.ask(
             OffsetFetchRequest,
             lambda version: fetch_request(self._settings, partitions, version),

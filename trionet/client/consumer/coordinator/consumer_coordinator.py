@@ -39,6 +39,7 @@ from .loop_watch import watching_loop
 from .member import ClassicMember
 from .membership import Membership
 from .notices import RebalanceNotices
+from .offsets_ahead import OffsetsAhead
 from .settings import GroupSettings
 
 _CLOSED: Final = "the consumer is closed"
@@ -77,6 +78,7 @@ class ConsumerCoordinator:
         self._assignment = GroupAssignment(settings.assignors, settings.rack_id)
         self._finder = CoordinatorFinder(client, settings, chance)
         self._offsets = CommittedOffsets(self._finder, self._member, settings, chance, hooks)
+        self._ahead = OffsetsAhead(self._offsets, self._member, subscription, self.look_for_offsets)
         self._commits = Commits(self._offsets, subscription, self._member, settings)
         self._notices = RebalanceNotices(subscription)
         self._leader = GroupLeader(client, subscription, self._member, self._assignment, settings)
@@ -87,6 +89,7 @@ class ConsumerCoordinator:
             settings,
             chance,
             protocols=self._protocols,
+            on_leading=self._ahead.expect,
             on_news=on_news,
         )
         self._on_news = on_news
@@ -312,11 +315,13 @@ class ConsumerCoordinator:
         while True:
             await self._wanted_offsets.wait()
             self._wanted_offsets = trio.Event()
+            self._connect_to_leaders(self._ahead.expected)
+            await self._ahead.look()
             if wanted := self._subscription.initializing():
                 self._connect_to_leaders(wanted)
                 try:
                     states = {each: self._subscription.partitions[each] for each in wanted}
-                    self._begin_at(states, await self._offsets.fetch(wanted))
+                    self._begin_at(states, await self._ahead.fetch(wanted))
                 except TrionetError as error:
                     self._membership.failure = error
                     self._wanted_offsets.set()
@@ -357,6 +362,7 @@ class ConsumerCoordinator:
         """
         if isinstance(self._failure, FencedInstanceIdError):
             raise again(self._failure)
+        self._ahead.forget()
         await self._commits.commit(offsets)
 
     async def committed(

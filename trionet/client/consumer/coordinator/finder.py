@@ -17,6 +17,7 @@ from ....protocol.messages.find_coordinator import (
 from ....protocol.request_keys import api_key_of
 from ....protocol.wire import Message
 from ...api_errors import api_error, is_retriable
+from ...awaited_answer import AwaitedAnswer
 from ...network_client import NetworkClient
 from ...node import Node
 from .settings import GroupSettings
@@ -118,7 +119,7 @@ class CoordinatorFinder:
             UnsupportedVersionError: it does not serve that.
             ApiError, AuthenticationError, trio.ClosedResourceError: as :meth:`find`.
         """
-        node = await self.find()
+        node = self.node or await self.find()
         try:
             return await self._request(node, request, body, version_max, seconds_max)
         except DisconnectedError as error:
@@ -133,13 +134,15 @@ class CoordinatorFinder:
         version_max: int | None = None,
         seconds_max: float | None = None,
     ) -> Any:
-        await self._client.until_ready(node)
-        versions = self._client.versions(node)
+        client = self._client
+        if not client.ready(node):
+            await client.until_ready(node)
+        versions = client.versions(node)
         assert versions is not None
         version = versions.codec(api_key_of(request()), version_max=version_max).version
-        return await self._client.request(
-            node, body(version), version_max=version, seconds_max=seconds_max
-        )
+        answer = AwaitedAnswer()
+        client.send(node, body(version), answer, version_max=version, seconds_max=seconds_max)
+        return await answer.wait()
 
     def forget(self, node: Node | None, reason: str) -> None:
         """This node is not the coordinator, or cannot be reached: look for it anew."""

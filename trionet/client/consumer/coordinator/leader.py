@@ -60,7 +60,7 @@ class GroupLeader:
 
     async def until_topics_known(self) -> None:
         """Wait until a pattern can be matched; the cluster was asked for all topics."""
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint_if_cancelled()
         metadata = self._client.metadata
         metadata.want(self._subscription.metadata_topics)
         if self._subscription.type is SubscriptionType.PATTERN:
@@ -96,7 +96,7 @@ class GroupLeader:
         Raises:
             LocalProtocolError: the group has agreed on an assignor that this member lacks.
         """
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint_if_cancelled()
         self._assigned_from = None
         if answer.leader != answer.member_id:
             self._subscription.reset_group_subscription()
@@ -116,7 +116,7 @@ class GroupLeader:
 
     async def _until_described(self, topics: Collection[str]) -> None:
         """Wait until the cluster was asked for all topics that the members want."""
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint_if_cancelled()
         self._subscription.subscribe_group(topics)
         metadata = self._client.metadata
         metadata.want(self._subscription.metadata_topics)

@@ -40,6 +40,7 @@ class Membership:
         settings: of the group.
         chance: what blurs waits.
         protocols: what to join with, when that is asked.
+        on_leading: told what this member is about to give itself, as its group's leader.
         on_news: called when there is something for the user's side to do.
 
     Attributes:
@@ -58,6 +59,7 @@ class Membership:
         chance: random.Random,
         *,
         protocols: Callable[[], list[tuple[str, bytes]]],
+        on_leading: Callable[[bytes], object],
         on_news: Callable[[], object],
     ) -> None:
         self._finder = finder
@@ -66,6 +68,7 @@ class Membership:
         self._settings = settings
         self._chance = chance
         self._protocols = protocols
+        self._on_leading = on_leading
         self._on_news = on_news
         self._heartbeat = Heartbeat(settings.heartbeat_seconds, settings.session_seconds)
         self._failures = 0
@@ -111,7 +114,7 @@ class Membership:
 
     async def _join(self) -> None:
         """Join until it works, or cannot work."""
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint_if_cancelled()
         self.joined = None
         try:
             if await self._join_as_what_it_was():
@@ -144,7 +147,7 @@ class Membership:
         return True
 
     async def _try_to_join(self) -> Verdict:
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint_if_cancelled()
         try:
             verdict = await self._join_once()
         except DisconnectedError as error:
@@ -167,6 +170,8 @@ class Membership:
         if verdict is not Verdict.DONE:
             return verdict
         assignments = await self._leader.assignments(answer)
+        if answer.member_id in assignments:
+            self._on_leading(assignments[answer.member_id])
         synced = await self._finder.ask(
             SyncGroupRequest, lambda _: member.sync_request(assignments)
         )
