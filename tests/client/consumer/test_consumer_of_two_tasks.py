@@ -261,6 +261,26 @@ async def test_who_unsubscribes_is_unsubscribed_whatever_the_callback_raises(
         assert b"a" == (await anext(consumer)).value
 
 
+async def test_who_unsubscribes_without_a_broker_is_kept_no_longer_than_any_other_call(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    async with (
+        writing(network) as (broker, writer),
+        open_consumer(broker.bootstrap_servers, MEMBER, network=network, topics="t") as consumer,
+    ):
+        await writer.send("t", b"a")
+        await writer.send("t", b"b")
+        await anext(consumer)
+        await anext(consumer)
+        control(broker).faults.swallow(times=None)
+        await trio.sleep(6)  # a commit is under way
+        began = trio.current_time()
+        await consumer.unsubscribe()
+
+        assert trio.current_time() - began <= 62
+        assert frozenset() == consumer.subscription
+
+
 class Failed(Exception):
     """What a user's block raises."""
 

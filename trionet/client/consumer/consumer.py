@@ -34,6 +34,13 @@ from .reset_strategy import (
 )
 from .settings import ConsumerSettings
 from .subscription_state import SubscriptionState
+from .wanted import (
+    offsets_to_commit,
+    topic_names,
+    topic_partition,
+    topic_partitions,
+    wanted_offset,
+)
 
 #: How long records may be handed out without a full checkpoint, in seconds.
 CHECKPOINT_SECONDS: Final = 0.001
@@ -106,13 +113,14 @@ class Consumer:
         Raises:
             ConfigError: there is no ``group.id``.
             ValueError: partitions are assigned by hand, or one subscribes to names after a pattern
-                or the other way round; :meth:`unsubscribe` before.
+                or the other way round; :meth:`unsubscribe` before. Or there are no topics.
+            TypeError: a topic is no text.
         """
         coordinator = self._member()
         if isinstance(topics, re.Pattern):
             self._subscriptions.subscribe_pattern(topics)
         else:
-            self._subscriptions.subscribe([topics] if isinstance(topics, str) else topics)
+            self._subscriptions.subscribe(topic_names(topics))
         coordinator.callbacks = RebalanceCallbacks(
             assigned=on_assigned, revoked=on_revoked, lost=on_lost
         )
@@ -124,9 +132,12 @@ class Consumer:
         Partitions that were assigned before keep their positions.
 
         Raises:
-            ValueError: topics or a pattern are subscribed to; :meth:`unsubscribe` before.
+            ValueError: topics or a pattern are subscribed to; :meth:`unsubscribe` before. Or there
+                can be no such partition.
+            TypeError: one is no :class:`.TopicPartition`.
         """
-        self._subscriptions.assign(partitions)
+        self._check_open()
+        self._subscriptions.assign(topic_partitions(partitions))
 
     async def unsubscribe(self) -> None:
         """Read nothing any more, and leave the group; what is finished is committed before.
@@ -181,6 +192,7 @@ class Consumer:
     # The group.
 
     def _member(self) -> ConsumerCoordinator:
+        self._check_open()
         if self._coordinator is None:
             raise ConfigError("this consumer has no group; set group.id")
         return self._coordinator
@@ -196,6 +208,7 @@ class Consumer:
 
         Raises:
             ConfigError: there is no ``group.id``.
+            ValueError: an offset is negative.
             CommitFailedError: the consumer is not a member of its group any more.
             RebalanceInProgressError: ask for the next record, then commit again.
             FencedInstanceIdError: another has its ``group.instance.id``.
@@ -204,15 +217,7 @@ class Consumer:
         Cancellation: the offsets may be committed.
         """
         member = self._member()
-        if offsets is None:
-            await member.commit()
-            return
-        await member.commit(
-            {
-                name: OffsetAndMetadata(offset) if isinstance(offset, int) else offset
-                for name, offset in offsets.items()
-            }
-        )
+        await member.commit(None if offsets is None else offsets_to_commit(offsets))
 
     async def committed(
         self, partitions: Iterable[TopicPartition]
@@ -223,7 +228,7 @@ class Consumer:
             ConfigError: there is no ``group.id``.
             TrionetError: the coordinator cannot be asked, or refuses.
         """
-        return await self._member().committed(partitions)
+        return await self._member().committed(topic_partitions(partitions))
 
     def rejoin(self, reason: str) -> None:
         """Have the group divide its partitions anew (KIP-568).
@@ -259,9 +264,7 @@ class Consumer:
         Raises:
             ValueError: the offset is negative, or the partition is not assigned.
         """
-        if offset < 0:
-            raise ValueError(f"offset = {offset}; allowed: 0 or more")
-        position = FetchPosition(offset, leader_epoch)
+        position = FetchPosition(wanted_offset(offset), leader_epoch)
         self._subscriptions.seek(partition, position, is_valid=leader_epoch == NO_EPOCH)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
@@ -326,7 +329,7 @@ class Consumer:
         """
         if any(each < 0 for each in times.values()):
             raise ValueError("a time is 0 or more, in milliseconds since 1970")
-        return await self._questions.ask(times)
+        return await self._questions.ask({topic_partition(each): times[each] for each in times})
 
     async def beginning_offsets(
         self, partitions: Iterable[TopicPartition]
@@ -344,7 +347,7 @@ class Consumer:
     async def _ends(
         self, partitions: Iterable[TopicPartition], timestamp: int
     ) -> dict[TopicPartition, int]:
-        answers = await self._questions.ask(dict.fromkeys(partitions, timestamp))
+        answers = await self._questions.ask(dict.fromkeys(topic_partitions(partitions), timestamp))
         return {each: answer.offset for each, answer in answers.items() if answer is not None}
 
     async def partitions_of(self, topic: str) -> list[int]:
@@ -433,14 +436,17 @@ class Consumer:
             self._is_asking = False
 
     def _raise_failure(self) -> None:
-        if self._is_closed:
-            raise trio.ClosedResourceError("this consumer is closed")
+        self._check_open()
         error: TrionetError | None = self._failures.take()
         if error is not None:
             self._client.wakeup()  # what failed is tried again
             raise again(error)
         if self._subscriptions.is_empty:
             raise ValueError("this consumer reads nothing; subscribe() or assign() before")
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise trio.ClosedResourceError("this consumer is closed")
 
     def _changed(self) -> None:
         """Something else is wanted than before."""

@@ -29,3 +29,9 @@ def leader_epoch(cluster: Cluster, partition: TopicPartition) -> int:
     topic = cluster.topics.get(partition.topic)
     known = topic.partitions.get(partition.partition) if topic is not None else None
     return known.leader_epoch if known is not None else -1
+
+
+def is_gone(cluster: Cluster, partition: TopicPartition) -> bool:
+    """Whether a topic has no such partition, such as one that was deleted; not if none is known."""
+    topic = cluster.topics.get(partition.topic)
+    return topic is not None and partition.partition not in topic.partitions

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import trio
 
+from ..._util.single_error import raise_single_error
 from ...errors import CallTimedOutError, DisconnectedError, TrionetError
 from ...protocol import error_codes
 from ...protocol.messages.list_offsets import ListOffsetsResponse
@@ -161,10 +162,11 @@ class OffsetQuestions:
     async def _ask_once(self, timestamps: dict[TopicPartition, int]) -> _Round:
         leaders, _ = by_leader(self._client.metadata.cluster, timestamps)
         result = _Round()
-        async with trio.open_nursery() as nursery:
-            for node, names in leaders.items():
-                wanted = {each: timestamps[each] for each in names}
-                nursery.start_soon(partial(self._ask_node, node, wanted, result))
+        with raise_single_error():
+            async with trio.open_nursery() as nursery:
+                for node, names in leaders.items():
+                    wanted = {each: timestamps[each] for each in names}
+                    nursery.start_soon(partial(self._ask_node, node, wanted, result))
         return result
 
     async def _ask_node(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import trio
@@ -31,6 +31,8 @@ class Commits:
         subscription: whose positions are committed.
         member: the consumer's.
         settings: of the group.
+        is_gone: whether a partition is there no more; by itself nothing is committed of it. Kafka's
+            consumer holds up the rebalance that such a partition causes, to try again.
     """
 
     def __init__(
@@ -39,11 +41,13 @@ class Commits:
         subscription: SubscriptionState,
         member: ClassicMember,
         settings: GroupSettings,
+        is_gone: Callable[[TopicPartition], bool],
     ) -> None:
         self._offsets = offsets
         self._subscription = subscription
         self._member = member
         self._settings = settings
+        self._is_gone = is_gone
         self._committing = trio.Lock()
         self._settled: dict[TopicPartition, tuple[PartitionState, OffsetAndMetadata]] = {}
 
@@ -80,7 +84,7 @@ class Commits:
                 return
             offsets = {each: offset for each, (_, offset) in new.items()}
             try:
-                await self._offsets.commit(offsets, self._generation())
+                await self._offsets.commit(offsets, self._generation(), is_gone=self._is_gone)
             except TrionetError as error:
                 group_id = self._settings.group_id
                 LOGGER.warning("group %s: auto-commit failed: %s", group_id, error)

@@ -42,6 +42,10 @@ _ELSEWHERE: Final = frozenset(
 T = TypeVar("T")
 
 
+def _never(_: TopicPartition) -> bool:
+    return False
+
+
 class CommittedOffsets:
     """See the module.
 
@@ -68,7 +72,11 @@ class CommittedOffsets:
         self._chance = chance
 
     async def commit(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], generation: Generation
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        generation: Generation,
+        *,
+        is_gone: Callable[[TopicPartition], bool] = _never,
     ) -> None:
         """Commit, and try again after what passes; to be called once at a time.
 
@@ -76,6 +84,7 @@ class CommittedOffsets:
             offsets: by partition.
             generation: see :meth:`generation`; in a later one partitions may have been another's
                 meanwhile, and nothing is committed.
+            is_gone: whether a partition is there no more, and its offset of no use to anybody.
 
         Raises:
             CommitFailedError: this consumer is not in the group's generation any more.
@@ -86,13 +95,21 @@ class CommittedOffsets:
 
         Cancellation: the offsets may have been committed.
         """
-        await self._until_settled(lambda: self._commit_once(offsets, generation))
+
+        async def attempt() -> None:
+            there = {each: offset for each, offset in offsets.items() if not is_gone(each)}
+            await self._commit_once(there, generation)
+
+        await self._until_settled(attempt)
 
     async def _commit_once(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], generation: Generation
     ) -> None:
         if generation.member_id and self.generation(as_member=True) != generation:
             raise self._commit_failed()
+        if not offsets:
+            await trio.lowlevel.checkpoint()
+            return
         answer = await self._finder.ask(
             OffsetCommitRequest,
             lambda _: commit_request(self._settings, generation, offsets),

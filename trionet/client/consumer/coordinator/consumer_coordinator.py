@@ -25,6 +25,7 @@ from ...topic_partition import TopicPartition
 from ..assignors import RebalanceProtocol
 from ..assignors.protocol import decode_assignment
 from ..hooks import NO_HOOKS, ConsumerHooks
+from ..leaders import is_gone
 from ..partition_state import NO_EPOCH, FetchPosition, FetchState, PartitionState
 from ..subscription_state import SubscriptionState
 from .callbacks import RebalanceCallbacks
@@ -79,7 +80,13 @@ class ConsumerCoordinator:
         self._finder = CoordinatorFinder(client, settings, chance)
         self._offsets = CommittedOffsets(self._finder, self._member, settings, chance, hooks)
         self._ahead = OffsetsAhead(self._offsets, self._member, subscription, self.look_for_offsets)
-        self._commits = Commits(self._offsets, subscription, self._member, settings)
+        self._commits = Commits(
+            self._offsets,
+            subscription,
+            self._member,
+            settings,
+            lambda partition: is_gone(client.metadata.cluster, partition),
+        )
         self._notices = RebalanceNotices(subscription)
         self._leader = GroupLeader(client, subscription, self._member, self._assignment, settings)
         self._membership = Membership(
@@ -420,7 +427,8 @@ class ConsumerCoordinator:
             self._on_news()
 
     async def _give_up_and_leave(self, reason: str, limit: trio.CancelScope | None) -> None:
-        await self._commits.commit_finished()
+        with trio.move_on_after(self._settings.api_seconds_max):
+            await self._commits.commit_finished()
         if not self._subscription.is_group_managed:
             return
         assigned = self._subscription.assigned

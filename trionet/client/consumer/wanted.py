@@ -1,0 +1,82 @@
+"""What a user names, looked at before anything is changed: topics, partitions and offsets.
+
+What is no text or number would be noticed by the codecs, in the background, and end the consumer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from operator import index
+
+from ..offset_and_metadata import OffsetAndMetadata
+from ..topic_partition import TopicPartition
+
+
+def topic_names(topics: str | Iterable[str]) -> list[str]:
+    """The names of topics to subscribe to.
+
+    Raises:
+        TypeError: one is no text.
+        ValueError: there are none, or one is empty.
+    """
+    names = [topics] if isinstance(topics, str) else list(topics)
+    if not names:
+        raise ValueError("no topics to subscribe to; await unsubscribe() to read nothing any more")
+    for each in names:
+        _check_topic(each)
+    return names
+
+
+def topic_partitions(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """Partitions, also if they are plain tuples of a topic and a number.
+
+    Raises:
+        TypeError: one is none of both.
+        ValueError: there can be no such partition.
+    """
+    return [topic_partition(each) for each in partitions]
+
+
+def topic_partition(partition: TopicPartition) -> TopicPartition:
+    """A partition, also if it is a plain tuple; raises as :func:`topic_partitions`."""
+    try:
+        topic, number = partition
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{partition!r} is no partition; pass TopicPartition(topic, number)"
+        ) from None
+    _check_topic(topic)
+    if index(number) < 0:
+        raise ValueError(f"{partition!r}: partitions are numbered from 0")
+    return TopicPartition(topic, index(number))
+
+
+def _check_topic(topic: str) -> None:
+    if not isinstance(topic, str):
+        raise TypeError(f"topic {topic!r} is no text")
+    if not topic:
+        raise ValueError("the name of a topic has at least one character")
+
+
+def wanted_offset(offset: int) -> int:
+    """An offset to go on at, or to commit.
+
+    Raises:
+        TypeError: it is no whole number.
+        ValueError: it is negative.
+    """
+    if index(offset) < 0:
+        raise ValueError(f"offset = {offset}; allowed: 0 or more")
+    return index(offset)
+
+
+def offsets_to_commit(
+    offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """What to commit; raises as :func:`topic_partition` and :func:`wanted_offset` do."""
+    return {
+        topic_partition(name): OffsetAndMetadata(wanted_offset(each.offset), each[1], each[2])
+        if isinstance(each, OffsetAndMetadata)
+        else OffsetAndMetadata(wanted_offset(each))
+        for name, each in offsets.items()
+    }
