@@ -89,7 +89,7 @@ class NetworkClient:
         # No longer, and what is sent meanwhile need not end a poll for the sake of its own time.
         self._poll_seconds = settings.timeout_seconds
         self._news: trio.Event | None = None  # made by the first who waits
-        self._poll_ends_at = math.inf
+        self._poll_ends_at = -math.inf  # nobody polls: there is nothing to end
         self._is_polling = self._is_closed = False
 
     @property
@@ -458,7 +458,7 @@ class NetworkClient:
             return exchange.hand_out()
         finally:
             self._is_polling = False
-            self._poll_ends_at = math.inf
+            self._poll_ends_at = -math.inf
             self._tell_news()
 
     def _tell_news(self) -> None:

@@ -39,6 +39,33 @@ async def test_answer_is_read_by_the_task_that_waits_for_it(
     assert trio.lowlevel.current_task() is readers[-1]
 
 
+class Steps(trio.abc.Instrument):
+    """Counts how often a task has its turn."""
+
+    def __init__(self, task: trio.lowlevel.Task) -> None:
+        self.count = 0
+        self._task = task
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.count += task is self._task
+
+
+async def test_task_that_makes_the_turns_waits_once_for_each_answer(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+    ):
+        await send_many(producer)
+        steps = Steps(trio.lowlevel.current_task())
+        trio.lowlevel.add_instrument(steps)
+        await send_many(producer)
+        trio.lowlevel.remove_instrument(steps)
+
+    assert ENOUGH == steps.count
+
+
 async def test_turns_go_on_when_who_made_them_is_cancelled(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:
