@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
-
 from ..errors import TrionetError
 
 
-@attrs.frozen(kw_only=True)
 class ClientResponse:
-    """The outcome of a request, handed out by a poll.
+    """The outcome of a request, handed out by a poll; nobody changes it.
 
-    Attributes:
+    Args:
         node_id: where it was sent.
         correlation_id: that of the request.
         request: its body.
@@ -26,9 +23,23 @@ class ClientResponse:
         latency_seconds: from the send to this.
     """
 
-    node_id: int
-    correlation_id: int
-    request: Any
-    body: Any = None
-    error: TrionetError | None = None
-    latency_seconds: float = 0.0
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        correlation_id: int,
+        request: Any,
+        body: Any = None,
+        error: TrionetError | None = None,
+        latency_seconds: float = 0.0,
+    ) -> None:
+        self.node_id = node_id
+        self.correlation_id = correlation_id
+        self.request = request
+        self.body = body
+        self.error = error
+        self.latency_seconds = latency_seconds
+
+    def __repr__(self) -> str:
+        outcome = self.body if self.error is None else self.error
+        return f"<ClientResponse {self.correlation_id} of node {self.node_id}: {outcome!r}>"

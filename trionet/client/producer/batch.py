@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from ...protocol.records import implementation
-from ...protocol.records.batch import HEADER_SIZE, Bytes
-from ...protocol.records.records import compressed_chunks, framed
+from ...protocol.records.batch import HEADER_SIZE, TRANSACTIONAL, Bytes, sealed
+from ...protocol.records.records import compressed_chunks
 from ...protocol.records.types import Headers, as_bytes
 from ..topic_partition import TopicPartition
 from .columns import RecordColumns
@@ -217,14 +217,17 @@ class ProducerBatch:
         """
         if self._body is None:
             self._body = compressed_chunks(self._builder, self._codec, self._level)
-        return framed(
-            self._builder,
+        builder = self._builder
+        return sealed(
             self._body,
-            codec=self._codec,
+            builder.count,
+            attributes=self._codec | (TRANSACTIONAL if self.is_transactional else 0),
+            last_offset_delta=builder.last_offset_delta,
+            base_timestamp=builder.base_timestamp,
+            max_timestamp=builder.max_timestamp,
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
             base_sequence=self.base_sequence,
-            transactional=self.is_transactional,
         )
 
     def set_producer_state(self, producer_id: int, epoch: int, base_sequence: int) -> None:

@@ -251,7 +251,9 @@ class BatchQueues:
     @property
     def next_expiry(self) -> float:
         """When the next batch that waits here expires; ``math.inf`` for never."""
-        oldest = min((queue.batches[0].created_at for queue in self._undrained), default=math.inf)
+        oldest = math.inf
+        for queue in self._undrained:  # asked for with each record: a generator takes longer
+            oldest = min(oldest, queue.batches[0].created_at)
         return oldest + self._settings.delivery_seconds
 
     def deallocate(self, batch: ProducerBatch) -> None:

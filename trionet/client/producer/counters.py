@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from ...metrics.rates import RollingMaximum
 from .batch import ProducerBatch
 
-US = 1e6
+US: Final = 1e6
 
 
 class TopicCounters:
@@ -43,8 +44,12 @@ class TopicCounters:
         """The sums of several."""
         whole = cls()
         for each in topics:
-            for name in cls.__slots__:
-                setattr(whole, name, getattr(whole, name) + getattr(each, name))
+            whole.records_sent += each.records_sent
+            whole.batches_sent += each.batches_sent
+            whole.bytes_gathered += each.bytes_gathered
+            whole.bytes_sent += each.bytes_sent
+            whole.records_retried += each.records_retried
+            whole.records_failed += each.records_failed
         return whole
 
 

@@ -6,10 +6,8 @@ where all ids are known (KIP-516).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, cast
-
-import attrs
 
 from ...errors import RequestTimedOutError, TrionetError, UnsupportedVersionError
 from ...protocol import error_codes
@@ -25,7 +23,6 @@ from ...protocol.wire import NO_UUID, Records
 from ..cluster import NO_LEADER, Cluster
 from ..record_pieces import RecordPieces
 from ..response import ClientResponse
-from ..topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from .batch import ProducerBatch
@@ -35,11 +32,10 @@ LAST_WITH_NAMES: Final = 12
 UNKNOWN: Final = -1
 
 
-@attrs.frozen(kw_only=True)
 class Outcome:
     """What an answer, or the lack of one, says of one batch.
 
-    Attributes:
+    Args:
         error_code: 0 if the batch was written.
         message: what the broker says of the error, or how the connection ended.
         base_offset: the offset of the first record; -1 where it is not known.
@@ -51,15 +47,28 @@ class Outcome:
         leader_epoch: the new leader's epoch.
     """
 
-    error_code: int = 0
-    message: str | None = None
-    base_offset: int = UNKNOWN
-    log_append_time_ms: int = UNKNOWN
-    log_start_offset: int = UNKNOWN
-    record_errors: Sequence[BatchIndexAndErrorMessage] = ()
-    error: TrionetError | None = None
-    leader: int = NO_LEADER
-    leader_epoch: int = UNKNOWN
+    def __init__(
+        self,
+        error_code: int = 0,
+        message: str | None = None,
+        *,
+        base_offset: int = UNKNOWN,
+        log_append_time_ms: int = UNKNOWN,
+        log_start_offset: int = UNKNOWN,
+        record_errors: Sequence[BatchIndexAndErrorMessage] = (),
+        error: TrionetError | None = None,
+        leader: int = NO_LEADER,
+        leader_epoch: int = UNKNOWN,
+    ) -> None:
+        self.error_code = error_code
+        self.message = message
+        self.base_offset = base_offset
+        self.log_append_time_ms = log_append_time_ms
+        self.log_start_offset = log_start_offset
+        self.record_errors = record_errors
+        self.error = error
+        self.leader = leader
+        self.leader_epoch = leader_epoch
 
 
 WRITTEN: Final = Outcome()
@@ -97,20 +106,16 @@ def _records(batch: ProducerBatch) -> Records:
 
 def outcomes(
     response: ClientResponse, batches: Sequence[ProducerBatch]
-) -> Iterator[tuple[ProducerBatch, Outcome]]:
+) -> list[tuple[ProducerBatch, Outcome]]:
     """What became of the batches of a request, each once, in their order."""
     body: ProduceResponse | None = response.body
     if response.error is not None:
         outcome = _without_answer(response.error)
-        for batch in batches:
-            yield batch, outcome
-    elif body is None:  # acks=0
-        for batch in batches:
-            yield batch, WRITTEN
-    else:
-        found = _by_partition(response.request, body)
-        for batch in batches:
-            yield batch, _outcome(found.get(batch.topic_partition))
+        return [(batch, outcome) for batch in batches]
+    if body is None:  # acks=0
+        return [(batch, WRITTEN) for batch in batches]
+    found = _by_partition(response.request, body)
+    return [(batch, _outcome(found.get(batch.topic_partition))) for batch in batches]
 
 
 def _without_answer(error: TrionetError) -> Outcome:
@@ -125,10 +130,10 @@ def _without_answer(error: TrionetError) -> Outcome:
 
 def _by_partition(
     request: ProduceRequest, body: ProduceResponse
-) -> dict[TopicPartition, PartitionProduceResponse]:
+) -> dict[tuple[str, int], PartitionProduceResponse]:
     names = {each.topic_id: each.name for each in request.topic_data}
     return {
-        TopicPartition(topic.name or names.get(topic.topic_id, ""), each.index): each
+        (topic.name or names.get(topic.topic_id, ""), each.index): each
         for topic in body.responses
         for each in topic.partition_responses
     }

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from trionet._util.raising import raise_from
-from trionet.errors import WireFormatError
+from trionet.errors import LocalProtocolError, WireFormatError
 from trionet.protocol.records.crc32c import crc32c
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
@@ -34,6 +34,8 @@ CONTROL: Final = 0x20
 DELETE_HORIZON: Final = 0x40
 
 _header: Final = struct.Struct(">qiibIhiqqqhii")
+_put_prefix: Final = struct.Struct(">qiibI").pack
+_put_rest: Final = struct.Struct(">hiqqqhii").pack
 _unpack: Final = _header.unpack_from
 _tuple: Final = tuple.__new__
 
@@ -110,6 +112,53 @@ class BatchHeader(NamedTuple):
     def pack(self) -> bytes:
         """The header's 61 bytes."""
         return _header.pack(*self)
+
+
+def sealed(
+    chunks: list[bytes],
+    count: int,
+    *,
+    attributes: int,
+    last_offset_delta: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+) -> list[bytes]:
+    """A whole batch, in pieces: a header with the checksum before what follows it.
+
+    A producer that writes a batch once more, as another producer id, needs no more than this. The
+    arguments are those of :class:`BatchHeader`.
+
+    Raises:
+        ValueError: there are no records.
+        LocalProtocolError: a number does not fit into its field.
+    """
+    if not count:
+        raise ValueError("a batch has at least one record")
+    length = HEADER_SIZE - PREFIX_SIZE
+    try:
+        rest = _put_rest(
+            attributes,
+            last_offset_delta,
+            base_timestamp,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            count,
+        )
+        crc = crc32c(rest)
+        for chunk in chunks:
+            length += len(chunk)
+            crc = crc32c(chunk, crc)
+        prefix = _put_prefix(base_offset, length, leader_epoch, MAGIC, crc)
+    except struct.error as error:
+        raise_from(LocalProtocolError(f"the batch header cannot be encoded: {error}"), error)
+    return [prefix + rest, *chunks]
 
 
 def read_header(buf: Bytes, pos: int = 0) -> BatchHeader:

@@ -6,26 +6,23 @@ the header, the checksum, compression.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import TYPE_CHECKING, Final, TypedDict, TypeVar, TypeVarTuple, Unpack
 
-from trionet.errors import LocalProtocolError, WireFormatError
+from trionet.errors import WireFormatError
 from trionet.protocol.records import implementation
 from trionet.protocol.records.batch import (
     CONTROL,
-    CRC_START,
     DELETE_HORIZON,
     HEADER_SIZE,
     MAGIC,
-    PREFIX_SIZE,
     TRANSACTIONAL,
     BatchHeader,
     Bytes,
     read_header,
+    sealed,
 )
 from trionet.protocol.records.compression import NONE, compress, decompress
-from trionet.protocol.records.crc32c import crc32c
 from trionet.protocol.records.types import Columns, Headers, NewRecord, Record
 
 if TYPE_CHECKING:
@@ -127,7 +124,19 @@ def batch_chunks(builder: BatchBuilder, **fields: Unpack[BatchFields]) -> list[b
         ValueError: there are no records, or the codec is unknown.
         LocalProtocolError: a number does not fit into its field.
     """
-    return framed(builder, compressed_chunks(builder, fields.get("codec", NONE)), **fields)
+    return sealed(
+        compressed_chunks(builder, fields.get("codec", NONE)),
+        builder.count,
+        attributes=_attributes(fields),
+        last_offset_delta=fields.get("last_offset_delta", builder.last_offset_delta),
+        base_timestamp=builder.base_timestamp,
+        max_timestamp=builder.max_timestamp,
+        producer_id=fields.get("producer_id", -1),
+        producer_epoch=fields.get("producer_epoch", -1),
+        base_sequence=fields.get("base_sequence", -1),
+        base_offset=fields.get("base_offset", 0),
+        leader_epoch=fields.get("leader_epoch", -1),
+    )
 
 
 def compressed_chunks(builder: BatchBuilder, codec: int, level: int | None = None) -> list[bytes]:
@@ -143,45 +152,6 @@ def compressed_chunks(builder: BatchBuilder, codec: int, level: int | None = Non
     """
     chunks = builder.chunks()
     return [compress(codec, b"".join(chunks), level)] if codec else chunks
-
-
-def framed(
-    builder: BatchBuilder, chunks: list[bytes], **fields: Unpack[BatchFields]
-) -> list[bytes]:
-    """The header of a builder's batch, and what :func:`compressed_chunks` has made of its records.
-
-    A producer that writes a batch once more, as another producer id, needs no more than this.
-
-    Raises:
-        ValueError: there are no records.
-        LocalProtocolError: a number does not fit into its field.
-    """
-    if not builder.count:
-        raise ValueError("a batch has at least one record")
-    header = BatchHeader(
-        fields.get("base_offset", 0),
-        HEADER_SIZE - PREFIX_SIZE + sum(map(len, chunks)),
-        fields.get("leader_epoch", -1),
-        MAGIC,
-        0,
-        _attributes(fields),
-        fields.get("last_offset_delta", builder.last_offset_delta),
-        builder.base_timestamp,
-        builder.max_timestamp,
-        fields.get("producer_id", -1),
-        fields.get("producer_epoch", -1),
-        fields.get("base_sequence", -1),
-        builder.count,
-    )
-    try:
-        packed = header.pack()
-    except struct.error as error:
-        raise LocalProtocolError(f"the batch header cannot be encoded: {error}") from error
-    crc = crc32c(packed[CRC_START:])
-    for chunk in chunks:
-        crc = crc32c(chunk, crc)
-    # The checksum is before what it is of.
-    return [packed[: CRC_START - 4] + crc.to_bytes(4, "big") + packed[CRC_START:], *chunks]
 
 
 def _attributes(fields: BatchFields) -> int:
