@@ -5,7 +5,7 @@ import pytest
 from support.logs import batch
 from trionet.broker.log import Directory, Log, LogConfig, Stop
 from trionet.broker.log.producer_recovery import snapshot_offsets
-from trionet.broker.log.producer_snapshot import decode_snapshot
+from trionet.broker.log.producer_snapshot import decode_snapshot, encode_snapshot
 from trionet.errors import ApiError
 
 NOW = 5_000
@@ -50,13 +50,16 @@ def test_killed_log_knows_the_last_five_batches(directory: Directory) -> None:
     assert 9 == log.append(batch(producer=(7, 0, 9)), NOW).first_offset
 
 
-async def test_clean_stop_keeps_the_last_batch_of_each_producer(directory: Directory) -> None:
+async def test_clean_stop_keeps_the_last_five_batches_of_each_producer(
+    directory: Directory,
+) -> None:
+    """What was in flight when the broker was stopped is sent again to the next one."""
     log = written(directory, 9)
     log.append(batch(4, timestamp=NOW, producer=(8, 3, 100)), NOW)
     await log.close()
     log = reopen(directory, was_clean=True)
 
-    assert [8] == duplicates(log, 9)
+    assert [4, 5, 6, 7, 8] == duplicates(log, 9)
     again = log.append(batch(4, timestamp=NOW, producer=(8, 3, 100)), NOW)
     assert (9, 12, True) == (again.first_offset, again.last_offset, again.is_duplicate)
 
@@ -82,6 +85,10 @@ async def test_scan_starts_from_the_snapshot_at_its_first_segment(directory: Dir
     await log.close()
     if not directory.is_durable:
         return
+    name = "00000000000000000004.snapshot"
+    known = decode_snapshot(directory.read(name))
+    [entry] = known.values()
+    directory.replace(name, encode_snapshot({7: entry._replace(batches=entry.batches[-1:])}))
     log = reopen(directory, recovery_point=5)
 
     # Batch 3 from the snapshot at offset 4, batches 4 and 5 from the scan.

@@ -21,6 +21,7 @@ from ...protocol.records.batch import BatchHeader
 BATCHES_KEPT = 5
 NO_EPOCH = -1
 NO_SEQUENCE = -1
+NO_TRANSACTION = -1
 _SEQUENCE_MAX = 2**31 - 1
 
 
@@ -54,7 +55,7 @@ class ProducerEntry(NamedTuple):
     """The newest timestamp of its last batch; its idleness is measured from here."""
     coordinator_epoch: int = -1
     """Epoch of the transaction coordinator that ended its last transaction; -1: none did."""
-    transaction_first_offset: int = -1
+    transaction_first_offset: int = NO_TRANSACTION
     """Where its open transaction starts; -1: none is open."""
 
     @property
@@ -173,7 +174,7 @@ def replayed(entry: ProducerEntry | None, header: BatchHeader) -> ProducerEntry:
             epoch=header.producer_epoch,
             batches=entry.batches if entry.epoch == header.producer_epoch else (),
             timestamp=header.max_timestamp,
-            transaction_first_offset=-1,
+            transaction_first_offset=NO_TRANSACTION,
         )
     last_sequence = sequence_after(header.base_sequence, header.last_offset_delta)
     stored = StoredBatch(
