@@ -20,6 +20,7 @@ from ..api_errors import api_error
 from ..node import Node
 from .acl_operation import AclOperation
 from .base import AdminCalls, check, failure
+from .given import items
 from .nodes import CONTROLLER_CODES
 from .results import Results
 from .wire_enum import WireEnum
@@ -140,7 +141,9 @@ class AclCalls(AdminCalls):
                 for key, each in zip(keys, answer.results, strict=False)
             }
 
-        return await self._calls.each(bindings, self._calls.at_controller, ask, CONTROLLER_CODES)
+        return await self._calls.each(
+            items(bindings, AclBinding), self._calls.at_controller, ask, CONTROLLER_CODES
+        )
 
     async def describe_acls(self, which: AclFilter | None = None) -> list[AclBinding]:
         """Read entries.
@@ -152,7 +155,7 @@ class AclCalls(AdminCalls):
             ApiError: SECURITY_DISABLED: there is no authorizer.
             TrionetError: the request failed.
         """
-        which = which or AclFilter()
+        [which] = items([AclFilter() if which is None else which], AclFilter)
 
         def described(answer: DescribeAclsResponse) -> list[AclBinding]:
             check(answer.error_code, "the entries", answer.error_message)
@@ -210,7 +213,9 @@ class AclCalls(AdminCalls):
                 for key, each in zip(keys, answer.filter_results, strict=False)
             }
 
-        return await self._calls.each(filters, self._calls.at_controller, ask, CONTROLLER_CODES)
+        return await self._calls.each(
+            items(filters, AclFilter), self._calls.at_controller, ask, CONTROLLER_CODES
+        )
 
 
 def _creation(binding: AclBinding) -> AclCreation:

@@ -12,6 +12,7 @@ from ..api_errors import api_error
 from ..topic_partition import TopicPartition
 from .acl_operation import AclOperation
 from .calls import Calls
+from .given import items, mapping, names
 
 _ID_BYTES: Final = 16
 _NOT_TOLD: Final = -(2**31)
@@ -43,23 +44,18 @@ def failure(error_code: int, about: str, message: str | None = None) -> ApiError
     return None if error_code == NONE else api_error(error_code, about, message)
 
 
-def names(given: Iterable[str]) -> list[str]:
-    """The names that a caller gave.
-
-    Raises:
-        TypeError: it is one text, which would be taken for the names of its letters.
-    """
-    if isinstance(given, str):
-        raise TypeError(f"several names are wanted, such as [{given!r}], not one text")
-    return list(given)
-
-
 Setting = str | int | float | bool | None
 """A value of a topic's or a broker's configuration; None is none at all."""
 
 
 def setting_text(value: Setting) -> str | None:
-    """How Kafka writes a value."""
+    """How Kafka writes a value.
+
+    Raises:
+        TypeError: it is none that a setting can have.
+    """
+    if value is not None and not isinstance(value, str | int | float):
+        raise TypeError(f"a setting is a text, a number, a truth value or None, not {value!r}")
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if value is None else str(value)
@@ -69,8 +65,10 @@ def id_bytes(text: str) -> bytes:
     """An id of Kafka's from its text.
 
     Raises:
-        ValueError: it is none.
+        TypeError, ValueError: it is none.
     """
+    if not isinstance(text, str):
+        raise TypeError(f"an id is a text, not {text!r}")
     try:
         raw = base64.b64decode(text + "==", altchars=b"-_", validate=True)
     except ValueError:
@@ -94,12 +92,15 @@ def partitions_by_group(
     """The groups that a caller gave, with their partitions; None for all.
 
     Raises:
-        TypeError: it is one text; see :func:`names`.
+        TypeError: it is something else; see :mod:`.given`.
     """
     if not isinstance(groups, Mapping):
         return dict.fromkeys(names(groups))
     # Lists: who is asked again is asked about the same.
-    return {key: None if given is None else list(given) for key, given in groups.items()}
+    return {
+        key: None if given is None else items(given, TopicPartition)
+        for key, given in mapping(groups, str, object).items()
+    }
 
 
 def operations(bits: int) -> frozenset[AclOperation] | None:

@@ -25,8 +25,9 @@ from ...protocol.messages.list_config_resources import (
     ListConfigResourcesResponse,
 )
 from ..node import Node
-from .base import AdminCalls, Setting, check, failure, names, setting_text
+from .base import AdminCalls, Setting, check, failure, setting_text
 from .calls import Place
+from .given import items, mapping, names
 from .nodes import CONTROLLER_CODES
 from .results import Results
 from .wire_enum import WireEnum
@@ -215,7 +216,7 @@ class ConfigCalls(AdminCalls):
 
         nodes = {ConfigResourceType.BROKER_LOGGER, ConfigResourceType.BROKER}
         place = self._at_their_brokers(self._calls.at_any, nodes)
-        return await self._calls.each(resources, place, ask)
+        return await self._calls.each(items(resources, ConfigResource), place, ask)
 
     async def incremental_alter_configs(
         self,
@@ -237,6 +238,7 @@ class ConfigCalls(AdminCalls):
 
         Cancellation: settings may be changed.
         """
+        changes = mapping(changes, ConfigResource, Mapping)
 
         async def ask(
             node: Node, keys: Sequence[ConfigResource]
@@ -281,7 +283,7 @@ class ConfigCalls(AdminCalls):
             TrionetError: the request failed; an UnsupportedVersionError, if the broker is older
                 than Kafka 4.1 and other types than client metrics are wanted.
         """
-        wanted = None if types is None else list(types)
+        wanted = None if types is None else items(types, ConfigResourceType)
 
         def listed(answer: ListConfigResourcesResponse) -> list[ConfigResource]:
             check(answer.error_code, "the list of resources")

@@ -26,7 +26,8 @@ from ...protocol.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
 )
-from .base import AdminCalls, check, names
+from .base import AdminCalls, check
+from .given import names
 
 DEFAULT_PERIOD: Final = -1
 """As long as the broker's settings say; to expire, at once."""
@@ -83,7 +84,10 @@ class DelegationTokenCalls(AdminCalls):
         Cancellation: a token may be made.
         """
         allowed = names(renewers)
-        owner_type, owner_name = (None, None) if owner is None else _principal(owner)
+        owner_type, owner_name = None, None
+        if owner is not None:
+            [owner] = names([owner])
+            owner_type, owner_name = _principal(owner)
 
         def made(answer: CreateDelegationTokenResponse) -> DelegationToken:
             check(answer.error_code, "the delegation token")

@@ -16,6 +16,7 @@ from ...protocol.messages.update_features import (
 )
 from ..version_discovery import SOFTWARE_NAME
 from .base import AdminCalls, check, failure
+from .given import mapping
 from .results import Results
 
 
@@ -93,6 +94,7 @@ class FeatureCalls(AdminCalls):
 
         Cancellation: features may be updated.
         """
+        features = mapping(features, str, int, FeatureUpdate)
 
         def updated(answer: UpdateFeaturesResponse) -> Results[str, None]:
             check(answer.error_code, "the features", answer.error_message)

@@ -16,6 +16,7 @@ from ..node import Node
 from ..topic_partition import TopicPartition
 from .base import AdminCalls, by_topic, check, failure, partitions_by_group
 from .calls import Place
+from .given import items, mapping
 from .nodes import COORDINATOR_CODES
 from .results import Results
 
@@ -159,6 +160,7 @@ class GroupOffsetCalls(AdminCalls):
 
         Cancellation: the offsets may be committed.
         """
+        offsets = mapping(offsets, TopicPartition, int, CommittedOffset)
 
         async def ask(
             node: Node, keys: Sequence[TopicPartition]
@@ -239,7 +241,9 @@ class GroupOffsetCalls(AdminCalls):
             }
 
         place: Place[TopicPartition] = self._calls.at_group(group)
-        return await self._calls.each(partitions, place, ask, COORDINATOR_CODES)
+        return await self._calls.each(
+            items(partitions, TopicPartition), place, ask, COORDINATOR_CODES
+        )
 
 
 def _committed(topics: Iterable[_Topic]) -> Committed | TrionetError:

@@ -16,8 +16,9 @@ from ...protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroups
 from ...protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from ...protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ..node import Node
-from .base import AdminCalls, check, failure, names
+from .base import AdminCalls, check, failure
 from .calls import Place
+from .given import names
 from .group_descriptions import (
     GroupDescription,
     of_classic_group,

@@ -23,6 +23,7 @@ from ..api_errors import api_error
 from ..node import Node
 from ..topic_partition import TopicPartition
 from .base import AdminCalls, by_topic, check, failure
+from .given import items, mapping
 from .results import Results
 
 
@@ -97,7 +98,7 @@ class LogDirCalls(AdminCalls):
         if partitions is not None:
             topics = [
                 DescribableLogDirTopic(topic=topic, partitions=numbers)
-                for topic, numbers in by_topic(partitions).items()
+                for topic, numbers in by_topic(items(partitions, TopicPartition)).items()
             ]
 
         async def ask(node: Node, keys: Sequence[int]) -> dict[int, LogDirs | TrionetError]:
@@ -111,7 +112,7 @@ class LogDirCalls(AdminCalls):
 
         if broker_ids is None:
             broker_ids = await self._calls.once(self._calls.nodes.all)
-        return await self._calls.each(broker_ids, self._calls.at_themselves, ask)
+        return await self._calls.each(items(broker_ids, int), self._calls.at_themselves, ask)
 
     async def alter_replica_log_dirs(
         self, replicas: Mapping[Replica, str]
@@ -129,6 +130,7 @@ class LogDirCalls(AdminCalls):
 
         Cancellation: replicas may be moved.
         """
+        replicas = mapping(replicas, Replica, str)
 
         async def ask(node: Node, keys: Sequence[Replica]) -> dict[Replica, TrionetError | None]:
             by_path: dict[str, list[TopicPartition]] = {}

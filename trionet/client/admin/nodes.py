@@ -132,7 +132,10 @@ class Nodes:
 
         Raises:
             ApiError: BROKER_NOT_AVAILABLE, if there is none at the moment.
+            TypeError: it is no number.
         """
+        if not isinstance(node_id, int):
+            raise TypeError(f"the id of a broker is a number, not {node_id!r}")
         nodes = await self.known()
         if node_id not in nodes:
             raise api_error(

@@ -42,6 +42,7 @@ from ..api_errors import api_error
 from ..node import Node
 from ..topic_partition import TopicPartition
 from .base import AdminCalls, by_topic, check, failure
+from .given import items, mapping
 from .nodes import CONTROLLER_CODES, LEADER_CODES
 from .results import Results
 
@@ -137,6 +138,7 @@ class PartitionCalls(AdminCalls):
             TypeError, ValueError: a spec is none.
             TrionetError: the request as a whole failed.
         """
+        partitions = mapping(partitions, TopicPartition, OffsetSpec, int)
         needed = {
             key: max(2 if read_committed else 1, _version_of(spec))
             for key, spec in partitions.items()
@@ -198,6 +200,7 @@ class PartitionCalls(AdminCalls):
 
         Cancellation: records may be deleted.
         """
+        partitions = mapping(partitions, TopicPartition, int)
 
         async def ask(
             node: Node, keys: Sequence[TopicPartition]
@@ -248,7 +251,8 @@ class PartitionCalls(AdminCalls):
 
         Cancellation: leaders may be elected.
         """
-        wanted = None if partitions is None else by_topic(partitions)
+        election = ElectionType(election)
+        wanted = None if partitions is None else by_topic(items(partitions, TopicPartition))
 
         def elected(answer: ElectLeadersResponse) -> Results[TopicPartition, None]:
             check(answer.error_code, "the election of leaders")
@@ -288,6 +292,7 @@ class PartitionCalls(AdminCalls):
 
         Cancellation: partitions may be moved.
         """
+        partitions = mapping(partitions, TopicPartition, Sequence, type(None))
 
         async def ask(
             node: Node, keys: Sequence[TopicPartition]
@@ -348,7 +353,7 @@ class PartitionCalls(AdminCalls):
             if partitions is None
             else [
                 ListPartitionReassignmentsTopics(name=topic, partition_indexes=numbers)
-                for topic, numbers in by_topic(partitions).items()
+                for topic, numbers in by_topic(items(partitions, TopicPartition)).items()
             ],
         )
         return await self._calls.ask_controller(body, listed)
@@ -358,11 +363,8 @@ def _version_of(spec: OffsetSpec | int) -> int:
     """The oldest version of ListOffsets that can be asked for an offset.
 
     Raises:
-        TypeError: it is neither a spec nor a time.
         ValueError: it is negative, and none of the specs.
     """
-    if not isinstance(spec, int):
-        raise TypeError(f"an OffsetSpec or milliseconds since 1970 are wanted, not {spec!r}")
     return _VERSIONS.get(OffsetSpec(spec), 1) if spec < 0 else 1
 
 

@@ -14,6 +14,7 @@ from ...protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, Remov
 from ...protocol.uuids import uuid_text
 from ..api_errors import api_error
 from .base import AdminCalls, check, id_bytes
+from .given import items
 
 _TOPIC: Final = "__cluster_metadata"
 
@@ -122,7 +123,7 @@ class QuorumCalls(AdminCalls):
             voter_directory_id=id_bytes(directory_id),
             listeners=[
                 add_raft_voter.Listener(name=each.listener, host=each.host, port=each.port)
-                for each in endpoints
+                for each in items(endpoints, RaftEndpoint)
             ],
         )
         await self._calls.ask_controller(body, added)

@@ -16,6 +16,7 @@ from ...protocol.messages.describe_client_quotas import (
 )
 from ..node import Node
 from .base import AdminCalls, check, failure
+from .given import items, mapping
 from .nodes import CONTROLLER_CODES
 from .results import Results
 
@@ -92,7 +93,7 @@ class QuotaCalls(AdminCalls):
 
         components = [
             ComponentData(entity_type=each.type, match_type=each.match, match=each.name)
-            for each in filters
+            for each in items(filters, QuotaFilter)
         ]
         body = DescribeClientQuotasRequest(components=components, strict=strict)
         return await self._calls.ask_any(body, described)
@@ -117,6 +118,7 @@ class QuotaCalls(AdminCalls):
 
         Cancellation: quotas may be changed.
         """
+        quotas = mapping(quotas, QuotaEntity, Mapping)
 
         async def ask(
             node: Node, keys: Sequence[QuotaEntity]

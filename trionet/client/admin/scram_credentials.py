@@ -25,7 +25,8 @@ from ...protocol.messages.describe_user_scram_credentials import (
     UserName,
 )
 from ..node import Node
-from .base import AdminCalls, check, failure, names
+from .base import AdminCalls, check, failure
+from .given import items, names
 from .nodes import CONTROLLER_CODES
 from .results import Results
 from .wire_enum import WireEnum
@@ -130,7 +131,7 @@ class ScramCredentialCalls(AdminCalls):
         Cancellation: it may be done.
         """
         by_user: dict[str, list[ScramCredentialUpsertion | ScramCredentialDeletion]] = {}
-        for alteration in alterations:
+        for alteration in items(alterations, ScramUpsertion, ScramDeletion):
             by_user.setdefault(alteration.user, []).append(await _encoded(alteration))
 
         async def ask(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:

@@ -12,8 +12,9 @@ from ...protocol.messages import delete_share_group_offsets as deleting
 from ...protocol.messages import describe_share_group_offsets as describing
 from ..node import Node
 from ..topic_partition import TopicPartition
-from .base import AdminCalls, by_topic, check, failure, names, partitions_by_group
+from .base import AdminCalls, by_topic, check, failure, partitions_by_group
 from .calls import Place
+from .given import mapping, names
 from .nodes import COORDINATOR_CODES
 from .results import Results
 
@@ -91,6 +92,7 @@ class ShareGroupOffsetCalls(AdminCalls):
 
         Cancellation: the offsets may be changed.
         """
+        offsets = mapping(offsets, TopicPartition, int)
 
         async def ask(
             node: Node, keys: Sequence[TopicPartition]

@@ -11,7 +11,8 @@ from ...protocol.messages import streams_group_describe as streams
 from ..api_errors import api_error
 from ..node import Node
 from .acl_operation import AclOperation
-from .base import AdminCalls, names, operations
+from .base import AdminCalls, operations
+from .given import names
 from .nodes import COORDINATOR_CODES
 from .results import Results
 

@@ -29,7 +29,8 @@ from ...protocol.uuids import uuid_text
 from ..api_errors import api_error
 from ..node import Node
 from .acl_operation import AclOperation
-from .base import AdminCalls, id_bytes, names, operations
+from .base import AdminCalls, id_bytes, operations
+from .given import names
 from .results import Results
 
 PARTITIONS_PER_ANSWER: Final = 2000

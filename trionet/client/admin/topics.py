@@ -34,7 +34,8 @@ from ...protocol.messages.metadata import MetadataRequest, MetadataResponse
 from ...protocol.uuids import uuid_text
 from ..api_errors import api_error
 from ..node import Node
-from .base import AdminCalls, Setting, failure, id_bytes, names, setting_text
+from .base import AdminCalls, Setting, failure, id_bytes, setting_text
+from .given import items, mapping, names
 from .nodes import CONTROLLER_CODES
 from .results import Results
 
@@ -138,7 +139,7 @@ class TopicCalls(AdminCalls):
         Cancellation: topics may be made.
         """
         wanted: dict[str, NewTopic] = {}
-        for each in topics:
+        for each in items(topics, str, NewTopic):
             topic = NewTopic(each) if isinstance(each, str) else each
             if topic.name in wanted:
                 raise ValueError(f"topic {topic.name} is named twice")
@@ -216,6 +217,7 @@ class TopicCalls(AdminCalls):
 
         Cancellation: partitions may be made.
         """
+        topics = mapping(topics, str, int, NewPartitions)
 
         async def ask(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
             answer: CreatePartitionsResponse = await self._calls.client.request(

@@ -20,8 +20,9 @@ from ...protocol.messages.write_txn_markers import (
 from ..api_errors import api_error
 from ..node import Node
 from ..topic_partition import TopicPartition
-from .base import AdminCalls, by_topic, check, failure, names
+from .base import AdminCalls, by_topic, check, failure
 from .calls import Place
+from .given import items, names
 from .nodes import COORDINATOR_CODES, LEADER_CODES
 from .results import Results
 
@@ -145,7 +146,7 @@ class TransactionCalls(AdminCalls):
         place: Place[TopicPartition] = self._calls.at_leaders
         if broker_id is not None:
             place = self._calls.at_brokers(lambda _: broker_id)
-        return await self._calls.each(partitions, place, ask, LEADER_CODES)
+        return await self._calls.each(items(partitions, TopicPartition), place, ask, LEADER_CODES)
 
     async def list_transactions(
         self,
@@ -170,7 +171,7 @@ class TransactionCalls(AdminCalls):
         """
         body = list_transactions.ListTransactionsRequest(
             state_filters=names(states),
-            producer_id_filters=list(producer_ids),
+            producer_id_filters=items(producer_ids, int),
             duration_filter=_NONE if duration_ms is None else duration_ms,
             transactional_id_pattern=pattern,
         )
@@ -285,7 +286,9 @@ class TransactionCalls(AdminCalls):
             }
 
         place = self._calls.at_leaders
-        (await self._calls.each([partition], place, ask, LEADER_CODES)).checked()
+        (
+            await self._calls.each(items([partition], TopicPartition), place, ask, LEADER_CODES)
+        ).checked()
 
     async def fence_producers(
         self, transactional_ids: Iterable[str]
