@@ -11,12 +11,12 @@ from __future__ import annotations
 import random
 import socket
 import ssl
-import time
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 import trio
 
+from . import wall_clock
 from .connecting import Address, open_socket, resolve
 from .endpoint import Endpoint
 from .listening import bind
@@ -81,9 +81,7 @@ class SystemNetwork:
     is_virtual = False
     chance: random.Random = random.SystemRandom()
     shuffle = staticmethod(random.shuffle)
-
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
+    now_ms = staticmethod(wall_clock.now_ms)
 
     def listen(
         self, endpoint: Endpoint, *, backlog: int, receive_buffer_bytes: int

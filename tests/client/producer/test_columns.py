@@ -149,6 +149,21 @@ def test_what_finds_no_room_is_told() -> None:
     assert given.values[end:again] == acknowledged(records, ONE)
 
 
+@pytest.mark.parametrize("timestamps", [7, list(range(60))])
+def test_deliveries_are_the_same_one_by_one_and_all_together(timestamps: int | list[int]) -> None:
+    records = accumulator(ONE, batch_bytes=600)
+    given = RecordColumns([b"x" * 30] * 60, None, timestamps, None)
+    _, deliveries = added(records, given)
+
+    together = [(each.outcome, each.index, each.timestamp) for each in deliveries]
+    assert [
+        (each.outcome, each.index, each.timestamp)
+        for each in (deliveries[number] for number in range(60))
+    ] == together
+    assert 3 < len(deliveries.outcomes) < 60
+    assert ([7] * 60 if timestamps == 7 else timestamps) == [at for _, _, at in together]
+
+
 @pytest.mark.parametrize(("topic", "partition"), [("other", None), (TOPIC, 3), (TOPIC, -1)])
 def test_a_topic_or_partition_that_is_not_known_takes_nothing(
     topic: str, partition: int | None

@@ -77,6 +77,26 @@ async def test_more_than_the_memory_holds_goes_by_and_by(
     assert list(range(len(VALUES))) == deliveries.offsets()
 
 
+@pytest.mark.parametrize(("count", "seconds"), [(len(VALUES), 0), (10, 60)])
+async def test_only_what_fills_no_batch_lingers(
+    count: int,
+    seconds: float,
+    autojump_clock: MockClock,
+    network: MemoryNetwork,
+    leaders: Leaders,
+) -> None:
+    settings = attrs.evolve(AT_ONCE, linger_seconds=60.0, batch_bytes=30_000)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        began = trio.current_time()
+        await producer.send_batch("t", VALUES[:count], partition=0)
+        assert seconds == pytest.approx(trio.current_time() - began, abs=1)
+
+    assert VALUES[:count] == leaders.values()
+
+
 async def test_an_empty_batch_is_sent_at_once(network: MemoryNetwork, leaders: Leaders) -> None:
     async with (
         leaders.listening(),

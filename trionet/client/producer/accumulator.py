@@ -13,6 +13,7 @@ import trio
 from ...errors import RecordTooLargeError
 from ...protocol.records.batch import Bytes
 from ...protocol.records.types import Headers
+from ..topic_partition import TopicPartition
 from .accumulator_settings import AccumulatorSettings
 from .batch import ProducerBatch, record_size_max
 from .batch_queues import BatchQueues, ReadyCheck, Sequencing
@@ -197,6 +198,27 @@ class RecordAccumulator(BatchQueues):
         except trio.WouldBlock:
             pass
         return number
+
+    def end_columns(self, deliveries: Deliveries) -> bool:
+        """All records of columns were appended: where they fill whole batches nothing lingers.
+
+        Whoever sends so many at once needs no company for the last ones, and waits for all.
+
+        Returns:
+            Whether there is a batch to be sent that would have lingered.
+        """
+        has_ended = False
+        filled: set[TopicPartition] = set()
+        for outcome in deliveries.outcomes:
+            partition = outcome.topic_partition
+            if partition in filled:
+                queue = self._topics.queue(partition)
+                batch = None if queue is None else queue.filling
+                if batch is not None and batch.outcome is outcome:
+                    batch.mark_full()
+                    has_ended = True
+            filled.add(partition)
+        return has_ended
 
     def check_columns(self, columns: RecordColumns, start: int, stop: int) -> None:
         """Look at some records before any of them is appended.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import overload
 
-from .delivery import Delivery
+from .delivery import Delivery, delivery_list
 from .outcome import BatchOutcome
 
 
@@ -67,9 +68,11 @@ class Deliveries(Sequence[Delivery]):
         return Delivery(outcome, index + number - start, self._timestamp(number))
 
     def __iter__(self) -> Iterator[Delivery]:
-        for (outcome, index, start), end in zip(self._spans, self._ends, strict=True):
-            for number in range(start, end):
-                yield Delivery(outcome, index + number - start, self._timestamp(number))
+        # Batch by batch: a generator of ours would cost as much again for each delivery.
+        return chain.from_iterable(
+            delivery_list(outcome, index, start, end, self._timestamps)
+            for (outcome, index, start), end in zip(self._spans, self._ends, strict=True)
+        )
 
     def offsets(self) -> list[int]:
         """The offset of each record, in its partition.

@@ -113,3 +113,27 @@ class Delivery:
     def __repr__(self) -> str:
         state = "done" if self.is_done else "under way"
         return f"<Delivery to {self.outcome.topic_partition}, {state}>"
+
+
+def delivery_list(
+    outcome: BatchOutcome, index: int, start: int, end: int, timestamps: int | list[int]
+) -> list[Delivery]:
+    """The deliveries of records that follow each other in a batch.
+
+    Args:
+        outcome: of the batch.
+        index: the number of the first of them there.
+        start: the number of the first of them among the timestamps.
+        end: the number of the one after the last there.
+        timestamps: in milliseconds; one number is every record's.
+    """
+    found: list[Delivery] = []
+    number = start
+    first = index - start
+    timestamp = timestamps if isinstance(timestamps, int) else 0
+    while number < end:
+        if not isinstance(timestamps, int):
+            timestamp = timestamps[number]
+        found.append(Delivery(outcome, first + number, timestamp))
+        number += 1
+    return found

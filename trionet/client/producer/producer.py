@@ -255,7 +255,8 @@ class Producer:
         """Send many records and wait until the brokers have all of them.
 
         It takes a fraction of the time that a call for each record takes. The columns are of one
-        length, and must not change meanwhile.
+        length, and must not change meanwhile. Records that fill a batch and more wait for no
+        company: the last batch does not linger (``linger.ms``) then.
 
         Args:
             topic: the topic of all.
@@ -299,7 +300,10 @@ class Producer:
                 if self._room.waiting or not take():
                     await self._when_possible(topic, partition, partial(self._take_some, take))
                 await trio.lowlevel.checkpoint()
-            for outcome in deliveries.outcomes:
+            if self._accumulator.end_columns(deliveries):
+                self._sender.kick(self._clock())
+            # The last first: as a rule the others are done then, too, without a wait for each.
+            for outcome in reversed(deliveries.outcomes):
                 if not outcome.is_done:
                     await until_done(outcome)
         except BaseException:
