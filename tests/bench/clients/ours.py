@@ -27,7 +27,7 @@ def _writing(task: Task) -> AbstractAsyncContextManager[trionet.Producer]:
 
 
 def produce(task: Task) -> dict[str, float]:
-    """`send_nowait()` in a loop; every delivery is asked for its result."""
+    """`send_nowait()` in a loop; every delivery is asked for its offset."""
     return trio.run(_produce, task)
 
 
@@ -46,12 +46,13 @@ async def _produce(task: Task) -> dict[str, float]:
                         pending.append(await producer.enqueue(topic, value))
                 await trio.lowlevel.checkpoint()
                 while pending and pending[0].is_done:
-                    newest = _newer(pending.popleft().result().offset, newest)
+                    newest = _newer(pending.popleft().offset, newest)
                 while len(pending) > WINDOW:
                     newest = _newer((await pending.popleft()).offset, newest)
             for delivery in pending:
-                found = delivery.result() if delivery.is_done else await delivery
-                newest = _newer(found.offset, newest)
+                if not delivery.is_done:
+                    await delivery
+                newest = _newer(delivery.offset, newest)
     if newest != task.records:
         raise RuntimeError(f"the last record has offset {newest}")
     return clock.rates(task.records)

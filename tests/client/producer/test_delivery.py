@@ -31,6 +31,8 @@ async def test_a_delivery_is_awaited_by_any_number_of_tasks_any_number_of_times(
     assert not first.is_done
     with pytest.raises(trio.WouldBlock):
         first.result()
+    with pytest.raises(trio.WouldBlock):
+        _ = first.offset
     async with trio.open_nursery() as nursery:
         for delivery in (first, first, second):
             nursery.start_soon(wait, delivery)
@@ -45,6 +47,7 @@ async def test_a_delivery_is_awaited_by_any_number_of_tasks_any_number_of_times(
     assert second.is_done
     assert found[0].topic == TOPIC
     assert (0, 6, 1001) == second.result()[1:]
+    assert [5, 6] == [first.offset, second.offset]
 
 
 async def test_awaiting_what_is_decided_is_a_checkpoint() -> None:
@@ -104,6 +107,7 @@ def test_without_acknowledgement_there_is_no_offset() -> None:
     batch.complete(-1)
 
     assert [-1, -1] == [each.result().offset for each in deliveries]
+    assert [-1, -1] == [each.offset for each in deliveries]
 
 
 def test_what_is_decided_stays() -> None:
@@ -119,6 +123,8 @@ def test_what_is_decided_stays() -> None:
     for _ in range(3):
         with pytest.raises(TrionetError, match=r"^late$"):
             delivery.result()
+        with pytest.raises(TrionetError, match=r"^late$"):
+            _ = delivery.offset
 
 
 def test_an_error_that_many_see_is_each_ones_own() -> None:

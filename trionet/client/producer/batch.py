@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 from ...protocol.records import implementation
 from ...protocol.records.batch import HEADER_SIZE, TRANSACTIONAL, Bytes, sealed
@@ -13,6 +13,9 @@ from ..topic_partition import TopicPartition
 from .columns import RecordColumns
 from .delivery import Delivery
 from .outcome import BatchOutcome
+
+if TYPE_CHECKING:
+    from ...protocol.records.typed_writer import BatchBuilder as TypedBuilder
 
 NONE: Final = -1
 SEQUENCE_MAX: Final = 2**31 - 1
@@ -82,6 +85,7 @@ class ProducerBatch:
         "_is_marked_full",
         "_level",
         "_size_max",
+        "_typed",
         "attempts",
         "base_sequence",
         "created_at",
@@ -122,6 +126,8 @@ class ProducerBatch:
         self.base_sequence = NONE
         self.is_transactional = False
         self._builder = implementation.writer.BatchBuilder()
+        # The same one with its own type, if it has one that is compiled: a call of C per record.
+        self._typed = cast("TypedBuilder", self._builder) if implementation.is_typed else None
         self._is_marked_full = False
         self._size_max = size_max
         self._codec = codec
@@ -146,6 +152,12 @@ class ProducerBatch:
             LocalProtocolError: the timestamp is beyond 64 bits, or too far from the first one.
             TypeError: the key or the value is neither bytes nor None.
         """
+        typed = self._typed
+        if typed is not None:
+            number: int = typed.count
+            if not typed.append(timestamp, key, value, headers, self._size_max):
+                return None
+            return Delivery(self.outcome, number, timestamp)
         builder = self._builder
         index = builder.count
         if not builder.append(timestamp, key, value, headers, self._size_max):

@@ -81,6 +81,16 @@ class Delivery:
         outcome, position = self.outcome.of(self.outcome.position(self.index))
         return outcome.error(position)
 
+    @property
+    def offset(self) -> int:
+        """The record's offset in its partition: that of :meth:`result`, for a tenth of the price.
+
+        Raises:
+            trio.WouldBlock, RecordWithdrawnError, TrionetError: as there.
+        """
+        outcome = self.outcome
+        return outcome.base_offset + self.index if outcome.is_plain else self.result().offset
+
     def result(self) -> RecordMetadata:
         """Where the record was written.
 

@@ -28,4 +28,7 @@ else:
             error,
         )
 
-__all__ = ["reader", "writer"]
+#: Whether the writer is compiled, so that compiled code may call it as C.
+is_typed = writer.__name__.endswith("typed_writer")
+
+__all__ = ["is_typed", "reader", "writer"]
