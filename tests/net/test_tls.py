@@ -18,7 +18,8 @@ from support.ranges import RangedFile
 from support.tls import TlsClient, client_context, server_context, shake_hands
 from support.wire import reset, tcp_pair
 from trionet.net.close_reason import CloseReason
-from trionet.net.tls import WRITE_BYTES_PER_SEND, TlsError, TlsTransport
+from trionet.net.tls import WRITE_BYTES_PER_SEND, TlsTransport
+from trionet.net.tls_errors import TlsError
 from trionet.net.transmission import WRITE_BYTES_MAX, FileRange, Send
 
 LETTERS = b"abcdefghijklmnopqrstuvwxyz"

@@ -7,7 +7,7 @@ import logging
 from ..errors import AuthenticationError, InvalidReceiveError
 from .channel import Channel
 from .close_reason import CloseReason
-from .tls import TlsError
+from .tls_errors import TlsError
 
 logger = logging.getLogger("trionet.net.selector")
 

@@ -17,14 +17,13 @@ in one turn of the loop, and who sends nothing else is let go.
 from __future__ import annotations
 
 import os
-import re
 import socket
 import ssl
 from typing import cast
 
 from ..errors import AuthenticationError
-from .close_reason import CloseReason
 from .readiness import READ, WRITE
+from .tls_errors import TlsError, describe
 from .transmission import GATHER_BUFFERS_MAX, WRITE_BYTES_MAX, Buffer, FileRange
 
 # How much plaintext is encrypted before it is sent: what a peer that reads slowly can make each of
@@ -52,19 +51,7 @@ DRAIN_BYTES_MAX = 256 * 1024
 
 _HAS_PREAD = hasattr(os, "pread")
 _HAS_SENDMSG = hasattr(socket.socket, "sendmsg")
-# What Python puts around the text of an error: "[SSL] internal error (_ssl.c:2580)".
-_PLACE = re.compile(r"^\[[^\]]*\] | \(_ssl\.c:\d+\)$")
 _ENDS = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
-
-
-class TlsError(OSError):
-    """The peer broke the rules of TLS after the handshake; the connection is of no use any more.
-
-    Attributes:
-        close_reason: what to close its channel with.
-    """
-
-    close_reason = CloseReason.TLS_FAILED
 
 
 class TlsTransport:
@@ -482,14 +469,6 @@ class TlsTransport:
         if not written:
             raise BlockingIOError
         return written
-
-
-def describe(error: ssl.SSLError) -> str:
-    """What went wrong, without Python's file names and numbers."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the peer's certificate is not accepted: {error.verify_message}"
-    text = error.reason or _PLACE.sub("", str(error))
-    return text.replace("_", " ").lower()
 
 
 def _read_at(file_range: FileRange, offset: int, count: int) -> bytes:

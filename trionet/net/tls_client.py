@@ -11,7 +11,8 @@ import socket
 import ssl
 
 from ..errors import AuthenticationError
-from .tls import READ_BYTES_FIRST, TlsTransport, describe
+from .tls import READ_BYTES_FIRST, TlsTransport
+from .tls_errors import describe
 
 
 class ClientTlsTransport(TlsTransport):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
-from ...errors import ApiError
+from ...errors import ApiError, TrionetError
 from ...protocol.error_codes import NONE
 from ..api_errors import api_error
 from ..topic_partition import TopicPartition
@@ -83,6 +83,16 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for topic, partition in partitions:
         found.setdefault(topic, []).append(partition)
+    return found
+
+
+def failures(topics: Iterable[Any]) -> dict[TopicPartition, TrionetError | None]:
+    """Why something failed, by partition, of an answer's topics; None where it did not."""
+    found: dict[TopicPartition, TrionetError | None] = {}
+    for topic in topics:
+        for each in topic.partitions:
+            key = TopicPartition(topic.name, each.partition_index)
+            found[key] = failure(each.error_code, str(key))
     return found
 
 

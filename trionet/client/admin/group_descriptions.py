@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -13,11 +13,15 @@ from ...protocol.messages import consumer_group_describe as consumer_groups
 from ...protocol.messages import describe_groups as classic_groups
 from ...protocol.messages import share_group_describe as share_groups
 from ...protocol.messages.consumer_protocol_assignment import MESSAGES
+from ...protocol.wire import Message
 from ..api_errors import api_error
 from ..node import Node
 from ..topic_partition import TopicPartition
 from .acl_operation import AclOperation
 from .base import operations
+from .calls import Ask, Calls
+
+D = TypeVar("D")
 
 _CONSUMER: Final = "consumer"
 _DEAD: Final = "Dead"
@@ -131,6 +135,30 @@ def _classic_member(member: classic_groups.DescribedGroupMember, protocol_type: 
         None,
         frozenset(partitions),
     )
+
+
+def describing(
+    calls: Calls,
+    request: Callable[..., Message],
+    of: Callable[[Any, Node, bool], D | TrionetError],
+    *,
+    include_operations: bool,
+) -> Ask[str, D]:
+    """Asks brokers about groups of one kind; all but the classic one have the same question.
+
+    Args:
+        calls: makes the requests.
+        request: of the kind of groups.
+        of: makes a description of what the answer has of a group.
+        include_operations: tell, too, what the caller may do with them.
+    """
+
+    async def ask(node: Node, keys: Sequence[str]) -> dict[str, D | TrionetError]:
+        body = request(group_ids=list(keys), include_authorized_operations=include_operations)
+        answer = await calls.client.request(node, body)
+        return {each.group_id: of(each, node, include_operations) for each in answer.groups}
+
+    return ask
 
 
 def of_consumer_group(

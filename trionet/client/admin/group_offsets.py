@@ -14,7 +14,7 @@ from ...protocol.messages import offset_commit, offset_delete, offset_fetch
 from ..api_errors import api_error
 from ..node import Node
 from ..topic_partition import TopicPartition
-from .base import AdminCalls, by_topic, check, failure, partitions_by_group
+from .base import AdminCalls, by_topic, check, failure, failures, partitions_by_group
 from .calls import Place
 from .given import items, mapping
 from .nodes import COORDINATOR_CODES
@@ -182,13 +182,7 @@ class GroupOffsetCalls(AdminCalls):
                 version_min=2,
                 version_max=_NAMES_VERSION_MAX,
             )
-            return {
-                TopicPartition(topic.name, each.partition_index): failure(
-                    each.error_code, f"{topic.name}-{each.partition_index}"
-                )
-                for topic in answer.topics
-                for each in topic.partitions
-            }
+            return failures(answer.topics)
 
         place: Place[TopicPartition] = self._calls.at_group(group)
         return await self._calls.each(offsets, place, ask, COORDINATOR_CODES)
@@ -232,13 +226,7 @@ class GroupOffsetCalls(AdminCalls):
                 ),
             )
             check(answer.error_code, f"group {group}")
-            return {
-                TopicPartition(topic.name, each.partition_index): failure(
-                    each.error_code, f"{topic.name}-{each.partition_index}"
-                )
-                for topic in answer.topics
-                for each in topic.partitions
-            }
+            return failures(answer.topics)
 
         place: Place[TopicPartition] = self._calls.at_group(group)
         return await self._calls.each(

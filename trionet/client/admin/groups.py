@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 import trio
 
-from ...errors import TrionetError, UnsupportedVersionError
+from ...errors import ApiError, TrionetError, UnsupportedVersionError
 from ...protocol import error_codes
 from ...protocol.messages import consumer_group_describe as consumer_groups
 from ...protocol.messages import describe_groups as classic_groups
@@ -17,10 +17,11 @@ from ...protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRespon
 from ...protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ..node import Node
 from .base import AdminCalls, check, failure
-from .calls import Place
+from .calls import Ask, Place
 from .given import names
 from .group_descriptions import (
     GroupDescription,
+    describing,
     of_classic_group,
     of_consumer_group,
     of_share_group,
@@ -118,23 +119,22 @@ class GroupCalls(AdminCalls):
         self, node: Node, keys: Sequence[str], include_operations: bool
     ) -> dict[str, GroupDescription | TrionetError]:
         """Those that are of KIP-848; the others are left out."""
+        ask: Ask[str, GroupDescription] = describing(
+            self._calls,
+            consumer_groups.ConsumerGroupDescribeRequest,
+            of_consumer_group,
+            include_operations=include_operations,
+        )
         await trio.lowlevel.checkpoint()
         try:
-            answer: consumer_groups.ConsumerGroupDescribeResponse = (
-                await self._calls.client.request(
-                    node,
-                    consumer_groups.ConsumerGroupDescribeRequest(
-                        group_ids=list(keys), include_authorized_operations=include_operations
-                    ),
-                )
-            )
+            found = await ask(node, keys)
         except UnsupportedVersionError:
             return {}
         others = (error_codes.GROUP_ID_NOT_FOUND, error_codes.UNSUPPORTED_VERSION)
         return {
-            each.group_id: of_consumer_group(each, node, include_operations)
-            for each in answer.groups
-            if each.error_code not in others
+            key: each
+            for key, each in found.items()
+            if not (isinstance(each, ApiError) and each.error_code in others)
         }
 
     async def _classic_groups(
@@ -167,21 +167,12 @@ class GroupCalls(AdminCalls):
         Raises:
             TrionetError: the request as a whole failed.
         """
-
-        async def ask(
-            node: Node, keys: Sequence[str]
-        ) -> dict[str, GroupDescription | TrionetError]:
-            answer: share_groups.ShareGroupDescribeResponse = await self._calls.client.request(
-                node,
-                share_groups.ShareGroupDescribeRequest(
-                    group_ids=list(keys), include_authorized_operations=include_operations
-                ),
-            )
-            return {
-                each.group_id: of_share_group(each, node, include_operations)
-                for each in answer.groups
-            }
-
+        ask: Ask[str, GroupDescription] = describing(
+            self._calls,
+            share_groups.ShareGroupDescribeRequest,
+            of_share_group,
+            include_operations=include_operations,
+        )
         return await self._calls.each(names(groups), self._calls.at_groups, ask, COORDINATOR_CODES)
 
     async def delete_groups(self, groups: Iterable[str]) -> Results[str, None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import attrs
 
@@ -12,7 +12,9 @@ from ..api_errors import api_error
 from ..node import Node
 from .acl_operation import AclOperation
 from .base import AdminCalls, operations
+from .calls import Ask
 from .given import names
+from .group_descriptions import describing
 from .nodes import COORDINATOR_CODES
 from .results import Results
 
@@ -153,18 +155,12 @@ class StreamsGroupCalls(AdminCalls):
         Raises:
             TrionetError: the request as a whole failed.
         """
-
-        async def ask(
-            node: Node, keys: Sequence[str]
-        ) -> dict[str, StreamsGroupDescription | TrionetError]:
-            answer: streams.StreamsGroupDescribeResponse = await self._calls.client.request(
-                node,
-                streams.StreamsGroupDescribeRequest(
-                    group_ids=list(keys), include_authorized_operations=include_operations
-                ),
-            )
-            return {each.group_id: _group(each, node, include_operations) for each in answer.groups}
-
+        ask: Ask[str, StreamsGroupDescription] = describing(
+            self._calls,
+            streams.StreamsGroupDescribeRequest,
+            _group,
+            include_operations=include_operations,
+        )
         return await self._calls.each(names(groups), self._calls.at_groups, ask, COORDINATOR_CODES)
 
 

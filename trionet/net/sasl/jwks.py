@@ -19,7 +19,7 @@ import attrs
 import trio
 
 from ...errors import ConfigError
-from ..tls import describe
+from ..tls_errors import describe
 from .jwt_validation import Key, KeySet
 
 logger = logging.getLogger("trionet.net.sasl")
