@@ -1,0 +1,52 @@
+"""What ``trionet.spark`` offers by name, and that offering it costs nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import trionet.spark
+
+#: Changing this list is changing the product; docs/reference explains every name in it.
+PUBLIC = ["SourceLag", "lag"]
+
+#: What Spark must not pay for when it looks into every `pyspark_*` module of an environment.
+HEAVY = {"attrs", "logging", "numpy", "pyarrow", "pyspark", "ssl", "trio"}
+
+
+def modules_after(statement: str) -> set[str]:
+    program = f"import sys\n{statement}\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.split())
+
+
+def test_the_public_names_are_these() -> None:
+    assert sorted(PUBLIC) == sorted(trionet.spark.__all__)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_can_be_used(name: str) -> None:
+    assert getattr(trionet.spark, name) is not None
+    assert name in dir(trionet.spark)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'lags'"):
+        trionet.spark.lags  # noqa: B018
+
+
+def test_importing_it_loads_nothing_heavy() -> None:
+    actual = modules_after("import trionet.spark") - modules_after("pass")
+
+    assert set() == actual & HEAVY
+
+
+def test_reading_options_needs_neither_spark_nor_arrow() -> None:
+    actual = modules_after("import trionet.spark.options, trionet.spark.progress")
+
+    assert "trionet" in actual
+    assert set() == actual & {"numpy", "pyarrow", "pyspark"}
