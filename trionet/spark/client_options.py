@@ -1,4 +1,4 @@
-"""Options that begin with ``kafka.``: settings of the client, less those that are not the user's."""
+"""Options that begin with ``kafka.``: settings of the client, less those that are not for users."""
 
 from __future__ import annotations
 

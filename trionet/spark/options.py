@@ -1,4 +1,4 @@
-"""The options of a source and of a sink, with the names, defaults and rules of Spark's connector."""
+"""The options of a source and of a sink: names, defaults and rules of Spark's connector."""
 
 from __future__ import annotations
 
