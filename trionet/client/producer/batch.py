@@ -35,7 +35,7 @@ def record_size_max(key: Bytes | None, value: Bytes | None, headers: Headers) ->
     (Kafka: AbstractRecords.estimateSizeInBytesUpperBound.)
     """
     size = HEADER_SIZE + _RECORD_OVERHEAD + _length(key) + _length(value)
-    for name, content in headers:
+    for name, content in headers or ():  # as a batch that has begun takes them
         size += _HEADER_OVERHEAD + _UTF8_BYTES_MAX * len(name) + _length(content)
     return size
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from ..._util.raising import raise_from
 from ...protocol.records.batch import Bytes
 from ...protocol.records.types import Headers
+from .record_check import check_header_column, check_timestamp, not_bytes
 
 T = TypeVar("T")
 
@@ -22,6 +24,7 @@ class RecordColumns:
 
     Raises:
         ValueError: the columns differ in length.
+        TypeError: one is no column.
     """
 
     __slots__ = ("headers", "keys", "timestamps", "values")
@@ -33,10 +36,12 @@ class RecordColumns:
         timestamps: int | Sequence[int],
         headers: Sequence[Headers] | None,
     ) -> None:
-        self.values = _listed(values)
-        self.keys = None if keys is None else _listed(keys)
-        self.timestamps = timestamps if isinstance(timestamps, int) else _listed(timestamps)
-        self.headers = None if headers is None else _listed(headers)
+        self.values = _listed("values", values)
+        self.keys = None if keys is None else _listed("keys", keys)
+        self.timestamps = (
+            timestamps if isinstance(timestamps, int) else _listed("timestamps", timestamps)
+        )
+        self.headers = None if headers is None else _listed("headers", headers)
         for name, column in (
             ("keys", self.keys),
             ("timestamps", self.timestamps),
@@ -68,16 +73,40 @@ class RecordColumns:
             The longest key and the longest value together, in bytes.
 
         Raises:
-            TypeError: a key or a value is neither bytes nor None; says which.
+            TypeError: a key or a value is neither bytes nor None, a timestamp is no number, or
+                headers are not names and values; says which.
+            ValueError: a timestamp is negative, or a header's name is not Unicode; says which.
         """
+        if isinstance(self.timestamps, int):
+            check_timestamp("timestamps", self.timestamps)
+        else:
+            _check_timestamps(self.timestamps, start, stop)
+        if self.headers is not None:
+            check_header_column(self.headers, start, stop)
         longest = _longest("value", self.values, start, stop)
         if self.keys is not None:
             longest += _longest("key", self.keys, start, stop)
         return longest
 
 
-def _listed(column: Sequence[T]) -> list[T]:
-    return column if isinstance(column, list) else list(column)
+def _listed(name: str, column: Sequence[T]) -> list[T]:
+    if isinstance(column, list):
+        return column
+    try:
+        return list(column)
+    except TypeError as cause:
+        kind = type(column).__name__
+        error = TypeError(f"{name} are {kind}, not a sequence with one for each record")
+        raise_from(error, cause)
+
+
+def _check_timestamps(column: Sequence[object], start: int, stop: int) -> None:
+    number = start
+    while number < stop:
+        each = column[number]
+        if not isinstance(each, int) or each < 0:
+            check_timestamp(f"timestamp {number}", each)
+        number += 1
 
 
 def _longest(what: str, column: list[Bytes | None], start: int, stop: int) -> int:
@@ -91,13 +120,8 @@ def _longest(what: str, column: list[Bytes | None], start: int, stop: int) -> in
             elif isinstance(each, memoryview):
                 length = each.nbytes
             else:
-                raise _not_bytes(f"{what} {number}", each)
+                raise not_bytes(f"{what} {number}", each)
             if length > longest:  # noqa: PLR1730  # a call of max() for each takes longer
                 longest = length
         number += 1
     return longest
-
-
-def _not_bytes(what: str, field: object) -> TypeError:
-    hint = "; encode text, with .encode()" if isinstance(field, str) else ""
-    return TypeError(f"{what} is {type(field).__name__}, not bytes or None{hint}")

@@ -14,7 +14,13 @@ from typing import Final
 import attrs
 import trio
 
-from ...errors import ApiError, DeliveryTimeoutError, RecordTooLargeError, TrionetError
+from ...errors import (
+    ApiError,
+    DeliveryTimeoutError,
+    LocalProtocolError,
+    RecordTooLargeError,
+    TrionetError,
+)
 from ...protocol import error_codes
 from ..api_errors import STALE_METADATA, api_error
 from ..cluster import NO_LEADER
@@ -85,6 +91,24 @@ class Completion:
         self._last_errors: dict[TopicPartition, str] = {}
 
     # What is under way.
+
+    def encodable(self, batches: Sequence[ProducerBatch]) -> list[ProducerBatch]:
+        """Those that can be encoded; the others fail, and hold up nobody."""
+        encodable = []
+        for batch in batches:
+            try:
+                batch.chunks()
+            except Exception as cause:  # boundary: the records of one batch
+                error = LocalProtocolError(
+                    f"the records for {batch.topic_partition} cannot be encoded: {cause}"
+                )
+                error.__cause__ = cause
+                code = error_codes.UNKNOWN_SERVER_ERROR
+                self._fail(batch, error, code, is_known_unwritten=True)
+                self._accumulator.deallocate(batch)
+            else:
+                encodable.append(batch)
+        return encodable
 
     def sent(self, batches: Sequence[ProducerBatch]) -> None:
         """Batches are about to be sent."""

@@ -17,6 +17,7 @@ from .columns import RecordColumns
 from .deliveries import Deliveries
 from .delivery import Delivery, RecordMetadata
 from .hooks import ProducerRecord, SendHook
+from .record_check import check_partition, check_record, check_timestamp, check_topic
 from .room import Room
 from .sender import Sender
 from .topic_wait import TopicWait
@@ -91,7 +92,9 @@ class Producer:
 
         Raises:
             RecordTooLargeError: the record exceeds a limit.
-            ValueError: the partition is negative.
+            TypeError: a field is of another type than it has to be; says which.
+            ValueError: the partition or the timestamp is negative, the topic's name is too long, or
+                a text is not Unicode.
             BufferExhaustedError: ``buffer.memory`` had no room for it within ``max.block.ms``.
             MetadataTimeoutError: the topic, or the partition, was not known within that.
             DeliveryTimeoutError: it was not acknowledged within ``delivery.timeout.ms``.
@@ -142,6 +145,7 @@ class Producer:
             trio.WouldBlock: ``buffer.memory`` has no room for it, or others wait for that; or the
                 topic or the partition is not known yet.
             RecordTooLargeError: the record exceeds a limit.
+            TypeError, ValueError: as :meth:`send`.
             trio.ClosedResourceError: the producer is closed.
         """
         sender = self._sender
@@ -152,9 +156,16 @@ class Producer:
             _, _, timestamp, key, value, headers = self._hook.seen(record)
         if timestamp is None:
             timestamp = self._now_ms()
-        delivery = self._accumulator.try_append(topic, partition, timestamp, key, value, headers)
-        if delivery is None:
-            delivery = self._begin_batch(topic, partition, timestamp, key, value, headers)
+        elif type(timestamp) is not int or timestamp < 0:
+            check_timestamp("the timestamp", timestamp)
+        accumulator = self._accumulator
+        try:
+            delivery = accumulator.try_append(topic, partition, timestamp, key, value, headers)
+            if delivery is None:
+                delivery = self._begin_batch(topic, partition, timestamp, key, value, headers)
+        except (TypeError, ValueError, AttributeError):
+            check_record(topic, partition, key, value, headers)  # tells which of them it is
+            raise
         if not delivery.index & _PAUSE_MASK:
             self._is_pause_due = True
         return delivery
@@ -168,7 +179,7 @@ class Producer:
         value: bytes | None,
         headers: Headers,
     ) -> Delivery:
-        _check_partition(partition)
+        check_partition(partition)
         now = self._clock()
         pool = self._accumulator.pool
         was_exhausted = pool.is_exhausted
@@ -212,8 +223,8 @@ class Producer:
             What can be awaited for where it was written.
 
         Raises:
-            RecordTooLargeError, BufferExhaustedError, MetadataTimeoutError, AuthenticationError,
-            trio.ClosedResourceError: as :meth:`send`.
+            RecordTooLargeError, TypeError, ValueError, BufferExhaustedError, MetadataTimeoutError,
+            AuthenticationError, trio.ClosedResourceError: as :meth:`send`.
 
         Cancellation: the record was not taken.
         """
@@ -270,9 +281,10 @@ class Producer:
             Where each record was written.
 
         Raises:
-            ValueError: the columns differ in length, or the partition is negative; nothing was
+            ValueError: the columns differ in length, or what is in them is not allowed, as for
+                :meth:`send`; nothing was sent.
+            TypeError: what is in them is of another type than it has to be; says which; nothing was
                 sent.
-            TypeError: a key or a value is neither bytes nor None; nothing was sent.
             RecordTooLargeError: a record exceeds a limit of the producer's; nothing was sent.
             SendBatchError: some were not written, or nobody knows; says which, and why.
             BufferExhaustedError, MetadataTimeoutError, AuthenticationError,
@@ -282,13 +294,15 @@ class Producer:
         all the same.
         """
         await trio.lowlevel.checkpoint()
-        _check_partition(partition)
+        check_topic(topic)
+        check_partition(partition)
         now_ms = self._now_ms() if timestamps is None else timestamps
+        columns = RecordColumns(values, keys, now_ms, headers)
         if self._hook is not None:
             values, keys, headers, now_ms = self._hook.seen_columns(
                 topic, partition, values, keys, headers, now_ms
             )
-        columns = RecordColumns(values, keys, now_ms, headers)
+            columns = RecordColumns(values, keys, now_ms, headers)
         count = len(columns)
         for start in range(0, count, _SLICE_RECORDS):
             self._accumulator.check_columns(columns, start, min(start + _SLICE_RECORDS, count))
@@ -395,9 +409,3 @@ class Producer:
                     await until_done(outcome)
         finally:
             self._accumulator.end_flush()
-
-
-def _check_partition(partition: int | None) -> None:
-    """No wait makes a negative number a partition."""
-    if partition is not None and partition < 0:
-        raise ValueError(f"partition {partition} is not allowed; allowed: 0 and more, or None")

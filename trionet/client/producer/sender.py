@@ -19,6 +19,7 @@ import trio
 from ..._util.raising import again
 from ...errors import DeliveryAbortedError, TrionetError
 from ...protocol import error_codes
+from ...protocol.messages.produce import ProduceRequest
 from ..network_client import NetworkClient
 from ..node import Node
 from ..statistics import ClientStatistics
@@ -270,12 +271,13 @@ class Sender:
         return has_sent
 
     def _send(self, node: Node, batches: Sequence[ProducerBatch], now: float) -> None:
-        request, version_max = produce_request(
-            batches,
-            self._client.metadata.cluster,
-            acks=self._acks,
-            timeout_ms=self._timeout_ms,
-        )
+        try:
+            request, version_max = self._request(batches)
+        except Exception:  # boundary: the records of single batches
+            batches = self._completion.encodable(batches)
+            if not batches:
+                return
+            request, version_max = self._request(batches)
         self.counters.requests_sent += 1
         for batch in batches:
             topic = batch.topic_partition.topic
@@ -284,3 +286,7 @@ class Sender:
         self._completion.sent(batches)
         answered = partial(self._completion.answered, batches=batches)
         self._client.send(node, request, answered, version_max=version_max)
+
+    def _request(self, batches: Sequence[ProducerBatch]) -> tuple[ProduceRequest, int | None]:
+        cluster = self._client.metadata.cluster
+        return produce_request(batches, cluster, acks=self._acks, timeout_ms=self._timeout_ms)

@@ -10,6 +10,7 @@ from ...protocol import error_codes
 from ..api_errors import api_error
 from ..network_client import NetworkClient
 from .accumulator import RecordAccumulator
+from .record_check import check_topic
 from .used_topics import UsedTopics
 
 # No wait makes these better; all others may pass.
@@ -40,8 +41,14 @@ class TopicWait:
         return self._accumulator.knows(topic, partition)
 
     def need(self, topic: str, partition: int | None, now: float) -> None:
-        """Have a topic asked for that is not known, or has no such partition yet."""
+        """Have a topic asked for that is not known, or has no such partition yet.
+
+        Raises:
+            TypeError: it is no text.
+            ValueError: it is too long, or not Unicode.
+        """
         if not self.knows(topic, partition):
+            check_topic(topic)  # to ask for it would end the sending task
             self._topics.use(topic, now)
             self._client.metadata.request_update()
             self._client.wakeup()

@@ -1,0 +1,184 @@
+"""Records that cannot be: what is said of them, and that nothing else suffers from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+import trio
+from trio.testing import MockClock
+
+from support.scripted_leaders import AT_ONCE, Leaders
+from trionet import MetadataTimeoutError, open_producer
+from trionet.errors import LocalProtocolError
+from trionet.testing import MemoryNetwork
+
+# Compiled code looks at the types of most arguments itself, and says so in its own words.
+COMPILED = "object expected; got"
+
+Case = tuple[Any, type[Exception], str]
+
+FIELDS: list[Case] = [
+    ({"topic": 7}, TypeError, f"the topic is int, not str|{COMPILED}"),
+    ({"topic": b"t"}, TypeError, f"the topic is bytes, not str|{COMPILED}"),
+    ({"topic": "x" * 250}, ValueError, "250 characters; allowed: 249 at most"),
+    ({"topic": "\ud800"}, ValueError, r"'\\ud800', cannot be encoded as UTF-8"),
+    ({"partition": "0"}, TypeError, f"the partition is str, not int or None|{COMPILED}"),
+    ({"partition": 0.0}, TypeError, f"the partition is float, not int or None|{COMPILED}"),
+    ({"partition": -1}, ValueError, "partition -1 is not allowed; allowed: 0 and more, or None"),
+]
+HEADERS: list[Case] = [
+    (7, TypeError, "int, not a sequence of tuples"),
+    ("ab", TypeError, "str, not a sequence of tuples"),
+    ({"h": b"1"}, TypeError, "dict, not a sequence of tuples"),
+    (iter([("h", b"1")]), TypeError, "list_iterator, not a sequence of tuples"),
+    ([7], TypeError, "0: int is not a tuple of a name and a value"),
+    (["ab"], TypeError, "0: str is not a tuple of a name and a value"),
+    ([("h",)], TypeError, "0: a tuple of 1 is not one of a name and a value"),
+    ([("h", b"1"), ("h", b"1", 2)], TypeError, "1: a tuple of 3 is not one of a name and a value"),
+    ([(b"h", b"1")], TypeError, "0: the name is bytes, not str"),
+    ([("h", "1")], TypeError, r"0: the value is str, .*\.encode\(\)"),
+    ([("h", 7)], TypeError, "0: the value is int, not bytes or None"),
+    ([("\ud800", b"1")], ValueError, r"0: the name, '\\ud800', cannot be encoded as UTF-8"),
+]
+OF_ONE: list[Case] = [
+    *FIELDS,
+    *[({"headers": headers}, error, f"the headers.* {text}") for headers, error, text in HEADERS],
+    ({"value": "text"}, TypeError, f"the value is str, .*encode|{COMPILED}"),
+    ({"key": 7}, TypeError, f"the key is int, not bytes or None|{COMPILED}"),
+    ({"timestamp": "1"}, TypeError, f"the timestamp is str, not int|{COMPILED}"),
+    ({"timestamp": 1.5}, TypeError, f"the timestamp is float, not int|{COMPILED}"),
+    ({"timestamp": -1}, ValueError, "the timestamp is -1; allowed: 0 and more"),
+]
+OF_MANY: list[Case] = [
+    *FIELDS,
+    *[
+        ({"headers": [(), headers]}, error, f"headers 1.* {text}")
+        for headers, error, text in HEADERS
+    ],
+    ({"values": 7}, TypeError, "values are int, not a sequence with one for each record"),
+    ({"keys": 7}, TypeError, "keys are int, not a sequence"),
+    ({"headers": 7}, TypeError, "headers are int, not a sequence"),
+    ({"timestamps": 1.5}, TypeError, "timestamps are float, not a sequence"),
+    ({"timestamps": -1}, ValueError, "timestamps is -1; allowed: 0 and more"),
+    ({"timestamps": [1, 1.5]}, TypeError, "timestamp 1 is float, not int"),
+    ({"timestamps": [1, None]}, TypeError, "timestamp 1 is NoneType, not int"),
+    ({"timestamps": [1, -5]}, ValueError, "timestamp 1 is -5; allowed: 0 and more"),
+]
+
+
+@pytest.mark.parametrize(("fields", "error", "text"), OF_ONE)
+async def test_record_that_cannot_be_is_refused_and_harms_no_other(
+    fields: dict[str, Any],
+    error: type[Exception],
+    text: str,
+    autojump_clock: MockClock,
+    network: MemoryNetwork,
+    leaders: Leaders,
+) -> None:
+    """What it shares a batch with, or what comes after it."""
+    lingering = attrs.evolve(AT_ONCE, linger_seconds=0.01)
+    given = {"topic": "t", "value": b"bad", **fields}
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, lingering, network=network) as producer,
+    ):
+        await producer.send("t", b"first")
+        with pytest.raises(error, match=text):
+            await producer.send(**given)
+        before = producer.send_nowait("t", b"before")
+        with pytest.raises(error, match=text):
+            _ = producer.send_nowait(**given)
+        await producer.send("t", b"last")
+
+        assert before.is_done
+
+    assert [b"first", b"before", b"last"] == leaders.values()
+
+
+@pytest.mark.parametrize(("fields", "error", "text"), OF_MANY)
+async def test_of_records_that_cannot_be_none_is_sent(
+    fields: dict[str, Any],
+    error: type[Exception],
+    text: str,
+    autojump_clock: MockClock,
+    network: MemoryNetwork,
+    leaders: Leaders,
+) -> None:
+    given = {"topic": "t", "values": [b"good", b"bad"], **fields}
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+    ):
+        await producer.send("t", b"first")
+        with pytest.raises(error, match=text):
+            await producer.send_batch(**given)
+        await producer.send("t", b"last")
+
+    assert [b"first", b"last"] == leaders.values()
+
+
+async def test_timestamp_of_a_hook_is_looked_at_too(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    async with (
+        leaders.listening(),
+        open_producer(
+            leaders.address, network=network, on_send=lambda record: record._replace(timestamp=-7)
+        ) as producer,
+    ):
+        with pytest.raises(ValueError, match="the timestamp is -7"):
+            await producer.send("t", b"a")
+        with pytest.raises(ValueError, match="timestamp 0 is -7"):
+            await producer.send_batch("t", [b"a"])
+        with pytest.raises(ValueError, match="there are 1 values, but 2 keys"):
+            await producer.send_batch("t", [b"a"], keys=[None, None])
+
+
+async def test_batch_that_cannot_be_encoded_fails_and_holds_up_no_other(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    """Nor does the block wait for it: it is decided at once, and its numbers leave no gap."""
+    leaders = Leaders(network, topics={"t": 1})
+    settings = attrs.evolve(AT_ONCE, compression="gzip", compression_level=99)
+    async with leaders.listening():
+        async with open_producer(leaders.address, settings, network=network) as producer:
+            for _ in range(2):
+                with pytest.raises(LocalProtocolError, match="records for t-0 cannot be encoded"):
+                    await producer.send("t", b"a")
+            delivery = producer.send_nowait("t", b"a")
+
+        assert trio.current_time() < 5
+        with pytest.raises(LocalProtocolError, match="cannot be encoded"):
+            delivery.result()
+    assert [] == leaders.batches
+
+
+async def test_no_headers_may_be_none_everywhere(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """As other clients have it; at the beginning of a batch, and within one."""
+    none: Any = None
+    lingering = attrs.evolve(AT_ONCE, linger_seconds=0.01)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, lingering, network=network) as producer,
+    ):
+        await producer.send("t", b"a", headers=none)
+        _ = producer.send_nowait("t", b"b")
+        await producer.send("t", b"c", headers=none)
+        await producer.send_batch("t", [b"d", b"e"], headers=[none, none])
+
+    assert [b"a", b"b", b"c", b"d", b"e"] == leaders.values()
+
+
+async def test_topic_that_may_be_is_waited_for(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+    ):
+        with pytest.raises(MetadataTimeoutError, match="topic xxx"):
+            await producer.send("x" * 249, b"a")
