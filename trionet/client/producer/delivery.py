@@ -83,7 +83,7 @@ class Delivery:
 
     @property
     def offset(self) -> int:
-        """The record's offset in its partition: that of :meth:`result`, for a tenth of the price.
+        """The record's offset in its partition: that of :meth:`result`, which need not be made.
 
         Raises:
             trio.WouldBlock, RecordWithdrawnError, TrionetError: as there.
