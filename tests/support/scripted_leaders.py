@@ -204,6 +204,19 @@ class Leaders:
 
         return answer
 
+    def restart(self) -> None:
+        """Of each producer only the last batch is known afterwards, as in Kafka's snapshots."""
+        for written in self._written.values():
+            for sequence in sorted(written)[:-1]:
+                del written[sequence]
+
+    def lose(self, count: int) -> None:
+        """The last batches of the first partition of topic t, each of one record, are gone."""
+        del self.values()[-count:]
+        for written in self._written.values():
+            for sequence in sorted(written)[-count:]:
+                del written[sequence]
+
 
 def refused(batch: Batch, code: int, **fields: Any) -> PartitionProduceResponse:
     return PartitionProduceResponse(

@@ -416,6 +416,9 @@ class Numbers:
     def may_drain(self, batch: ProducerBatch) -> bool:
         return not self.is_held_up
 
+    def passes_over(self, batch: ProducerBatch) -> bool:
+        return False
+
     def assign(self, batch: ProducerBatch) -> None:
         batch.set_producer_state(7, 0, self.next)
         self.next += batch.record_count

@@ -32,6 +32,7 @@ class Batch:
     producer_id: int = NONE
     producer_epoch: int = NONE
     base_sequence: int = NONE
+    attempts: int = 0
 
     def set_producer_state(self, producer_id: int, epoch: int, base_sequence: int) -> None:
         self.producer_id = producer_id
@@ -128,6 +129,73 @@ def test_out_of_order_of_the_one_that_is_next_is_a_gap() -> None:
     sent(state, first)
     state.completed(first)
     sent(state, second)
+
+
+def lost(state: Idempotence, *batches: Batch) -> None:
+    """Their answers are, with the connection."""
+    for batch in batches:
+        assert state.can_retry(batch, error_codes.NETWORK_EXCEPTION, NONE)
+        batch.attempts += 1
+
+
+def test_leader_that_knows_the_last_one_only_has_those_before_it() -> None:
+    """D20: so does a broker that was stopped and started; nothing is written twice."""
+    state = idempotence()
+    first, second, third = Batch(), Batch(record_count=2), Batch()
+    sent(state, first, second, third)
+    lost(state, first, second, third)
+
+    for refused, following in ((first, second), (second, third)):
+        sent(state, refused)
+        assert state.can_retry(refused, OUT_OF_ORDER, NONE)
+        state.settle()
+        assert state.passes_over(refused)
+        assert not state.may_drain(refused)
+        assert not state.may_drain(Batch())
+        assert not state.passes_over(following)
+    sent(state, third)
+
+    assert [first, second] == state.completed(third)
+    new = Batch()
+    sent(state, new)
+    assert (0, 4) == new.number
+
+
+def test_leader_that_knows_none_of_them_gets_them_in_a_new_epoch() -> None:
+    """D20, D21: it has lost them, and takes them in their order."""
+    state = idempotence()
+    first, second = Batch(), Batch(record_count=2)
+    sent(state, first, second)
+    lost(state, first, second)
+    for batch in (first, second):
+        sent(state, batch)
+        assert state.can_retry(batch, OUT_OF_ORDER, NONE)
+        state.settle()
+
+    assert [(1, 0), (1, 1)] == [first.number, second.number]
+    assert not state.may_drain(second)
+    sent(state, first)
+    assert [] == list(state.completed(first))
+    sent(state, second)
+
+
+def test_refused_batch_that_expires_leaves_the_others_to_tell() -> None:
+    """D20, D21: what was given up before one that was written leaves no gap."""
+    state = idempotence()
+    first, second = Batch(), Batch()
+    sent(state, first, second)
+    lost(state, first, second)
+    sent(state, first)
+    assert state.can_retry(first, OUT_OF_ORDER, NONE)
+    state.failed(first, error_codes.REQUEST_TIMED_OUT, is_known_unwritten=False)
+    state.settle()
+
+    sent(state, second)
+    assert [] == list(state.completed(second))
+    state.settle()
+    new = Batch()
+    sent(state, new)
+    assert (0, 2) == new.number
 
 
 def test_other_partitions_finish_in_the_old_epoch() -> None:

@@ -8,7 +8,8 @@ import trio
 from trio.testing import MockClock
 
 from support.network_clients import with_requests
-from support.scripted_leaders import AT_ONCE, Leaders, hang_up, refusal, say_nothing
+from support.scripted_leaders import AT_ONCE, Batch, Leaders, hang_up, refusal, say_nothing
+from support.scripted_node import Hangup
 from trionet import ApiError, DeliveryTimeoutError, TrionetError, open_producer
 from trionet.client.producer.settings import ProducerSettings
 from trionet.protocol import error_codes
@@ -64,6 +65,59 @@ async def test_duplicate_that_the_leader_does_not_remember_was_written(
         assert 1 == (await producer.send("t", b"b")).offset
 
     assert [(0, 0), (0, 1)] == leaders.numbers()
+
+
+@pytest.mark.parametrize("written", range(6))
+async def test_batches_that_a_restarted_leader_has_are_not_written_twice(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, written: int
+) -> None:
+    """D20: it knows the last of them only, and refuses those before as out of order."""
+
+    def restart(batch: Batch) -> Hangup:
+        for each in range(written):
+            sequence = batch.sequence + each
+            leaders.write(batch._replace(sequence=sequence, values=[b"%d" % each]))
+        leaders.restart()
+        return Hangup()
+
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, ONE_EACH, network=network) as producer,
+    ):
+        await producer.send("t", b"first")
+        leaders.answers = [restart]
+        deliveries = [producer.send_nowait("t", b"%d" % each) for each in range(8)]
+        offsets = [(await each).offset for each in deliveries]
+
+    assert [b"first", *(b"%d" % each for each in range(8))] == leaders.values()
+    # Where those are that it does not know, nobody can tell any more.
+    unknown = max(0, written - 1)
+    assert [*[-1] * unknown, *range(unknown + 1, 9)] == offsets
+    assert {0} == {epoch for epoch, _ in leaders.numbers()}
+
+
+async def test_leader_that_has_lost_batches_gets_what_follows_in_a_new_epoch(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D21: what it acknowledged is gone; what it has not, comes once and in order."""
+
+    def lose(batch: Batch) -> Hangup:
+        leaders.lose(1)
+        return Hangup()
+
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, ONE_EACH, network=network) as producer,
+    ):
+        for value in (b"kept", b"lost"):
+            await producer.send("t", value)
+        leaders.answers = [lose]
+        deliveries = [producer.send_nowait("t", b"%d" % each) for each in range(8)]
+        for each in deliveries:
+            await each
+
+    assert [b"kept", *(b"%d" % each for each in range(8))] == leaders.values()
+    assert (1, 0) in leaders.numbers()
 
 
 async def test_batch_that_expired_on_its_way_raises_the_epoch(

@@ -39,6 +39,9 @@ class Sequencing(Protocol):
     def may_drain(self, batch: ProducerBatch) -> bool:
         """Whether the first batch of a partition may be sent now."""
 
+    def passes_over(self, batch: ProducerBatch) -> bool:
+        """Whether what is behind a batch is sent before it."""
+
     def assign(self, batch: ProducerBatch) -> None:
         """Number a batch that is about to be sent; one that was sent before keeps its number."""
 
@@ -160,6 +163,8 @@ class BatchQueues:
             if taken is None or queue.is_muted:
                 continue
             batch = queue.batches[0]
+            if batch.attempts:
+                batch = self._to_try(queue)
             if queue.is_backing_off(batch, now):
                 continue
             if taken and sizes[queue.leader] + batch.size > bytes_max:
@@ -167,7 +172,10 @@ class BatchQueues:
                 continue
             if self._sequencing is not None and not self._sequencing.may_drain(batch):
                 continue
-            queue.take()
+            if batch is queue.batches[0]:
+                queue.take()
+            else:
+                queue.remove(batch)
             # What was served goes to the end: nobody is passed over twice.
             del self._undrained[queue]
             if queue.batches:
@@ -179,6 +187,13 @@ class BatchQueues:
             sizes[queue.leader] += batch.size
             taken.append(batch)
         return batches
+
+    def _to_try(self, queue: PartitionQueue) -> ProducerBatch:
+        if self._sequencing is not None:
+            for batch in queue.batches:
+                if not self._sequencing.passes_over(batch):
+                    return batch
+        return queue.batches[0]
 
     def mute(self, partition: TopicPartition) -> None:
         """Send nothing to a partition until it is unmuted (``max.in.flight`` of 1)."""
@@ -242,6 +257,12 @@ class BatchQueues:
             assert queue is not None
             self._remove(queue, batch)
         return batches
+
+    def remove(self, batch: ProducerBatch) -> None:
+        """Take out a batch that waits to be sent again, and need not be; it is not deallocated."""
+        queue = self._topics.queue(batch.topic_partition)
+        assert queue is not None  # it waits there
+        self._remove(queue, batch)
 
     def _remove(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         queue.remove(batch)

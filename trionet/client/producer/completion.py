@@ -195,11 +195,18 @@ class Completion:
 
     def _written(self, batch: ProducerBatch, outcome: Outcome) -> None:
         if self._idempotence is not None:
-            self._idempotence.completed(batch)
+            for earlier in self._idempotence.completed(batch):
+                assert isinstance(earlier, ProducerBatch)
+                if not earlier.outcome.is_done:  # else it was aborted, and waits no more
+                    self._accumulator.remove(earlier)
+                    self._is_there(earlier, UNKNOWN, UNKNOWN)
         self._last_errors.pop(batch.topic_partition, None)
         base = UNKNOWN if outcome.error_code else outcome.base_offset
-        if batch.complete(base, outcome.log_append_time_ms):
-            self._hook.written(batch, base)
+        self._is_there(batch, base, outcome.log_append_time_ms)
+
+    def _is_there(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
+        if batch.complete(base_offset, log_append_time_ms):
+            self._hook.written(batch, base_offset)
         self._accumulator.deallocate(batch)
 
     def _split(self, batch: ProducerBatch, now: float) -> None:

@@ -7,6 +7,10 @@ producer id is needed. Somebody else asks a broker for the id.
 When it is not known any more which batches a leader has, the epoch is raised, and what is in flight
 to that partition is numbered from 0 again: the leader takes the first batch of a new epoch as it
 is.
+
+Before that, where the answer to a batch was lost and it is out of order when it is sent again, those
+behind it are tried: a broker that was stopped and started knows the last batch of a producer only,
+and who has that one has those before it. Kafka's producer does not look, and writes them twice.
 """
 
 from __future__ import annotations
@@ -93,11 +97,16 @@ class Idempotence:
         if sequences is None:
             return True
         if batch.base_sequence == NONE:
-            if sequences.unresolved is not None:
+            if sequences.unresolved is not None or sequences.has_refused:
                 return False
             return not sequences.has_in_flight or sequences.identity == self.identity
         first = sequences.first_in_flight
         return first is None or first is batch
+
+    def passes_over(self, batch: SequencedBatch) -> bool:
+        """Whether what is behind a batch is sent before it, to find out whether it was written."""
+        sequences = self._partitions.get(batch.topic_partition)
+        return sequences is not None and sequences.is_refused(batch)
 
     def assign(self, batch: SequencedBatch) -> None:
         """Number a batch that is about to be sent; one that was sent before keeps its number.
@@ -120,14 +129,20 @@ class Idempotence:
 
     # What became of it.
 
-    def completed(self, batch: SequencedBatch) -> None:
-        """A batch was written, just now or at an earlier attempt."""
+    def completed(self, batch: SequencedBatch) -> Sequence[SequencedBatch]:
+        """A batch was written, just now or at an earlier attempt.
+
+        Returns:
+            Those that wait to be sent again, and need not be: they were written before it.
+        """
         sequences = self._partitions.get(batch.topic_partition)
         if sequences is None or batch.base_sequence == NONE:
-            return
-        if sequences.is_of_now(batch):
+            return ()
+        is_of_now = sequences.is_of_now(batch)
+        if is_of_now:
             sequences.acked(batch)
         sequences.remove(batch)
+        return sequences.take_written(batch) if is_of_now and sequences.has_refused else ()
 
     def can_retry(self, batch: SequencedBatch, error_code: int, log_start_offset: int) -> bool:
         """Whether a refused batch may do better; a new epoch may be due for it.
@@ -157,8 +172,13 @@ class Idempotence:
             is_gap = sequences.is_next(batch.base_sequence)
         else:
             is_gap = batch.base_sequence == sequences.unresolved
-        if is_gap:
-            self._bump(batch.topic_partition)
+        if not is_gap and not sequences.has_refused:
+            return
+        if batch.attempts:
+            sequences.refuse(batch)
+            if sequences.first_in_flight is not None:
+                return  # it will tell
+        self._bump(batch.topic_partition)
 
     def failed(self, batch: SequencedBatch, error_code: int, *, is_known_unwritten: bool) -> None:
         """A batch will not be tried again.

@@ -49,6 +49,9 @@ class SequencedBatch(Protocol):
     def base_sequence(self) -> int: ...
 
     @property
+    def attempts(self) -> int: ...
+
+    @property
     def producer_id(self) -> int: ...
 
     @property
@@ -83,6 +86,7 @@ class PartitionSequences:
 
     __slots__ = (
         "_in_flight",
+        "_refused",
         "identity",
         "last_acked",
         "next",
@@ -96,6 +100,8 @@ class PartitionSequences:
         self.unresolved: int | None = None
         # With whether each was numbered anew since it was last sent.
         self._in_flight: dict[SequencedBatch, bool] = {}
+        # Of these, those that the leader finds out of order, since one of them was tried again.
+        self._refused: dict[SequencedBatch, None] = {}
 
     @property
     def has_in_flight(self) -> bool:
@@ -103,8 +109,32 @@ class PartitionSequences:
 
     @property
     def first_in_flight(self) -> SequencedBatch | None:
-        """The one whose outcome the others depend on."""
-        return next(iter(self._in_flight), None)
+        """The one whose outcome the others depend on, of those that are not refused."""
+        for batch in self._in_flight:
+            if batch not in self._refused:
+                return batch
+        return None
+
+    @property
+    def has_refused(self) -> bool:
+        return bool(self._refused)
+
+    def is_refused(self, batch: SequencedBatch) -> bool:
+        return batch in self._refused
+
+    def refuse(self, batch: SequencedBatch) -> None:
+        """A batch is out of order at its leader: the next one in flight will tell on which side."""
+        self._refused[batch] = None
+
+    def take_written(self, batch: SequencedBatch) -> list[SequencedBatch]:
+        """The refused ones before a batch that was written: the leader has them, then."""
+        written = [
+            each for each in self._refused if is_newer(batch.base_sequence, each.base_sequence)
+        ]
+        self._refused.clear()
+        for each in written:
+            del self._in_flight[each]
+        return written
 
     def assign(self, batch: SequencedBatch) -> None:
         """Give a new batch its number."""
@@ -130,6 +160,7 @@ class PartitionSequences:
         if batch not in self._in_flight:
             return False
         del self._in_flight[batch]
+        self._refused.pop(batch, None)
         return True
 
     def replace(self, batch: SequencedBatch, pieces: Iterable[SequencedBatch]) -> None:
@@ -159,6 +190,7 @@ class PartitionSequences:
         self.next = 0
         self.last_acked = NONE
         self.unresolved = None
+        self._refused.clear()
         for batch in self._in_flight:
             batch.set_producer_state(identity.id, identity.epoch, self.next)
             self.next = after(self.next, batch.record_count)
