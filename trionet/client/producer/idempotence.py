@@ -8,9 +8,10 @@ When it is not known any more which batches a leader has, the epoch is raised, a
 to that partition is numbered from 0 again: the leader takes the first batch of a new epoch as it
 is.
 
-Before that, where the answer to a batch was lost and it is out of order when it is sent again, those
-behind it are tried: a broker that was stopped and started knows the last batch of a producer only,
-and who has that one has those before it. Kafka's producer does not look, and writes them twice.
+Before that, where the answer to a batch was lost and it is out of order when it is sent again,
+those behind it are tried: a broker that was stopped and started knows the last batch of a producer
+only, and who has that one has those before it. Kafka's producer does not look, and writes them
+twice.
 """
 
 from __future__ import annotations
