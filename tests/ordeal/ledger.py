@@ -27,6 +27,7 @@ class Ledger:
         self._sent: set[bytes] = set()
         self._processed: dict[Place, bytes] = {}
         self._unprocessed: set[Place] = set()
+        self._unplaced: list[tuple[int, bytes]] = []
         self._committed: dict[int, int] = {}
         self._news = trio.Event()
 
@@ -34,6 +35,11 @@ class Ledger:
         self._sent.add(value)
 
     def acknowledge(self, place: Place, value: bytes) -> None:
+        """A producer was told where a record is; -1: it is there, and nobody knows where."""
+        if place[1] < 0:
+            self.counts["acknowledged without an offset"] += 1
+            self._unplaced.append((place[0], value))
+            return
         before = self.acknowledged.setdefault(place, value)
         if place not in self._processed:
             self._unprocessed.add(place)
@@ -105,6 +111,10 @@ class Ledger:
         for place, value in self._processed.items():
             if logged.get(place) != value:
                 self.wrong.append(f"{place}: processed {value!r}, found {logged.get(place)!r}")
+        there = {(partition, value) for (partition, _), value in logged.items()}
+        for partition, value in self._unplaced:
+            if (partition, value) not in there:
+                self.wrong.append(f"partition {partition}: acknowledged {value!r} is not there")
         counts = Counter(logged.values())
         twice = [value for value, count in counts.items() if count > 1]
         if twice:

@@ -35,6 +35,17 @@ def test_acknowledged_record_that_is_lost_is_found() -> None:
     assert 1 == ledger.unprocessed
 
 
+def test_record_without_an_offset_is_looked_for_in_its_partition() -> None:
+    ledger = ledger_of(b"0 0", b"0 1")
+    ledger.acknowledge((0, -1), b"0 0")
+    ledger.acknowledge((1, -1), b"0 1")
+
+    ledger.check([(0, 5, b"0 0"), (0, 6, b"0 1")])
+
+    assert ["partition 1: acknowledged b'0 1' is not there"] == ledger.wrong
+    assert 0 == ledger.unprocessed
+
+
 def test_offset_that_is_given_twice_is_found() -> None:
     ledger = ledger_of(b"0 0", b"1 0")
     ledger.acknowledge((0, 5), b"0 0")
