@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -121,6 +122,40 @@ def test_offsets_of_every_part_of_a_large_batch_are_a_range() -> None:
 
     assert range(DECODED_RECORDS_MAX) == first
     assert range(DECODED_RECORDS_MAX, 2 * DECODED_RECORDS_MAX) == second
+
+
+def test_what_is_before_a_batch_of_an_impossible_length_is_handed_out() -> None:
+    """Its error comes with the next fetch, which begins there, and says where to seek to."""
+    broken = bytearray(sent(3, 2))
+    broken[8:12] = struct.pack(">i", 5)
+    fetch = fetched(sent(0, 3) + bytes(broken))
+
+    assert [0, 1, 2] == offsets(fetch)
+    assert 3 == fetch.end.offset
+    with pytest.raises(CorruptRecordError, match="at offset 3 cannot be read"):
+        fetched(bytes(broken), 3)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("base offset", 2**63 - 1), ("count", -1)], ids=["offset", "count"]
+)
+def test_a_header_of_impossible_numbers_is_an_error_where_nothing_is_checked(
+    field: str, value: int
+) -> None:
+    """An offset has one behind it, and a batch no fewer than no records."""
+    broken = bytearray(sent(3, 2))
+    if field == "count":
+        broken[57:61] = struct.pack(">i", value)
+    else:
+        broken[:8] = struct.pack(">q", value)
+    fetch = fetched(sent(0, 3) + bytes(broken), settings=FetchSettings(checks_crcs=False))
+
+    chunk = fetch.next_chunk(ANY)
+    assert chunk is not None
+    assert 3 == chunk.count
+    with pytest.raises(CorruptRecordError, match="at offset 3 cannot be read"):
+        fetch.next_chunk(ANY)
+    assert fetch.end.offset < 2**63
 
 
 def test_batch_that_is_cut_short_is_left_for_the_next_fetch() -> None:

@@ -20,6 +20,7 @@ from trionet.client.consumer.wanted import (
     offsets_to_commit,
     topic_names,
     topic_partitions,
+    wanted_epoch,
     wanted_offset,
 )
 from trionet.client.offset_and_metadata import OffsetAndMetadata
@@ -78,7 +79,8 @@ def test_a_plain_tuple_is_a_partition() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offset", "error"), [(-1, ValueError), ("5", TypeError), (5.5, TypeError)]
+    ("offset", "error"),
+    [(-1, ValueError), (2**63 - 1, ValueError), ("5", TypeError), (5.5, TypeError)],
 )
 def test_offsets_are_whole_numbers_from_0(offset: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
@@ -87,6 +89,16 @@ def test_offsets_are_whole_numbers_from_0(offset: Any, error: type[Exception]) -
         offsets_to_commit({T0: offset})
     with pytest.raises(error):
         offsets_to_commit({T0: OffsetAndMetadata(offset)})
+
+
+@pytest.mark.parametrize(
+    ("epoch", "error"), [(-2, ValueError), (2**31, ValueError), ("x", TypeError)]
+)
+def test_epochs_are_those_that_the_protocol_can_carry(epoch: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        wanted_epoch(epoch)
+    with pytest.raises(error):
+        offsets_to_commit({T0: OffsetAndMetadata(1, "", epoch)})
 
 
 def test_what_is_committed_beside_an_offset_is_kept() -> None:
@@ -111,6 +123,25 @@ async def test_who_names_nonsense_has_subscribed_to_nothing(
             consumer.subscribe(topics)
         with trio.fail_after(10), pytest.raises(ValueError, match="reads nothing"):
             await anext(consumer)
+
+
+@pytest.mark.parametrize(("offset", "epoch"), [(2**63, -1), (1, "x")])
+async def test_who_seeks_nonsense_reads_on_where_it_was(
+    autojump_clock: MockClock, offset: Any, epoch: Any
+) -> None:
+    network = MemoryNetwork()
+    async with open_broker(network=network) as broker:
+        await make_topic(broker, "t", 1, network)
+        async with (
+            open_producer(broker.bootstrap_servers, network=network) as writer,
+            open_consumer(broker.bootstrap_servers, MEMBER, network=network) as consumer,
+        ):
+            consumer.assign([T0])
+            await writer.send("t", b"a")
+            with pytest.raises((TypeError, ValueError)):
+                consumer.seek(T0, offset, epoch)
+
+            assert [b"a"] == await values(consumer, 1)
 
 
 async def test_a_consumer_that_is_closed_says_so(autojump_clock: MockClock) -> None:

@@ -22,7 +22,7 @@ from .chunk import Chunk
 from .columns import joined, sliced
 from .inflation import Inflation, opened_at_once
 from .opened_batch import OpenedBatch
-from .partition_state import FetchPosition, PartitionState
+from .partition_state import OFFSET_MAX, FetchPosition, PartitionState
 from .settings import FetchSettings
 
 #: Batches of more records are decoded in parts, so that the loop is not held.
@@ -92,15 +92,18 @@ class CompletedFetch:
         self._next = 0
         self._opened: OpenedBatch | None = None
         self.inflation: Inflation | None = None
+        self._batches: list[tuple[int, BatchHeader]] = []
         try:
-            self._batches = list(iter_batches(records))
+            self._batches.extend(iter_batches(records))
         except WireFormatError as error:
-            raise_from(self._corrupt(str(error)), error)
+            if not self._batches:  # else the next fetch begins with it
+                raise_from(self._corrupt(str(error)), error)
         if not self._batches:
             raise self._corrupt("not even one batch is whole")
         start, header = self._batches[-1]
         self.size = start + header.size
-        self.end = _farther(position, header)
+        if header.last_offset <= OFFSET_MAX:
+            self.end = _farther(position, header)
 
     @property
     def is_current(self) -> bool:
@@ -165,6 +168,8 @@ class CompletedFetch:
         """Whether a batch holds records that users see (KIP-98)."""
         if header.magic != MAGIC:
             raise self._corrupt(f"format {header.magic}, before Kafka 0.11, is not supported")
+        if header.count < 0 or header.last_offset > OFFSET_MAX:
+            raise self._corrupt(f"{header.count} records, up to offset {header.last_offset}")
         if self._settings.checks_crcs and not check_crc(self._records, start, header):
             raise self._corrupt("its checksum is wrong")
         if not self._settings.is_read_committed:

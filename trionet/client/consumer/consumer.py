@@ -39,6 +39,7 @@ from .wanted import (
     topic_names,
     topic_partition,
     topic_partitions,
+    wanted_epoch,
     wanted_offset,
 )
 
@@ -262,9 +263,9 @@ class Consumer:
                 noticed (KIP-320).
 
         Raises:
-            ValueError: the offset is negative, or the partition is not assigned.
+            ValueError: there is no such offset, or the partition is not assigned.
         """
-        position = FetchPosition(wanted_offset(offset), leader_epoch)
+        position = FetchPosition(wanted_offset(offset), wanted_epoch(leader_epoch))
         self._subscriptions.seek(partition, position, is_valid=leader_epoch == NO_EPOCH)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:

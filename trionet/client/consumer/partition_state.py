@@ -15,6 +15,8 @@ from ..backoff import ExponentialBackoff
 from .reset_strategy import ResetStrategy
 
 NO_EPOCH: Final = -1
+OFFSET_MAX: Final = 2**63 - 2
+"""Of a record; the protocol can carry one more, for the position behind it."""
 
 
 class FetchPosition(NamedTuple):

@@ -7,9 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from operator import index
+from typing import Final
 
 from ..offset_and_metadata import OffsetAndMetadata
 from ..topic_partition import TopicPartition
+from .partition_state import NO_EPOCH, OFFSET_MAX
+
+#: What the protocol can carry.
+EPOCH_MAX: Final = 2**31 - 1
 
 
 def topic_names(topics: str | Iterable[str]) -> list[str]:
@@ -63,20 +68,33 @@ def wanted_offset(offset: int) -> int:
 
     Raises:
         TypeError: it is no whole number.
-        ValueError: it is negative.
+        ValueError: there is no such offset.
     """
-    if index(offset) < 0:
-        raise ValueError(f"offset = {offset}; allowed: 0 or more")
+    if not 0 <= index(offset) <= OFFSET_MAX:
+        raise ValueError(f"offset = {offset}; allowed: 0 to {OFFSET_MAX}")
     return index(offset)
+
+
+def wanted_epoch(leader_epoch: int) -> int:
+    """A leader epoch; raises as :func:`wanted_offset`."""
+    if not NO_EPOCH <= index(leader_epoch) <= EPOCH_MAX:
+        raise ValueError(f"leader_epoch = {leader_epoch}; allowed: {NO_EPOCH} to {EPOCH_MAX}")
+    return index(leader_epoch)
 
 
 def offsets_to_commit(
     offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """What to commit; raises as :func:`topic_partition` and :func:`wanted_offset` do."""
-    return {
-        topic_partition(name): OffsetAndMetadata(wanted_offset(each.offset), each[1], each[2])
-        if isinstance(each, OffsetAndMetadata)
-        else OffsetAndMetadata(wanted_offset(each))
-        for name, each in offsets.items()
-    }
+    return {topic_partition(name): _committable(each) for name, each in offsets.items()}
+
+
+def _committable(wanted: OffsetAndMetadata | int) -> OffsetAndMetadata:
+    if not isinstance(wanted, OffsetAndMetadata):
+        return OffsetAndMetadata(wanted_offset(wanted))
+    epoch = wanted.leader_epoch
+    return OffsetAndMetadata(
+        wanted_offset(wanted.offset),
+        wanted.metadata,
+        None if epoch is None else wanted_epoch(epoch),
+    )
