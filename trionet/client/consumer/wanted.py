@@ -71,7 +71,7 @@ def wanted_offset(offset: int) -> int:
         ValueError: there is no such offset.
     """
     if not 0 <= index(offset) <= OFFSET_MAX:
-        raise ValueError(f"offset = {offset}; allowed: 0 to {OFFSET_MAX}")
+        raise ValueError(f"offset = {offset}; allowed: 0 or more, at most {OFFSET_MAX}")
     return index(offset)
 
 
