@@ -20,6 +20,7 @@ class NodeApiVersions:
     """
 
     def __init__(self, response: ApiVersionsResponse | None = None) -> None:
+        self._codecs: dict[tuple[int, int, int | None], ApiVersionCodec] = {}
         self._ranges: dict[int, tuple[int, int]] | None = None
         if response is not None:
             self._ranges = {
@@ -39,6 +40,13 @@ class NodeApiVersions:
         Raises:
             UnsupportedVersionError: there is none; says what either side has.
         """
+        asked = api_key, version_min, version_max
+        codec = self._codecs.get(asked)
+        if codec is None:
+            codec = self._codecs[asked] = self._newest(api_key, version_min, version_max)
+        return codec
+
+    def _newest(self, api_key: int, version_min: int, version_max: int | None) -> ApiVersionCodec:
         ours = schema_versions(api_key)
         name = APIS[api_key][1] if api_key in APIS else f"API {api_key}"
         oldest = max(version_min, ours.start)

@@ -86,6 +86,7 @@ class Completion:
         self._idempotence = idempotence
         self._limits = limits
         self._keeps_order = keeps_order
+        self._clock = trio.lowlevel.current_clock().current_time
         self._in_flight: dict[ProducerBatch, None] = {}
         self._expires_at = math.inf
         self._last_errors: dict[TopicPartition, str] = {}
@@ -160,7 +161,7 @@ class Completion:
 
     def answered(self, response: ClientResponse, batches: Sequence[ProducerBatch]) -> None:
         """A request is over, with an answer or without."""
-        now = trio.current_time()
+        now = self._clock()
         leaders: dict[TopicPartition, tuple[int, int]] = {}
         for batch, outcome in outcomes(response, batches):
             self._in_flight.pop(batch, None)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from ...errors import RequestTimedOutError, TrionetError, UnsupportedVersionError
 from ...protocol import error_codes
+from ...protocol.header import JOINED_BYTES_MAX
 from ...protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -100,8 +101,10 @@ def produce_request(
 
 def _records(batch: ProducerBatch) -> Records:
     chunks = batch.chunks()
+    if batch.size <= JOINED_BYTES_MAX:
+        return b"".join(chunks)  # the frame is one piece in any case
     # The codec looks at nothing but the length.
-    return chunks[0] if len(chunks) == 1 else cast(Records, RecordPieces(chunks))
+    return cast(Records, RecordPieces(chunks))
 
 
 def outcomes(
