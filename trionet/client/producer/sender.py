@@ -157,12 +157,18 @@ class Sender:
             self.kick(now)
             return
         if at <= now:
-            if self._client.ready(node):
-                self.kick(now)
-                return
-            self._accumulator.update_node_latency(leader, now, can_drain=False)
-            delay = self._client.poll_delay(node)
-            at = now + delay if delay > 0 else math.inf  # what becomes of it, a poll tells
+            is_ready = self._client.ready(node)
+            self._accumulator.update_node_latency(leader, now, can_drain=is_ready)
+            if is_ready:
+                at = self._prepare(now)
+                if self.error is None:
+                    self._drain({leader: node}, now)
+                if self._accumulator.has_undrained:
+                    self.kick(now)
+                    return
+            else:
+                delay = self._client.poll_delay(node)
+                at = now + delay if delay > 0 else math.inf  # what becomes of it, a poll tells
         self._look_by(min(at, self._completion.expiry_of_new(now)))
 
     def _look_by(self, at: float) -> None:
