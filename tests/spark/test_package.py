@@ -39,12 +39,14 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         trionet.spark.lags  # noqa: B018
 
 
+@pytest.mark.slow
 def test_importing_it_loads_nothing_heavy() -> None:
     actual = modules_after("import trionet.spark") - modules_after("pass")
 
     assert set() == actual & HEAVY
 
 
+@pytest.mark.slow
 def test_reading_options_needs_neither_spark_nor_arrow() -> None:
     actual = modules_after("import trionet.spark.options, trionet.spark.progress")
 

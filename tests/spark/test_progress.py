@@ -1,0 +1,99 @@
+"""How far a query is behind: from whatever Spark tells of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from trionet.client.topic_partition import TopicPartition
+from trionet.spark import SourceLag, lag
+from trionet.spark.offsets import Offsets, to_json, to_plain
+
+T, U = TopicPartition("t", 0), TopicPartition("u", 0)
+
+
+def source(end: object, latest: object, description: str = "trionet") -> dict[str, object]:
+    return {"description": description, "endOffset": end, "latestOffset": latest}
+
+
+class Progress:
+    """What Spark's StreamingQueryProgress has."""
+
+    def __init__(self, json_text: str) -> None:
+        self.json = json_text
+
+
+PROGRESS = {"sources": [source(to_plain({T: 1, U: 2}), to_plain({T: 3, U: 6}))]}
+
+
+@pytest.mark.parametrize(
+    "progress",
+    [
+        PROGRESS,
+        json.dumps(PROGRESS),
+        Progress(json.dumps(PROGRESS)),
+        # In Python's own classes offsets are texts.
+        {"sources": [source(to_json({T: 1, U: 2}), to_json({T: 3, U: 6}))]},
+    ],
+)
+def test_what_waits_is_the_difference_to_the_latest(
+    progress: Progress | dict[str, object] | str,
+) -> None:
+    """ME3: the least, the most, the mean, and each partition."""
+    [actual] = lag(progress)
+
+    assert SourceLag("trionet", {T: 2, U: 4}) == actual
+    assert 2 == actual.min_offsets_behind_latest
+    assert 4 == actual.max_offsets_behind_latest
+    assert 3.0 == actual.avg_offsets_behind_latest
+    assert 6 == actual.total_offsets_behind_latest
+
+
+@pytest.mark.parametrize(
+    "progress",
+    [
+        None,
+        {"sources": []},
+        {"sources": [source(None, to_plain({T: 3}))]},
+        {"sources": [source(to_plain({T: 3}), None)]},
+        {"sources": [source(to_plain({T: 3}), {})]},
+        {"sources": [source(3, 7, "RateStreamV2")]},
+        {"sources": [source("null", "null")]},
+        {"sources": [{}]},
+    ],
+)
+def test_who_has_nothing_to_tell_is_left_out(progress: dict[str, object] | None) -> None:
+    """ME3: no end, no latest, or another kind of source."""
+    assert [] == lag(progress)
+
+
+@pytest.mark.parametrize(
+    ("end", "latest", "expected"),
+    [
+        ({T: 5}, {T: 5}, {T: 0}),
+        # A broker that is behind has told the latest.
+        ({T: 5}, {T: 4}, {T: 0}),
+        # Partitions come and go.
+        ({T: 5}, {T: 6, U: 3}, {T: 1, U: 3}),
+        ({T: 5, U: 3}, {T: 6}, {T: 1}),
+    ],
+)
+def test_nothing_waits_less_than_nothing(end: Offsets, latest: Offsets, expected: Offsets) -> None:
+    [actual] = lag({"sources": [source(to_plain(end), to_plain(latest))]})
+
+    assert expected == actual.partitions
+
+
+def test_each_source_is_told_of_by_itself() -> None:
+    sources = [source({}, to_plain({T: 2}), "one"), source({}, to_plain({U: 3}), "two")]
+
+    actual = lag({"sources": sources})
+
+    assert ["one", "two"] == [each.description for each in actual]
+
+
+@pytest.mark.parametrize("progress", [{}, {"sources": "kafka"}, "{}"])
+def test_what_is_no_progress_is_refused(progress: dict[str, object] | str) -> None:
+    with pytest.raises(TypeError, match=r"query\.lastProgress"):
+        lag(progress)
