@@ -1,4 +1,4 @@
-"""Options that begin with ``kafka.``: what reaches the client, what does not, and who hears of it."""
+"""Options that begin with ``kafka.``: what reaches the client, what does not, and who is told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a query begins and ends: what was written, and what that is for the partitions there are."""
+"""Where a query begins and ends: what was written, and what that is for its partitions."""
 
 from __future__ import annotations
 

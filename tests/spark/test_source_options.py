@@ -314,11 +314,17 @@ def test_both_ends_of_a_batch_fit_each_other(
 
 
 def test_ends_that_are_not_known_yet_are_compared_later() -> None:
-    actual = batch(startingOffsets='{"t":{"0":5}}', endingOffsets='{"t":"latest"}')
+    start = '{"t":{"0":5}}'
 
-    assert SpecificOffsets({}, {"t": -1}) == actual.ending
-    assert batch(startingOffsets='{"t":{"0":5}}', endingOffsets='{"t":{"0":-1}}')
-    assert batch(startingOffsets='{"t":{"0":5}}', endingTimestamp="3")
+    assert (
+        SpecificOffsets({}, {"t": -1})
+        == batch(startingOffsets=start, endingOffsets='{"t":"latest"}').ending
+    )
+    assert (
+        SpecificOffsets({T0: -1})
+        == batch(startingOffsets=start, endingOffsets='{"t":{"0":-1}}').ending
+    )
+    assert GlobalTimestamp(3) == batch(startingOffsets=start, endingTimestamp="3").ending
 
 
 def test_the_least_of_a_micro_batch_is_not_above_the_most() -> None:
