@@ -134,7 +134,8 @@ class NetworkClient:
         if not self._states.can_connect(node.id, now):
             return False
         self._connections.connect(node, self._states.connecting(node.id, node.host, now))
-        self._selector.wakeup()  # the poll under way must not sleep past the end of this attempt
+        if now < self._poll_ends_at:  # it must not sleep past the end of this attempt
+            self._selector.wakeup()
         return True
 
     def connection_failed(self, node: Node) -> bool:
@@ -210,9 +211,8 @@ class NetworkClient:
             return min(sendable, key=self.in_flight_count), True
         if preparing:
             return preparing[0], has_ready
-        last_attempt_at = self._states.last_attempt_at
-        oldest = min(connectable, key=lambda node: last_attempt_at(node.id), default=None)
-        return oldest, has_ready
+        states = self._states
+        return min(connectable, key=lambda n: states.last_attempt_at(n.id), default=None), has_ready
 
     def soonest(self, now: float) -> float:
         """Seconds until time alone may make one of the cluster's nodes usable."""

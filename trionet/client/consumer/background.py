@@ -60,6 +60,8 @@ class Background:
     def _work(self, now: float) -> float:
         """Send what is due; seconds until something else is, if nothing happens before."""
         self._look_at_metadata()
+        if not self._subscriptions.partitions:
+            return math.inf
         if self._subscriptions.initializing():
             self._look_for_offsets()
         return min((each.send(now) for each in self._workers), default=math.inf)
