@@ -56,10 +56,12 @@ async def test_what_was_sent_and_answered_is_told_of_the_client_and_of_each_node
     assert actual["select-total"] > 0
 
 
-async def test_a_lost_connection_is_counted() -> None:
+async def test_a_lost_connection_is_counted(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
     async with (
-        trionet.open_broker() as broker,
-        trionet.open_network_client(broker.bootstrap_servers) as client,
+        trionet.open_broker(network=network) as broker,
+        trionet.open_network_client(broker.bootstrap_servers, network=network) as client,
         trio.open_nursery() as nursery,
     ):
         nursery.start_soon(client.run)
