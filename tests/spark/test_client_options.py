@@ -89,6 +89,13 @@ def test_a_value_that_is_not_allowed_is_refused(key: str, text: str, message: st
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("servers", ["host", "host:0", "host:9092,host2:port", ","])
+def test_servers_that_nobody_can_reach_are_refused(servers: str) -> None:
+    """At the load, not after the time of a connect."""
+    with pytest.raises(ConfigError, match=r"option kafka\.bootstrap\.servers"):
+        source(**{"bootstrap.servers": servers})
+
+
 @pytest.mark.parametrize(
     ("key", "texts"),
     [

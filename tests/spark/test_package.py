@@ -10,7 +10,7 @@ import pytest
 import trionet.spark
 
 #: Changing this list is changing the product; docs/reference explains every name in it.
-PUBLIC = ["SourceLag", "lag"]
+PUBLIC = ["LagListener", "SourceLag", "lag"]
 
 #: What Spark must not pay for when it looks into every `pyspark_*` module of an environment.
 HEAVY = {"attrs", "logging", "numpy", "pyarrow", "pyspark", "ssl", "trio"}
@@ -28,6 +28,7 @@ def test_the_public_names_are_these() -> None:
     assert sorted(PUBLIC) == sorted(trionet.spark.__all__)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PUBLIC)
 def test_a_public_name_can_be_used(name: str) -> None:
     assert getattr(trionet.spark, name) is not None

@@ -9,12 +9,13 @@ from __future__ import annotations
 TYPE_CHECKING = False  # to import it from typing takes longer than all that is loaded here
 
 if TYPE_CHECKING:
+    from .lag_listener import LagListener
     from .progress import SourceLag, lag
 
-__all__ = ["SourceLag", "lag"]
+__all__ = ["LagListener", "SourceLag", "lag"]
 
 #: The module that each name comes from.
-_HOMES = {"SourceLag": "progress", "lag": "progress"}
+_HOMES = {"LagListener": "lag_listener", "SourceLag": "progress", "lag": "progress"}
 
 
 def __getattr__(name: str) -> object:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from ..client.addresses import parse_bootstrap_servers
 from ..client.config.client_config import read_config
 from ..client.config.keys import CONSUMER_KEYS, PRODUCER_KEYS, ClientKeys
 from ..errors import ConfigError
@@ -91,6 +92,7 @@ def _checked(
             f"option 'kafka.{BOOTSTRAP_SERVERS}' must be specified for a {kind}, such as"
             " host1:9092,host2:9092"
         )
+    parse_bootstrap_servers(given[BOOTSTRAP_SERVERS], f"option kafka.{BOOTSTRAP_SERVERS}")
     client = {key: text for key, text in given.items() if key != BOOTSTRAP_SERVERS}
     try:
         config = read_config(keys, client, {})

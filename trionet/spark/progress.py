@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Protocol, cast
+from typing import Protocol
 
 import attrs
 
@@ -69,11 +69,10 @@ def lag(progress: Progress | Mapping[str, object] | str | None) -> list[SourceLa
     """
     if progress is None:
         return []
-    if isinstance(progress, str):
-        progress = cast(Mapping[str, object], json.loads(progress))
-    elif not isinstance(progress, Mapping):
-        progress = cast(Mapping[str, object], json.loads(progress.json))
-    sources = progress.get("sources")
+    # Spark's own progress is a mapping, too; its JSON is what Spark itself has written.
+    text = progress if isinstance(progress, str) else getattr(progress, "json", None)
+    read = json.loads(text) if isinstance(text, str) else progress
+    sources = read.get("sources") if isinstance(read, Mapping) else None
     if not isinstance(sources, list):
         raise TypeError("a progress has a list of sources; give query.lastProgress")
     return list(_lags(sources))
