@@ -1,0 +1,96 @@
+"""The client of a source: one for each configuration and process, kept by the loop's host."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Hashable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from types import MappingProxyType
+from typing import Final
+
+import attrs
+import trio
+
+from .._util.single_error import raise_single_error
+from ..client.admin.admin import Admin
+from ..client.admin.calls import Calls
+from ..client.admin.settings import AdminSettings
+from ..client.consumer.config import consumer_settings
+from ..client.consumer.settings import ConsumerSettings
+from ..client.network_client import NetworkClient
+from ..client.opening import open_network_client
+from ..net.network import SYSTEM
+from .client_options import BOOTSTRAP_SERVERS
+from .host import host
+from .options import SourceOptions
+
+#: Where a source differs from a consumer: it reads one partition at a time, and as fast as it can.
+DEFAULTS: Final = MappingProxyType({"max.partition.fetch.bytes": str(4 * 1024 * 1024)})
+
+
+@attrs.frozen
+class SourceClient:
+    """A client and how it is used.
+
+    Attributes:
+        network: sends; it is polled.
+        admin: asks about topics and offsets over the same connections.
+        settings: those of a consumer.
+    """
+
+    network: NetworkClient
+    admin: Admin
+    settings: ConsumerSettings
+
+
+def leased_client(options: SourceOptions) -> AbstractAsyncContextManager[SourceClient]:
+    """The client of a source, for tasks of the loop; see :meth:`.LoopHost.lease`."""
+    settings = _settings(options)
+    return host().lease(_key(settings), partial(open_source_client, settings))
+
+
+def drop_client(options: SourceOptions) -> None:
+    """Have the next task open a new client, as the connector does for one that is tried again."""
+    host().drop(_key(_settings(options)))
+
+
+def _settings(options: SourceOptions) -> dict[str, str]:
+    return {**DEFAULTS, "client.id": options.group_label, **options.client}
+
+
+def _key(settings: Mapping[str, str]) -> Hashable:
+    return "source", frozenset(settings.items())
+
+
+@asynccontextmanager
+async def open_source_client(settings: Mapping[str, str]) -> AsyncIterator[SourceClient]:
+    """A client for the length of a block.
+
+    Args:
+        settings: keys of a consumer, ``bootstrap.servers`` among them.
+
+    Raises:
+        ConfigError: they do not fit each other.
+
+    Cancellation: at the end of the block every connection is closed at once.
+    """
+    servers = settings[BOOTSTRAP_SERVERS]
+    made = consumer_settings(
+        {key: text for key, text in settings.items() if key != BOOTSTRAP_SERVERS}, {}
+    )
+    of_admin = AdminSettings(
+        client=made.client, api_seconds=made.api_seconds, retry=made.client.metadata.retry
+    )
+    with raise_single_error() as caller:
+        async with (
+            open_network_client(servers, made.client, kind="consumer") as client,
+            trio.open_nursery() as nursery,
+        ):
+            client.metadata.allow_auto_topic_creation = False
+            nursery.start_soon(client.run)
+            admin = Admin(Calls(client, of_admin, SYSTEM.chance))
+            try:
+                with caller.block():
+                    yield SourceClient(client, admin, made)
+            finally:
+                nursery.cancel_scope.cancel(reason="the source's client is closed")
