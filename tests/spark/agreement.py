@@ -307,8 +307,8 @@ OPEN = frozenset(
         *(f"MB{number}" for number in range(1, 29) if number not in {13, 14, 15, 25, 26, 27}),
         *(f"SB{number}" for number in range(1, 23)),
         *(f"RE{number}" for number in range(1, 19)),
-        *(f"SI{number}" for number in range(1, 16) if number not in {7, 11}),
-        *("DL1", "DL3", "DL4", "ME1", "ME2", "PO2", "PO3", "PO4", "SO3"),
+        *(f"SI{number}" for number in range(1, 16) if number not in {7, 11, 15}),
+        *("DL1", "DL3", "DL4", "ME1", "ME2", "PO3", "SO3"),
     }
 )
 

@@ -30,6 +30,7 @@ def test_a_topic_may_be_given_for_all_rows(options: dict[str, str], topic: str |
         ({}, "option 'kafka.bootstrap.servers' must be specified for a sink"),
         (SERVERS | {"topic": " "}, "topic = '' is not allowed"),
         (SERVERS | {"topics": "t"}, "topics: unknown option; the nearest known one is topic"),
+        (SERVERS | {"exactlyOnce": "true"}, "exactlyOnce is not supported"),
         (SERVERS | {"subscribe": "t"}, "subscribe: no option of a sink, but of a source"),
     ],
 )

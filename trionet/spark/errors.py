@@ -78,6 +78,22 @@ class OffsetsMismatchError(TrionetError):
         return f"[{self.condition}] {self.what}"
 
 
+class SinkColumnsError(TrionetError):
+    """The columns of what is to be written are not those of a sink."""
+
+
+class NullTopicError(TrionetError):
+    """A row says no topic, and neither does an option (the connector: KAFKA_NULL_TOPIC_IN_DATA)."""
+
+    condition: ClassVar[str] = "KAFKA_NULL_TOPIC_IN_DATA"
+
+    def __str__(self) -> str:
+        return (
+            f"[{self.condition}] null topic present in the data; use the option topic for setting a"
+            " topic, or leave such rows out"
+        )
+
+
 def names_of(partitions: Iterable[TopicPartition]) -> str:
     """Partitions in order, for a message."""
     return ", ".join(str(each) for each in sorted(partitions)) or "none"

@@ -168,6 +168,11 @@ class SinkOptions:
             ConfigError: something is missing, unknown or not allowed; says what to do.
         """
         texts = OptionTexts(options)
+        if "exactlyOnce" in texts:
+            raise ConfigError(
+                "exactlyOnce is not supported: a sink writes each row at least once, and twice only"
+                " when Spark runs a task or a micro-batch again; leave it out"
+            )
         texts.check_names("a sink", _OF_SINK, _SOURCES_ALONE)
         topic = texts.text("topic")
         if topic == "":

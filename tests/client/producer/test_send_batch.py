@@ -97,6 +97,45 @@ async def test_only_what_fills_no_batch_lingers(
     assert VALUES[:count] == leaders.values()
 
 
+async def test_a_batch_is_taken_without_a_wait_for_the_brokers(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """Batch after batch is taken, and a flush sends all in their order."""
+    settings = attrs.evolve(AT_ONCE, linger_seconds=60.0, batch_bytes=30_000)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        began = trio.current_time()
+        taken = [await producer.enqueue_batch("t", VALUES[n : n + 10]) for n in range(0, 50, 10)]
+        assert not any(each.is_done for deliveries in taken for each in deliveries)
+        await producer.flush()
+        assert trio.current_time() - began < 1.0
+
+    assert VALUES[:50] == leaders.values()
+    assert list(range(50)) == [offset for deliveries in taken for offset in deliveries.offsets()]
+
+
+async def test_a_cancelled_batch_that_waits_for_room_is_taken_back(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    leaders.answers = [leaders.write, say_nothing]
+    settings = attrs.evolve(AT_ONCE, buffer_bytes=40_000, batch_bytes=10_000)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        await producer.send("t", b"first")
+        with trio.move_on_after(1) as scope:
+            await producer.enqueue_batch("t", VALUES)
+
+        assert scope.cancelled_caught
+
+        leaders.answers = []
+    sent = {value for batch in leaders.batches for value in batch.values}
+    assert 0 < len(sent - {b"first"}) < len(VALUES)
+
+
 async def test_an_empty_batch_is_sent_at_once(network: MemoryNetwork, leaders: Leaders) -> None:
     async with (
         leaders.listening(),

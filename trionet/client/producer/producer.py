@@ -294,26 +294,10 @@ class Producer:
         all the same.
         """
         await trio.lowlevel.checkpoint()
-        check_topic(topic)
-        check_partition(partition)
-        now_ms = self._now_ms() if timestamps is None else timestamps
-        columns = RecordColumns(values, keys, now_ms, headers)
-        if self._hook is not None:
-            values, keys, headers, now_ms = self._hook.seen_columns(
-                topic, partition, values, keys, headers, now_ms
-            )
-            columns = RecordColumns(values, keys, now_ms, headers)
-        count = len(columns)
-        for start in range(0, count, _SLICE_RECORDS):
-            self._accumulator.check_columns(columns, start, min(start + _SLICE_RECORDS, count))
-            await trio.lowlevel.checkpoint()
+        columns = self._columns(topic, partition, values, keys, headers, timestamps)
         deliveries = Deliveries(columns.timestamps)
         try:
-            take = partial(self._take_columns, topic, partition, columns, deliveries)
-            while len(deliveries) < count:
-                if self._room.waiting or not take():
-                    await self._when_possible(topic, partition, partial(self._take_some, take))
-                await trio.lowlevel.checkpoint()
+            await self._take_all(topic, partition, columns, deliveries)
             if self._accumulator.end_columns(deliveries):
                 self._sender.kick(self._clock())
             # The last first: as a rule the others are done then, too, without a wait for each.
@@ -321,12 +305,93 @@ class Producer:
                 if not outcome.is_done:
                     await until_done(outcome)
         except BaseException:
-            self._accumulator.withdraw_all(deliveries)
-            self._sender.kick(self._clock())  # others may have added to a batch that began here
+            self._withdraw(deliveries)
             raise
         if failures := deliveries.failures():
             raise SendBatchError(deliveries, failures)
         return deliveries
+
+    async def enqueue_batch(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        *,
+        keys: Sequence[bytes | None] | None = None,
+        headers: Sequence[Headers] | None = None,
+        partition: int | None = None,
+        timestamps: int | Sequence[int] | None = None,
+    ) -> Deliveries:
+        """Take many records to be sent as soon as there is room for them.
+
+        What :meth:`send_batch` is to :meth:`send`, this is to :meth:`enqueue`: it waits for room,
+        and not for the brokers. Batch after batch, the records of a partition stay in their order.
+
+        Args:
+            topic: as these of :meth:`send_batch`.
+            values: as there.
+            keys: as there.
+            headers: as there.
+            partition: as there.
+            timestamps: as there.
+
+        Returns:
+            Where each record was written, when that is known; :meth:`flush` waits for it.
+
+        Raises:
+            ValueError, TypeError, RecordTooLargeError: as :meth:`send_batch`; nothing was taken.
+            BufferExhaustedError, MetadataTimeoutError, AuthenticationError,
+            trio.ClosedResourceError: as there; then as after a cancellation.
+
+        Cancellation: records that were not on their way yet are taken back. Others may be written
+        all the same.
+        """
+        await trio.lowlevel.checkpoint()
+        columns = self._columns(topic, partition, values, keys, headers, timestamps)
+        deliveries = Deliveries(columns.timestamps)
+        try:
+            await self._take_all(topic, partition, columns, deliveries)
+        except BaseException:
+            self._withdraw(deliveries)
+            raise
+        return deliveries
+
+    def _columns(
+        self,
+        topic: str,
+        partition: int | None,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None] | None,
+        headers: Sequence[Headers] | None,
+        timestamps: int | Sequence[int] | None,
+    ) -> RecordColumns:
+        check_topic(topic)
+        check_partition(partition)
+        now_ms = self._now_ms() if timestamps is None else timestamps
+        columns = RecordColumns(values, keys, now_ms, headers)
+        if self._hook is None:
+            return columns
+        values, keys, headers, now_ms = self._hook.seen_columns(
+            topic, partition, values, keys, headers, now_ms
+        )
+        return RecordColumns(values, keys, now_ms, headers)
+
+    async def _take_all(
+        self, topic: str, partition: int | None, columns: RecordColumns, deliveries: Deliveries
+    ) -> None:
+        """Take all records of columns to be sent, after a look at each of them."""
+        count = len(columns)
+        for start in range(0, count, _SLICE_RECORDS):
+            self._accumulator.check_columns(columns, start, min(start + _SLICE_RECORDS, count))
+            await trio.lowlevel.checkpoint()
+        take = partial(self._take_columns, topic, partition, columns, deliveries)
+        while len(deliveries) < count:
+            if self._room.waiting or not take():
+                await self._when_possible(topic, partition, partial(self._take_some, take))
+            await trio.lowlevel.checkpoint()
+
+    def _withdraw(self, deliveries: Deliveries) -> None:
+        self._accumulator.withdraw_all(deliveries)
+        self._sender.kick(self._clock())  # others may have added to a batch that began here
 
     def _take_columns(
         self, topic: str, partition: int | None, columns: RecordColumns, deliveries: Deliveries

@@ -1,0 +1,183 @@
+"""The rows of a sink as columns for a producer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trionet.protocol.records.arrow_columns import HEADERS
+from trionet.spark.errors import NullTopicError, SinkColumnsError
+from trionet.spark.sink_columns import HEADERS_TYPE, Batch, Rows, check_columns, rows_of
+
+Row = tuple[str, int | None, bytes]
+
+
+def batch_of(rows: Sequence[Row]) -> Batch:
+    return pa.record_batch(
+        {
+            "topic": pa.array([topic for topic, _, _ in rows], pa.string()),
+            "partition": pa.array([partition for _, partition, _ in rows], pa.int32()),
+            "value": pa.array([value for _, _, value in rows], pa.binary()),
+        }
+    )
+
+
+@pytest.mark.parametrize("binary", [pa.binary(), pa.large_binary()])
+@pytest.mark.parametrize("string", [pa.string(), pa.large_string()])
+def test_texts_are_written_as_utf_8(string: Any, binary: Any) -> None:
+    batch = pa.record_batch(
+        {"key": pa.array(["k", "é", None], string), "value": pa.array([b"1", None, b""], binary)}
+    )
+
+    [rows] = rows_of(batch, "t")
+
+    assert Rows("t", None, [b"1", None, b""], [b"k", "é".encode(), None], None) == rows
+
+
+def test_a_column_that_is_null_is_left_out() -> None:
+    batch = pa.record_batch(
+        {
+            "topic": pa.array([None, None], pa.string()),
+            "key": pa.array([None, None], pa.binary()),
+            "value": ["1", "2"],
+            "headers": pa.array([None, None], HEADERS),
+            "partition": pa.array([None, None], pa.int32()),
+            "more": [1.5, 2.5],
+        }
+    )
+
+    assert [Rows("t", None, [b"1", b"2"], None, None)] == [*rows_of(batch, "t")]
+
+
+def test_each_row_has_its_headers() -> None:
+    headers = [
+        None,
+        [],
+        [{"key": "a", "value": b"1"}, {"key": "a", "value": None}],
+        None,
+        [{"key": "b", "value": b""}],
+    ]
+    batch = pa.record_batch({"value": ["x"] * 5, "headers": pa.array(headers, HEADERS)})
+    expected = [[], [], [("a", b"1"), ("a", None)], [], [("b", b"")]]
+
+    for start in range(len(expected)):  # also where a batch is a part of another one
+        [rows] = rows_of(batch.slice(start), "t")
+        assert expected[start:] == (rows.headers or [[] for _ in rows.values])
+
+
+def test_a_header_without_a_name_is_refused() -> None:
+    headers = pa.array([[{"key": None, "value": b"1"}]], HEADERS)
+
+    with pytest.raises(SinkColumnsError, match="a header has no name"):
+        [*rows_of(pa.record_batch({"value": ["x"], "headers": headers}), "t")]
+
+
+def test_a_header_that_is_null_is_refused() -> None:
+    headers = pa.array([[None]], HEADERS)
+
+    with pytest.raises(SinkColumnsError, match="a header has no name"):
+        [*rows_of(pa.record_batch({"value": ["x"], "headers": headers}), "t")]
+
+
+def test_a_row_without_a_topic_is_refused() -> None:
+    with pytest.raises(NullTopicError, match=r"\[KAFKA_NULL_TOPIC_IN_DATA\] null topic present"):
+        [*rows_of(pa.record_batch({"topic": ["t", None], "value": ["1", "2"]}), None)]
+
+
+@pytest.mark.parametrize("partitions", [[0, -1], [None, -7]])
+def test_a_partition_is_not_negative(partitions: list[int | None]) -> None:
+    batch = batch_of([("t", partition, b"") for partition in partitions])
+
+    with pytest.raises(SinkColumnsError, match=f"partition {partitions[1]} is not allowed"):
+        [*rows_of(batch, None)]
+
+
+def test_of_no_rows_there_is_nothing() -> None:
+    assert [] == [*rows_of(batch_of([]), "t")]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from([None, 0, 1, 2]))),
+    st.sampled_from([None, "t"]),
+)
+def test_every_row_goes_where_it_says_and_keeps_its_order(
+    places: list[tuple[str, int | None]], topic: str | None
+) -> None:
+    rows = [(name, partition, b"%d" % number) for number, (name, partition) in enumerate(places)]
+    taken = [
+        (part.topic, part.partition, value)
+        for part in rows_of(batch_of(rows), topic)
+        for value in part.values
+    ]
+    wanted = [(topic or name, partition, value) for name, partition, value in rows]
+
+    assert sorted(taken, key=str) == sorted(wanted, key=str)
+    for name in {name for name, _, _ in wanted}:
+        of_topic = [row for row in wanted if row[0] == name]
+        its = [row for row in taken if row[0] == name]
+        if any(row[1] is None for row in of_topic):  # any of these may get any partition
+            assert of_topic == its or all(row[1] is None for row in of_topic)
+        for partition in (0, 1, 2):
+            assert [row for row in of_topic if row[1] == partition] == [
+                row for row in its if row[1] == partition
+            ]
+
+
+def test_rows_of_many_topics_are_few_parts() -> None:
+    rows: list[Row] = [(f"t{number % 3}", number % 2, b"%d" % number) for number in range(600)]
+
+    assert 6 == len([*rows_of(batch_of(rows), None)])
+
+
+@pytest.mark.parametrize(
+    ("types", "topic"),
+    [
+        ({"value": "string"}, "t"),
+        ({"value": "binary", "topic": "string"}, None),
+        ({"value": "binary", "topic": "int"}, "t"),
+        (
+            {
+                "topic": "string",
+                "key": "binary",
+                "value": "string",
+                "headers": HEADERS_TYPE,
+                "partition": "int",
+                "timestamp": "timestamp",
+                "more": "map<int,int>",
+            },
+            None,
+        ),
+    ],
+)
+def test_columns_are_taken(types: dict[str, str], topic: str | None) -> None:
+    check_columns(types, topic)
+
+
+_PLAIN = {"topic": "string", "value": "string"}
+
+
+@pytest.mark.parametrize(
+    ("types", "message"),
+    [
+        ({"key": "string", "value": "string"}, "topic option required when no 'topic' attribute"),
+        ({"topic": "string", "key": "string"}, "required attribute 'value' not found"),
+        (_PLAIN | {"topic": "int"}, "unsupported type int. topic must be a(n) string"),
+        (_PLAIN | {"value": "int"}, "value must be a(n) string or binary"),
+        (_PLAIN | {"key": "int"}, "key must be a(n) string or binary"),
+        (_PLAIN | {"partition": "string"}, "partition must be a(n) int"),
+        (
+            _PLAIN | {"headers": "array<struct<key:binary,value:binary>>"},
+            "headers must be a(n) array<struct<key:string,value:binary>>",
+        ),
+    ],
+)
+def test_columns_are_refused(types: dict[str, str], message: str) -> None:
+    with pytest.raises(SinkColumnsError) as caught:
+        check_columns(types, None)
+
+    assert message in str(caught.value)
