@@ -133,11 +133,19 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """In a worker: the rows of one task."""
         return write_task(self._options, iterator)
 
-    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+    def commit(
+        self,
+        messages: Sequence[WriterCommitMessage | None],
+        batchId: int,  # noqa: N803
+    ) -> None:
         """In the driver's process: all tasks are done; there is nothing left to do."""
         logger.info("batch %d: %s", batchId, _summary(messages))
 
-    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+    def abort(
+        self,
+        messages: Sequence[WriterCommitMessage | None],
+        batchId: int,  # noqa: N803
+    ) -> None:
         """In the driver's process: a task has failed; what others have written stays."""
         logger.warning(
             "batch %d was aborted; %s by other tasks, which stays and is written again",

@@ -134,8 +134,8 @@ def _by_partition(column: Column | None) -> Iterator[tuple[int | None, Numbers |
     numbers = column.cast(pa.int64()).fill_null(-1).to_numpy()
     if (numbers < 0).sum() > column.null_count:
         raise SinkColumnsError(
-            f"partition {numbers[numbers < -1].min(initial=-1)} is not allowed; allowed: 0 and more,"
-            " or null"
+            f"partition {numbers[numbers < -1].min(initial=-1)} is not allowed; allowed: 0 and"
+            " more, or null"
         )
     if not column.null_count:
         different = np.unique(numbers)
