@@ -20,7 +20,9 @@ from trionet.client.cluster import NO_LEADER
 from trionet.client.producer.accumulator import RecordAccumulator
 from trionet.client.producer.batch import SEQUENCE_MAX, ProducerBatch
 from trionet.client.producer.delivery import Delivery
+from trionet.client.producer.idempotence import Idempotence
 from trionet.client.topic_partition import TopicPartition
+from trionet.protocol import error_codes
 
 ONE = cluster(1)
 #: Two partitions on node 1, one on node 2.
@@ -457,3 +459,34 @@ def test_one_partition_is_asked_for_without_a_look_at_the_others() -> None:
     records.unmute(T2)
     records.close()
     assert (2, 1.0) == records.next_of(T2, 1.0)
+
+
+# Behind one that the leader has refused.
+
+
+def test_the_next_look_is_when_the_one_may_go_that_is_tried_next() -> None:
+    """One out of order waits for those behind it: their wait counts, not its own."""
+    state = Idempotence()
+    state.take_id(7, 0)
+    records = accumulator(ONE, state)
+    batches = []
+    for _ in range(2):
+        add(records, 0)
+        batches += drained(records, ONE, 1.0)
+    for batch in batches:
+        records.reenqueue(batch, 1.0)
+    first, second = batches
+    assert [first] == drained(records, ONE, 2.0)
+    assert state.can_retry(first, error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER, 0)
+    records.reenqueue(first, 2.0)
+
+    assert {1} == records.ready(ONE, 2.0).nodes
+    assert (1, 2.0) == records.next_of(T0, 2.0)
+    assert [second] == drained(records, ONE, 2.0)
+
+    records.reenqueue(second, 3.0)
+    check = records.ready(ONE, 3.05)
+
+    assert set() == check.nodes
+    assert pytest.approx(3.1) == check.next_check_at
+    assert [second] == drained(records, ONE, 3.1)

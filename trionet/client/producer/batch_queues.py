@@ -131,8 +131,8 @@ class BatchQueues:
         return self.pool.is_exhausted or self.is_closed or self._flushes > 0
 
     def _sendable_at(self, queue: PartitionQueue, now: float, *, sends_all: bool) -> float:
-        """When a queue's first batch may go, if nothing else happens."""
-        batch = queue.batches[0]
+        """When a queue's next batch may go, if nothing else happens."""
+        batch = self._next_in(queue)
         if queue.is_backing_off(batch, now):
             return batch.retry_at
         if sends_all or batch.is_drained or batch.is_full or len(queue.batches) > 1:
@@ -162,9 +162,7 @@ class BatchQueues:
             taken = batches.get(queue.leader)
             if taken is None or queue.is_muted:
                 continue
-            batch = queue.batches[0]
-            if batch.attempts:
-                batch = self._to_try(queue)
+            batch = self._next_in(queue)
             if queue.is_backing_off(batch, now):
                 continue
             if taken and sizes[queue.leader] + batch.size > bytes_max:
@@ -188,12 +186,13 @@ class BatchQueues:
             taken.append(batch)
         return batches
 
-    def _to_try(self, queue: PartitionQueue) -> ProducerBatch:
-        if self._sequencing is not None:
+    def _next_in(self, queue: PartitionQueue) -> ProducerBatch:
+        first = queue.batches[0]
+        if first.attempts and self._sequencing is not None:
             for batch in queue.batches:
                 if not self._sequencing.passes_over(batch):
                     return batch
-        return queue.batches[0]
+        return first
 
     def mute(self, partition: TopicPartition) -> None:
         """Send nothing to a partition until it is unmuted (``max.in.flight`` of 1)."""
