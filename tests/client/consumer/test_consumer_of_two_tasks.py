@@ -239,6 +239,38 @@ async def test_a_callback_may_unsubscribe(
     assert isinstance(asking.error, ValueError), "nothing is subscribed to"
 
 
+async def test_callbacks_come_one_at_a_time_also_for_a_task_of_the_reader(
+    autojump_clock: MockClock, network: MemoryNetwork
+) -> None:
+    """It began before the callback, and is no part of it."""
+    told: list[str] = []
+    begun = trio.Event()
+
+    async def assigned(_: list[TopicPartition]) -> None:
+        told.append("assigned")
+        begun.set()
+        await trio.sleep(5)
+        told.append("so far")
+
+    def revoked(_: list[TopicPartition]) -> None:
+        told.append("revoked")
+
+    async def leave_meanwhile() -> None:
+        await begun.wait()
+        await consumer.unsubscribe()
+
+    async with (
+        writing(network) as (broker, _),
+        open_consumer(broker.bootstrap_servers, MEMBER, network=network) as consumer,
+        trio.open_nursery() as nursery,
+    ):
+        consumer.subscribe("t", on_assigned=assigned, on_revoked=revoked)
+        nursery.start_soon(leave_meanwhile)
+        await Asking(consumer).go_on()
+
+    assert ["assigned", "so far", "revoked"] == told
+
+
 async def test_who_unsubscribes_is_unsubscribed_whatever_the_callback_raises(
     autojump_clock: MockClock, network: MemoryNetwork
 ) -> None:

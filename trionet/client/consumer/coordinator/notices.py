@@ -6,7 +6,10 @@ ask for records while another unsubscribes, or ends the block.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Final
 
 import trio
 
@@ -14,6 +17,9 @@ from ...topic_partition import TopicPartition
 from ..partition_state import PartitionState
 from ..subscription_state import SubscriptionState
 from .callbacks import RebalanceCallbacks
+
+#: The callbacks, of all consumers, that a task runs; those that it begins meanwhile have them, too.
+_RUNNING: Final[ContextVar[frozenset[object]]] = ContextVar("_RUNNING", default=frozenset())
 
 
 class RebalanceNotices:
@@ -28,16 +34,14 @@ class RebalanceNotices:
 
     def __init__(self, subscription: SubscriptionState) -> None:
         self._subscription = subscription
-        self._calling = trio.Lock()
+        self._turn = trio.Lock()
+        self._running: object = None
         self._given_up: dict[TopicPartition, PartitionState] = {}
         self.callbacks = RebalanceCallbacks()
 
     async def assigned(self, partitions: Iterable[TopicPartition]) -> None:
         """Tell of partitions that were added; waits for a callback that runs in another task."""
-        if self._is_in_callback():
-            await self.callbacks.tell_assigned(partitions)
-            return
-        async with self._calling:
+        async with self._calling():
             await self.callbacks.tell_assigned(partitions)
 
     async def given_up(self, partitions: frozenset[TopicPartition], *, are_lost: bool) -> None:
@@ -45,11 +49,23 @@ class RebalanceNotices:
 
         Cancellation: what was not told to the end is told again by the next call.
         """
-        if self._is_in_callback():
+        async with self._calling():
             await self._tell_given_up(partitions, are_lost)
+
+    @asynccontextmanager
+    async def _calling(self) -> AsyncIterator[None]:
+        """Wait for a callback that runs, but not in what it does itself: it waits for that."""
+        if self._running in _RUNNING.get():
+            yield
             return
-        async with self._calling:
-            await self._tell_given_up(partitions, are_lost)
+        async with self._turn:
+            self._running = object()
+            before = _RUNNING.set(_RUNNING.get() | {self._running})
+            try:
+                yield
+            finally:
+                _RUNNING.reset(before)
+                self._running = None
 
     async def _tell_given_up(self, partitions: frozenset[TopicPartition], are_lost: bool) -> None:
         # A partition that comes back has another state.
@@ -72,14 +88,3 @@ class RebalanceNotices:
             for each in new:
                 self._given_up.pop(each, None)
             raise
-
-    def _is_in_callback(self) -> bool:
-        """Whether this task, or one that it is a part of, runs a callback: it must not wait for
-        itself.
-        """
-        owner = self._calling.statistics().owner
-        task: trio.lowlevel.Task | None = trio.lowlevel.current_task()
-        while task is not None and task is not owner:
-            nursery = task.parent_nursery
-            task = None if nursery is None else nursery.parent_task
-        return owner is not None and task is owner
