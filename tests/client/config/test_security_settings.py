@@ -235,6 +235,8 @@ def test_secret_that_is_sent_in_the_clear_is_told_in_the_log(
         ({**_TOKENS, _URL: None}, f"needs {_URL}"),
         ({**_TOKENS, _URL: "ftp://a/b"}, "allowed: https://HOST/PATH"),
         ({**_TOKENS, _URL: "https://a:x/b"}, "allowed: https://HOST/PATH"),
+        ({**_TOKENS, _URL: "https://me:sesame@a/b"}, f"{_URL} has a name; allowed: {_ID}"),
+        ({**_TOKENS, _URL: "https://a/b c"}, "allowed: https://HOST/PATH"),
         ({**_TOKENS, "sasl.jaas.config": _TOKEN_JAAS}, "clientId of sasl.jaas.config are both set"),
         ({**_PLAIN, "sasl.jaas.config": "x"}, "are both set; allowed: one way"),
         (

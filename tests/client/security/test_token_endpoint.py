@@ -92,6 +92,8 @@ async def test_credentials_are_exchanged_for_a_token() -> None:
         (http({"error": "invalid_client"}, "401 No"), "no token: status 401 invalid_client"),
         (http(b"<html>"), "no token: status 200"),
         (http({"access_token": 7}), "no token: status 200"),
+        (http(b"[" * 100_000), "no token: status 200$"),
+        (http({"error": "x" * 10_000}, "400 No"), "no token: status 400 x{200}$"),
         (http(b"x" * (RESPONSE_BYTES_MAX + 1)), "more than 1000000 bytes"),
     ],
 )
@@ -104,6 +106,16 @@ async def test_server_that_gives_no_token_is_asked_once_and_told_of(
 
     assert 1 == len(seen)
     assert "sesame" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_known"), [("60", True), (60.0, True), ("soon", False), (10**400, False)]
+)
+async def test_end_of_a_token_is_told_as_servers_tell_it(seconds: object, is_known: bool) -> None:
+    async with server(http({"access_token": "opaque", "expires_in": seconds})) as (endpoint, _):
+        token = await fetch_token(endpoint, SYSTEM)
+
+    assert is_known == (token.expires_ms is not None)
 
 
 async def test_what_may_pass_is_tried_again_for_a_while() -> None:

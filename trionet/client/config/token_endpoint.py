@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
@@ -20,6 +21,7 @@ _SECRET: Final = "sasl.oauthbearer.client.credentials.client.secret"  # noqa: S1
 _SCOPE: Final = "sasl.oauthbearer.scope"
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _EXTENSION: Final = "extension_"
+_CHARACTERS: Final = re.compile("[!-~]+")
 
 
 def token_endpoint(config: ClientConfig, options: Mapping[str, str]) -> TokenEndpoint | None:
@@ -77,7 +79,10 @@ def _check_url(url: str) -> None:
         parts = urlsplit(url)
         is_server = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError as error:
-        raise ConfigError(f"{_URL} = {url!r}: {error}; {allowed}") from error
+        raise ConfigError(f"{_URL} is none: {error}; {allowed}") from error
+    if "@" in parts.netloc:  # it is told in errors and logs
+        raise ConfigError(f"{_URL} has a name; allowed: {_ID} and {_SECRET} for that")
+    is_server = is_server and _CHARACTERS.fullmatch(url) is not None
     if parts.scheme != "file" and not is_server:
         raise ConfigError(f"{_URL} = {url!r} is not allowed; {allowed}")
     if parts.scheme == "http" and parts.hostname not in _LOOPBACK:

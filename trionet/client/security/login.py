@@ -11,9 +11,8 @@ import binascii
 import inspect
 import json
 import logging
-import math
 import random
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import trio
@@ -59,12 +58,17 @@ def expiry_of(token: str) -> int | None:
         return None
     try:
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-    except (binascii.Error, ValueError):
+    except (binascii.Error, ValueError, RecursionError):
         return None
-    found = claims.get("exp") if isinstance(claims, dict) else None
-    if not isinstance(found, int | float) or not math.isfinite(found):
+    return milliseconds(claims.get("exp")) if isinstance(claims, dict) else None
+
+
+def milliseconds(seconds: Any) -> int | None:
+    """Of a number of seconds, which some servers give as a text; None if it is none."""
+    try:
+        return int(float(seconds) * 1000)
+    except (TypeError, ValueError, OverflowError):
         return None
-    return int(found * 1000)
 
 
 class TokenLogin:

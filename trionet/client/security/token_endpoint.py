@@ -17,6 +17,7 @@ import trio
 
 from ...errors import AuthenticationError, ConfigError, DisconnectedError
 from ...net.network import Network
+from .login import expiry_of, milliseconds
 from .settings import BearerToken
 from .token_settings import TokenEndpoint
 
@@ -27,6 +28,7 @@ RESPONSE_BYTES_MAX: Final = 1_000_000
 """As Kafka: HttpJwtRetriever.MAX_RESPONSE_BODY_LENGTH."""
 
 _READ_BYTES: Final = 65_536
+_WORDS_MAX: Final = 200
 _PORTS: Final = {"http": 80, "https": 443}
 # To ask once more for what is wrong with the question is no use; Kafka's own list is longer.
 _PASSING: Final = frozenset({408, 425, 429})
@@ -162,18 +164,18 @@ def _token(endpoint: TokenEndpoint, status: int, body: bytes, now_ms: int) -> Be
     """The token of an answer (RFC 6749, 5.1), or the error it tells of (5.2)."""
     try:
         answer = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         answer = None
     told = answer if isinstance(answer, dict) else {}
     token = told.get("access_token") or told.get("id_token")
     if status != 200 or not isinstance(token, str):
-        words = [str(told[key]) for key in ("error", "error_description") if key in told]
+        words = ": ".join(str(told[key]) for key in ("error", "error_description") if key in told)
         raise AuthenticationError(
             f"the token endpoint {endpoint.url} gives no token: status {status}"
-            f" {': '.join(words)}".rstrip()
+            f" {words[:_WORDS_MAX]}".rstrip()
         )
-    seconds = told.get("expires_in")
-    expires_ms = None
-    if isinstance(seconds, int) and token.count(".") != 2:  # others tell themselves
-        expires_ms = now_ms + seconds * 1000
+    expires_ms = expiry_of(token)
+    if expires_ms is None:
+        life_ms = milliseconds(told.get("expires_in"))
+        expires_ms = None if life_ms is None else now_ms + life_ms
     return BearerToken(token, expires_ms, endpoint.extensions)
