@@ -40,6 +40,12 @@ def cuts(number: int, *offsets: int) -> list[Piece]:
             4, [(1, 1, 2), (2, 1, 1001)], [(1, 1, 2), *cuts(2, 1, 334, 667, 1001)], id="very skewed"
         ),
         pytest.param(1, [(1, 1, 5), (2, 1, 21)], [(1, 1, 5), (2, 1, 21)], id="enough already"),
+        pytest.param(
+            12,
+            [(1, 0, 16), (2, 0, 5), *((3, n, n + 1) for n in range(10))],
+            [(1, 0, 16), (2, 0, 5), *((3, n, n + 1) for n in range(10))],
+            id="just enough",
+        ),
         pytest.param(3, [(1, 1, 11)], cuts(1, 1, 4, 7, 11), id="inexact multiple"),
         pytest.param(
             4,

@@ -113,7 +113,7 @@ def test_values_are_read(option: str, text: str, attribute: str, value: object) 
         ("minOffsetsPerTrigger", ["-1"]),
         ("maxTriggerDelay", ["soon", "-5s", "5 s", "1.5s", "5 parsecs", "s", ""]),
         ("kafkaConsumer.pollTimeoutMs", ["-1", "1s"]),
-        ("fetchOffset.numRetries", ["-1"]),
+        ("fetchOffset.numRetries", ["-1", "0"]),
         ("fetchOffset.retryIntervalMs", ["-1"]),
         ("failOnDataLoss", ["no", "1", ""]),
         ("includeHeaders", ["yes"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import pytest
 
@@ -65,7 +66,10 @@ def test_the_cluster_is_asked_for_no_more_topics_than_needed(
 )
 def test_a_pattern_that_means_something_else_in_java_is_refused(text: str) -> None:
     """Neither an error at the first batch nor topics that were not meant."""
-    with pytest.raises(ConfigError, match=r"subscribePattern = .*Python's module re"):
+    with (
+        warnings.catch_warnings(action="ignore"),
+        pytest.raises(ConfigError, match=r"subscribePattern = .*Python's module re"),
+    ):
         parse_pattern(text)
 
 

@@ -152,7 +152,7 @@ def offsets_of_times(
     Args:
         limit: says what to do without a match at the start; the end is then the latest.
         times: what was asked for, in milliseconds.
-        found: the offsets, negative where no record is as late as that.
+        found: the offsets; Kafka's -1 where no record is as late as that stands for the latest.
         is_start: whether this is where the query begins.
 
     Raises:
@@ -168,7 +168,7 @@ def offsets_of_times(
                 " earlier; give an earlier one, or set startingOffsetsByTimestampStrategy to latest"
                 " to begin at its end",
             )
-        offsets[partition] = offset if offset >= 0 else LATEST
+        offsets[partition] = offset
     return offsets
 
 

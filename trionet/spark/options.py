@@ -113,7 +113,7 @@ class SourceOptions:
         group_label = _group_label(texts, given.pop("group.id", None), is_stream=is_stream)
         client = source_client(given)
         check_limits(starting, ending)
-        retries = texts.integer("fetchOffset.numRetries", FROM_0, INT)
+        retries = texts.integer("fetchOffset.numRetries", FROM_1, INT)
         least, most = _offsets_per_trigger(texts)
         if not is_stream:
             _warn_of_trigger_options(texts)
