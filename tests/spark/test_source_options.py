@@ -358,6 +358,22 @@ def test_a_group_is_only_a_name_and_says_so(caplog: pytest.LogCaptureFixture) ->
     assert ["kafka.group.id", "groupIdPrefix"] == [text.split()[0] for text in caplog.messages]
 
 
+def test_who_only_tries_tells_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """Spark does not say at a load whether it is of a batch or of a stream."""
+    options = NEEDED | {
+        "maxOffsetsPerTrigger": "5",
+        "kafka.group.id": "mine",
+        "kafka.session.timeout.ms": "1000",
+    }
+    with caplog.at_level(logging.INFO, "trionet"):
+        actual = SourceOptions.parse(options, is_stream=False, quietly=True)
+        assert [] == caplog.messages
+        told = SourceOptions.parse(options, is_stream=False)
+
+    assert told == actual
+    assert 3 == len(caplog.messages)
+
+
 def test_options_travel_to_the_workers() -> None:
     options = stream(startingOffsets='{"t":{"0":5}}', **{"kafka.sasl.password": "secret"})
 

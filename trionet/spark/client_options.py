@@ -54,17 +54,19 @@ _WITHOUT_MEANING_TO_SOURCE: Final = frozenset(
 )
 
 
-def source_client(given: Mapping[str, str]) -> dict[str, str]:
+def source_client(given: Mapping[str, str], *, quietly: bool = False) -> dict[str, str]:
     """The settings of a source's client, ``bootstrap.servers`` among them.
 
     Args:
         given: what stood behind ``kafka.``.
+        quietly: do not tell in the log what has no meaning.
 
     Raises:
         ConfigError: a key is unknown, not for users, or its value is not allowed.
     """
-    client = _checked("source", CONSUMER_KEYS, _REFUSED_BY_SOURCE, given)
-    if unused := sorted(_WITHOUT_MEANING_TO_SOURCE & client.keys()):
+    client = _checked("source", CONSUMER_KEYS, _REFUSED_BY_SOURCE, given, quietly=quietly)
+    unused = sorted(_WITHOUT_MEANING_TO_SOURCE & client.keys())
+    if unused and not quietly:
         logger.info("without meaning for a source: %s", ", ".join(f"kafka.{key}" for key in unused))
     return {key: text for key, text in client.items() if key not in _WITHOUT_MEANING_TO_SOURCE}
 
@@ -82,7 +84,12 @@ def sink_client(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _checked(
-    kind: str, keys: ClientKeys, refused: Mapping[str, str], given: Mapping[str, str]
+    kind: str,
+    keys: ClientKeys,
+    refused: Mapping[str, str],
+    given: Mapping[str, str],
+    *,
+    quietly: bool = False,
 ) -> dict[str, str]:
     for key, advice in refused.items():
         if key in given:
@@ -98,5 +105,6 @@ def _checked(
         config = read_config(keys, client, {})
     except ConfigError as error:
         raise ConfigError(f"option kafka.{error}") from None
-    config.report()
+    if not quietly:
+        config.report()
     return {BOOTSTRAP_SERVERS: given[BOOTSTRAP_SERVERS].strip(), **client}

@@ -94,12 +94,16 @@ class SourceOptions:
         return self.client[BOOTSTRAP_SERVERS]
 
     @classmethod
-    def parse(cls, options: Mapping[str, str], *, is_stream: bool) -> SourceOptions:
+    def parse(
+        cls, options: Mapping[str, str], *, is_stream: bool, quietly: bool = False
+    ) -> SourceOptions:
         """Read and check what a user gave.
 
         Args:
             options: as Spark hands them over; names in any case.
             is_stream: ``readStream``, not ``read``.
+            quietly: do not tell in the log what has no effect, for whoever only tries whether
+                they could be these of a batch or of a stream.
 
         Raises:
             ConfigError: something is missing, unknown, not allowed, or does not fit the rest; says
@@ -110,13 +114,13 @@ class SourceOptions:
         subscription = _subscription(texts)
         texts.check_names("a source", _OF_SOURCE, _SINKS_ALONE)
         given = texts.of_kafka()
-        group_label = _group_label(texts, given.pop("group.id", None), is_stream=is_stream)
-        client = source_client(given)
+        group_id = given.pop("group.id", None)
+        client = source_client(given, quietly=quietly)
         check_limits(starting, ending)
         retries = texts.integer("fetchOffset.numRetries", FROM_1, INT)
         least, most = _offsets_per_trigger(texts)
-        if not is_stream:
-            _warn_of_trigger_options(texts)
+        if not quietly:
+            _tell(texts, group_id, is_stream=is_stream)
         return cls(
             client=client,
             subscription=subscription,
@@ -135,7 +139,7 @@ class SourceOptions:
             fetch_retry_seconds=_milliseconds(
                 texts, "fetchOffset.retryIntervalMs", FETCH_RETRY_SECONDS
             ),
-            group_label=group_label,
+            group_label=_group_label(texts, group_id, is_stream=is_stream),
             include_headers=texts.flag("includeHeaders", False),
         )
 
@@ -211,17 +215,25 @@ def _subscription(texts: OptionTexts) -> Subscription:
 
 
 def _group_label(texts: OptionTexts, group_id: str | None, *, is_stream: bool) -> str:
+    if group_id is not None:
+        return group_id.strip()
     prefix = texts.text("groupIdPrefix")
-    if group_id is None:
-        return prefix or (STREAM_GROUP_ID_PREFIX if is_stream else BATCH_GROUP_ID_PREFIX)
-    logger.warning(
-        "kafka.group.id = %r only names the client in logs: partitions are read without a group,"
-        " and Spark keeps the offsets",
-        group_id,
-    )
-    if prefix is not None:
-        logger.warning("groupIdPrefix is ignored, because kafka.group.id is set")
-    return group_id.strip()
+    return prefix or (STREAM_GROUP_ID_PREFIX if is_stream else BATCH_GROUP_ID_PREFIX)
+
+
+def _tell(texts: OptionTexts, group_id: str | None, *, is_stream: bool) -> None:
+    """What has another effect than somebody may think."""
+    if group_id is not None:
+        logger.warning(
+            "kafka.group.id = %r only names the client in logs: partitions are read without a"
+            " group, and Spark keeps the offsets",
+            group_id,
+        )
+        if "groupIdPrefix" in texts:
+            logger.warning("groupIdPrefix is ignored, because kafka.group.id is set")
+    for name in () if is_stream else _OF_STREAMS:
+        if name in texts:
+            logger.warning("%s option ignored in batch queries", name)
 
 
 def _offsets_per_trigger(texts: OptionTexts) -> tuple[int | None, int | None]:
@@ -233,12 +245,6 @@ def _offsets_per_trigger(texts: OptionTexts) -> tuple[int | None, int | None]:
             f" maxOffsetsPerTrigger({most}): no micro-batch could ever have both"
         )
     return least, most
-
-
-def _warn_of_trigger_options(texts: OptionTexts) -> None:
-    for name in _OF_STREAMS:
-        if name in texts:
-            logger.warning("%s option ignored in batch queries", name)
 
 
 def _milliseconds(texts: OptionTexts, name: str, default_seconds: float) -> float:
