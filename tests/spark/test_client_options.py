@@ -153,6 +153,22 @@ def test_what_the_producer_does_not_have_is_an_error(key: str, message: str) -> 
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "key", ["sasl.password", "sasl.jaas.config", "ssl.key.password", "ssl.keystore.key"]
+)
+def test_a_secret_is_in_no_representation(key: str) -> None:
+    """Spark's own errors show what a reader holds."""
+    needed, given = {"kafka.bootstrap.servers": "host:9092"}, prefixed({key: "secret"})
+    of_source = SourceOptions.parse(NEEDED | given, is_stream=True)
+    of_sink = SinkOptions.parse(needed | given)
+
+    for options in (of_source, of_sink):
+        assert "secret" == options.client[key]
+        assert "secret" not in repr(options)
+        assert f"'{key}': '[hidden]'" in repr(options)
+        assert "host:9092" in repr(options)
+
+
 def test_a_secret_is_in_no_error() -> None:
     with pytest.raises(ConfigError) as caught:
         source(**{"sasl.password": "secret", "sasl.mechanism": "GUESSING"})

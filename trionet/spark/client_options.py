@@ -11,6 +11,7 @@ from ..client.addresses import parse_bootstrap_servers
 from ..client.config.client_config import read_config
 from ..client.config.keys import CONSUMER_KEYS, PRODUCER_KEYS, ClientKeys
 from ..errors import ConfigError
+from ..protocol.config_types import HIDDEN, PASSWORD
 
 logger = logging.getLogger("trionet.spark")
 
@@ -53,6 +54,13 @@ _WITHOUT_MEANING_TO_SOURCE: Final = frozenset(
     }
 )
 
+_SECRETS: Final = frozenset(
+    row[0]
+    for keys in (CONSUMER_KEYS, PRODUCER_KEYS)
+    for row in (*keys.applied.values(), *keys.without_meaning.values())
+    if row[1] == PASSWORD
+)
+
 
 def source_client(given: Mapping[str, str], *, quietly: bool = False) -> dict[str, str]:
     """The settings of a source's client, ``bootstrap.servers`` among them.
@@ -81,6 +89,14 @@ def sink_client(given: Mapping[str, str]) -> dict[str, str]:
         ConfigError: a key is unknown, not for users, or its value is not allowed.
     """
     return _checked("sink", PRODUCER_KEYS, _REFUSED_BY_SINK, given)
+
+
+def without_secrets(client: Mapping[str, str]) -> str:
+    """The settings of a client for a representation: no password, no key."""
+    shown = {
+        key: HIDDEN if key.replace("_", ".") in _SECRETS else text for key, text in client.items()
+    }
+    return repr(shown)
 
 
 def _checked(

@@ -11,7 +11,7 @@ import attrs
 
 from ..errors import ConfigError
 from ..protocol.config_types import FROM_0, FROM_1, INT
-from .client_options import BOOTSTRAP_SERVERS, sink_client, source_client
+from .client_options import BOOTSTRAP_SERVERS, sink_client, source_client, without_secrets
 from .limit_options import ENDING_OPTIONS, STARTING_OPTIONS, check_limits, read_limits
 from .offset_limits import Latest, OffsetLimit
 from .offsets import partitions_from_json
@@ -72,7 +72,7 @@ class SourceOptions:
         include_headers: whether there is a column of headers.
     """
 
-    client: dict[str, str]
+    client: dict[str, str] = attrs.field(repr=without_secrets)
     subscription: Subscription
     starting: OffsetLimit
     ending: OffsetLimit = attrs.field(factory=Latest)
@@ -153,7 +153,7 @@ class SinkOptions:
         topic: where all rows go; None: the column ``topic`` says it.
     """
 
-    client: dict[str, str]
+    client: dict[str, str] = attrs.field(repr=without_secrets)
     topic: str | None = None
 
     @property
