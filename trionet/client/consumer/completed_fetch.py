@@ -14,8 +14,6 @@ from ..._util.raising import raise_from
 from ...errors import CorruptRecordError, WireFormatError
 from ...protocol.messages.fetch import AbortedTransaction
 from ...protocol.records.batch import MAGIC, BatchHeader, check_crc, iter_batches
-from ...protocol.records.control import read_marker
-from ...protocol.records.records import decode_batch
 from ...protocol.records.types import Columns
 from ..topic_partition import TopicPartition
 from .chunk import Chunk
@@ -24,6 +22,7 @@ from .inflation import Inflation, opened_at_once
 from .opened_batch import OpenedBatch
 from .partition_state import OFFSET_MAX, FetchPosition, PartitionState
 from .settings import FetchSettings
+from .transaction_filter import TransactionFilter
 
 #: Batches of more records are decoded in parts, so that the loop is not held.
 DECODED_RECORDS_MAX: Final = 2000
@@ -54,9 +53,8 @@ class CompletedFetch:
     """
 
     __slots__ = (
-        "_aborted",
-        "_aborting",
         "_batches",
+        "_filter",
         "_jumps",
         "_next",
         "_opened",
@@ -87,8 +85,7 @@ class CompletedFetch:
         self._settings = settings
         self._jumps = state.jumps
         self._records = records
-        self._aborted = sorted(aborted, key=lambda each: -each.first_offset)
-        self._aborting: set[int] = set()
+        self._filter = TransactionFilter(aborted, is_read_committed=settings.is_read_committed)
         self._next = 0
         self._opened: OpenedBatch | None = None
         self.inflation: Inflation | None = None
@@ -172,24 +169,10 @@ class CompletedFetch:
             raise self._corrupt(f"{header.count} records, up to offset {header.last_offset}")
         if self._settings.checks_crcs and not check_crc(self._records, start, header):
             raise self._corrupt("its checksum is wrong")
-        if not self._settings.is_read_committed:
-            return not header.is_control and header.count > 0
-        while self._aborted and self._aborted[-1].first_offset <= header.last_offset:
-            self._aborting.add(self._aborted.pop().producer_id)
-        if header.is_control:
-            if header.producer_id in self._aborting and self._is_abort(start):
-                self._aborting.remove(header.producer_id)
-            return False
-        is_aborted = header.is_transactional and header.producer_id in self._aborting
-        return not is_aborted and header.count > 0
-
-    def _is_abort(self, start: int) -> bool:
         try:
-            rows = decode_batch(self._records, start)
-            marker = read_marker(rows[0][2], rows[0][3]) if rows else None
+            return self._filter.lets_pass(self._records, start, header)
         except WireFormatError as error:
             raise_from(self._corrupt(str(error)), error)
-        return marker is not None and not marker.is_commit
 
     def _open(self, start: int, header: BatchHeader) -> OpenedBatch | None:
         """A batch that can be decoded; None if it has to be inflated before."""

@@ -53,15 +53,16 @@ def decode_arrow(buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED
         [
             pa.array(columns.offsets),
             pa.array(columns.timestamps).cast(SCHEMA.field("timestamp").type),
-            _binary(columns.body, columns.key_starts, columns.key_lengths),
-            _binary(columns.body, columns.value_starts, columns.value_lengths),
-            _headers(columns),
+            binary_column(columns.body, columns.key_starts, columns.key_lengths),
+            binary_column(columns.body, columns.value_starts, columns.value_lengths),
+            headers_column(columns),
         ],
         schema=SCHEMA,
     )
 
 
-def _binary(body: bytes, starts: Numbers, lengths: Numbers) -> Any:
+def binary_column(body: bytes, starts: Numbers, lengths: Numbers) -> Any:
+    """Pieces of a buffer, in their order there, as a column; null where a length is negative."""
     count = len(starts)
     nulls = lengths < 0
     if nulls.all():
@@ -77,7 +78,8 @@ def _binary(body: bytes, starts: Numbers, lengths: Numbers) -> Any:
     return pieces.take(pa.array(np.arange(0, 2 * count, 2), mask=nulls if nulls.any() else None))
 
 
-def _headers(columns: NumpyColumns) -> Any:
+def headers_column(columns: NumpyColumns) -> Any:
+    """The headers of records as a column, null where there are none."""
     count = len(columns.offsets)
     if not columns.headers:
         return pa.nulls(count, HEADERS)
