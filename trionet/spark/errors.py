@@ -61,6 +61,12 @@ class OffsetChangedError(DataLossError):
     condition = "KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED"
 
 
+class UnreadRangeError(DataLossError):
+    """Records were planned to be read, and are not there any more when they are."""
+
+    condition = "KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE"
+
+
 class OffsetsMismatchError(TrionetError):
     """Offsets that were given, planned or promised do not fit each other or the cluster.
 

@@ -1,0 +1,227 @@
+"""Fetched records as Arrow batches with the columns of Spark's Kafka connector.
+
+Imports pyarrow and numpy (extra ``spark``). An answer is decoded column by column: nothing is done
+for a single record, but for those that have headers and for messages of brokers before Kafka 0.11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from ..client.consumer.transaction_filter import TransactionFilter
+from ..client.topic_partition import TopicPartition
+from ..errors import CorruptRecordError, WireFormatError
+from ..protocol.records.arrow_columns import HEADERS, binary_column, headers_column
+from ..protocol.records.batch import BatchHeader, check_crc
+from ..protocol.records.message_set import MessageHeader, decode_message_set
+from ..protocol.records.numpy_columns import NumpyColumns, decode_opened
+from ..protocol.records.records import INFLATED_BYTES_MAX, open_batch
+from .fetched import Fetched, headers
+
+if TYPE_CHECKING:
+    from ..protocol.records.numpy_columns import Numbers
+
+Opened: TypeAlias = tuple[BatchHeader, bytes, int, int]
+
+#: The most that one Arrow batch has; more than some thousand rows make nothing faster.
+BATCH_ROWS_MAX: Final = 10_000
+#: About the most bytes of keys and values in one.
+BATCH_BYTES_MAX: Final = 4 * 1024 * 1024
+#: Batches are decoded together until they hold so much.
+DECODED_BYTES: Final = 16 * 1024 * 1024
+
+#: TimestampType.NO_TIMESTAMP_TYPE, which messages have that know of no time.
+NO_TIMESTAMP_TYPE: Final = -1
+
+_TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+_MILLISECONDS_MAX: Final = (2**63 - 1) // 1000
+
+_FIELDS: Final = (
+    ("key", pa.binary()),
+    ("value", pa.binary()),
+    ("topic", pa.string()),
+    ("partition", pa.int32()),
+    ("offset", pa.int64()),
+    ("timestamp", _TIMESTAMP),
+    ("timestampType", pa.int32()),
+)
+_SCHEMAS: Final = (pa.schema(_FIELDS), pa.schema([*_FIELDS, ("headers", HEADERS)]))
+
+
+def schema(include_headers: bool) -> Any:
+    """The columns of a source, as a ``pyarrow.Schema``."""
+    return _SCHEMAS[include_headers]
+
+
+class ColumnDecoder:
+    """Decodes what was fetched of one partition.
+
+    Args:
+        name: of the partition.
+        include_headers: whether there is a column of headers.
+        is_read_committed: leave out what was aborted.
+        checks_crcs: look at the checksum of each batch.
+    """
+
+    def __init__(
+        self,
+        name: TopicPartition,
+        *,
+        include_headers: bool = False,
+        is_read_committed: bool = False,
+        checks_crcs: bool = True,
+    ) -> None:
+        self._name = name
+        self._include_headers = include_headers
+        self._is_read_committed = is_read_committed
+        self._checks_crcs = checks_crcs
+        self._schema = schema(include_headers)
+        # Columns of one value are made once, and cut to the length of each batch.
+        self._topics = pa.repeat(pa.scalar(name.topic, pa.string()), BATCH_ROWS_MAX)
+        self._partitions = pa.repeat(pa.scalar(name.partition, pa.int32()), BATCH_ROWS_MAX)
+
+    def decode(self, fetched: Fetched) -> Iterator[Any]:
+        """The records as ``pyarrow.RecordBatch``, at most ``BATCH_ROWS_MAX`` in each.
+
+        Raises:
+            CorruptRecordError: a batch cannot be read.
+        """
+        try:
+            for columns in self._columns(fetched):
+                yield from self._cut(columns)
+        except WireFormatError as error:
+            raise CorruptRecordError(
+                f"{self._name} from offset {fetched.start} on cannot be read: {error}; begin behind"
+                " it, with startingOffsets of a new query",
+                *self._name,
+                fetched.start,
+            ) from error
+
+    # Columns of everything but what is the same for all.
+
+    def _columns(self, fetched: Fetched) -> Iterator[list[Any]]:
+        records = bytes(fetched.records)
+        passes = TransactionFilter(
+            fetched.aborted, is_read_committed=self._is_read_committed
+        ).lets_pass
+        opened: list[Opened] = []
+        size = 0
+        for pos, header in headers(records):
+            if isinstance(header, MessageHeader):
+                yield from self._of_batches(opened, fetched)
+                opened, size = [], 0
+                yield from self._of_message(records[pos : pos + header.size], header, fetched)
+                continue
+            if header.base_offset >= fetched.until:
+                break
+            self._check(records, pos, header)
+            if not passes(records, pos, header):
+                continue
+            opened.append(open_batch(records, pos, INFLATED_BYTES_MAX))
+            size += opened[-1][3] - opened[-1][2]
+            if size >= DECODED_BYTES:
+                yield from self._of_batches(opened, fetched)
+                opened, size = [], 0
+        yield from self._of_batches(opened, fetched)
+
+    def _check(self, records: bytes, pos: int, header: BatchHeader) -> None:
+        if header.count < 0:
+            raise WireFormatError(f"a batch has {header.count} records")
+        if self._checks_crcs and not check_crc(records, pos, header):
+            raise WireFormatError("the checksum of a batch is wrong")
+
+    def _of_batches(self, opened: Sequence[Opened], fetched: Fetched) -> Iterator[list[Any]]:
+        if not opened:
+            return
+        columns = decode_opened(opened, with_headers=self._include_headers)
+        types = np.array([each[0].timestamp_type for each in opened], np.int32)
+        timestamp_types = np.repeat(types, [each[0].count for each in opened])
+        wanted = (columns.offsets >= fetched.start) & (columns.offsets < fetched.until)
+        if not wanted.all():
+            kept = np.flatnonzero(wanted)
+            columns, timestamp_types = _chosen(columns, kept), timestamp_types[kept]
+        if not len(columns.offsets):
+            return
+        arrays = [
+            binary_column(columns.body, columns.key_starts, columns.key_lengths),
+            binary_column(columns.body, columns.value_starts, columns.value_lengths),
+            pa.array(columns.offsets),
+            _microseconds(columns.timestamps),
+            pa.array(timestamp_types),
+        ]
+        if self._include_headers:
+            arrays.append(headers_column(columns))
+        yield arrays
+
+    def _of_message(
+        self, message: bytes, header: MessageHeader, fetched: Fetched
+    ) -> Iterator[list[Any]]:
+        """Of one message of a broker before Kafka 0.11, or of a set that is compressed in one."""
+        rows, _ = decode_message_set(message)
+        rows = [each for each in rows if fetched.start <= each[0] < fetched.until]
+        if not rows:
+            return
+        timestamp_type = header.timestamp_type if header.magic else NO_TIMESTAMP_TYPE
+        offsets, timestamps, keys, values, _ = zip(*rows, strict=True)
+        arrays = [
+            pa.array(keys, pa.binary()),
+            pa.array(values, pa.binary()),
+            pa.array(offsets, pa.int64()),
+            _microseconds(np.array(timestamps, np.int64)),
+            pa.repeat(pa.scalar(timestamp_type, pa.int32()), len(rows)),
+        ]
+        if self._include_headers:  # which these know nothing of
+            arrays.append(pa.nulls(len(rows), HEADERS))
+        yield arrays
+
+    # Batches.
+
+    def _cut(self, arrays: Sequence[Any]) -> Iterator[Any]:
+        """Batches of a good size; nothing is copied for them."""
+        key, value, *rest = arrays
+        rows = len(key)
+        size = max(key.nbytes + value.nbytes, 1)
+        step = max(min(BATCH_ROWS_MAX, rows * BATCH_BYTES_MAX // size), 1)
+        for start in range(0, rows, step):
+            count = min(step, rows - start)
+            constants = self._topics[:count], self._partitions[:count]
+            first, second = key.slice(start, count), value.slice(start, count)
+            others = (each.slice(start, count) for each in rest)
+            yield pa.RecordBatch.from_arrays(
+                [first, second, *constants, *others], schema=self._schema
+            )
+
+
+def _chosen(columns: NumpyColumns, kept: Numbers) -> NumpyColumns:
+    """Some of the records, by their numbers."""
+    return NumpyColumns(
+        columns.body,
+        columns.offsets[kept],
+        columns.timestamps[kept],
+        columns.key_starts[kept],
+        columns.key_lengths[kept],
+        columns.value_starts[kept],
+        columns.value_lengths[kept],
+        {
+            number: columns.headers[before]
+            for number, before in enumerate(kept.tolist())
+            if before in columns.headers
+        }
+        if columns.headers
+        else {},
+    )
+
+
+def _microseconds(milliseconds: Numbers) -> Any:
+    """Times of records as Spark has them.
+
+    Raises:
+        WireFormatError: one is beyond what a timestamp can be.
+    """
+    if milliseconds.max() > _MILLISECONDS_MAX or milliseconds.min() < -_MILLISECONDS_MAX:
+        raise WireFormatError("a record's timestamp is beyond 64 bits of microseconds")
+    return pa.array(milliseconds * 1000).view(_TIMESTAMP)
