@@ -9,7 +9,7 @@ from trionet.errors import AuthenticationError, InvalidReceiveError
 from trionet.net.channel import Channel
 from trionet.net.close_reason import CloseReason
 from trionet.net.faults import fault_of
-from trionet.net.tls import TlsError
+from trionet.net.tls_errors import TlsError
 from trionet.net.transmission import Send
 from trionet.net.transport import PlaintextTransport
 

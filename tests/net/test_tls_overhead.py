@@ -18,9 +18,9 @@ from trionet.net.tls import (
     OVERHEAD_BYTES_MAX,
     READ_BYTES_FIRST,
     SILENT_BYTES_MAX,
-    TlsError,
     TlsTransport,
 )
+from trionet.net.tls_errors import TlsError
 
 RECORD_BYTES = 27  # one with a key update
 

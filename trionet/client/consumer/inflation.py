@@ -56,7 +56,7 @@ class Inflation:
         self.opened: OpenedBatch | None = None
         self.error: WireFormatError | None = None
 
-    async def run(self) -> None:
+    async def run(self) -> None:  # noqa: ASYNC910 -- a thread is waited for
         """Open the batch; as many are opened at a time as there are processors.
 
         Cancellation: nothing has begun, or this waits for the end of the thread, and the batch is

@@ -115,9 +115,9 @@ async def _exchange(stream: trio.abc.Stream, endpoint: TokenEndpoint) -> tuple[i
     for event in (head, h11.Data(data=body), h11.EndOfMessage()):
         await stream.send_all(connection.send(event) or b"")
     status, answer = 0, bytearray()
+    received = connection.next_event()
     try:
-        while True:
-            received = connection.next_event()
+        while not isinstance(received, (h11.EndOfMessage, h11.ConnectionClosed)):
             if received is h11.NEED_DATA:
                 connection.receive_data(bytes(await stream.receive_some(_READ_BYTES)))
             elif isinstance(received, h11.Response):
@@ -129,10 +129,10 @@ async def _exchange(stream: trio.abc.Stream, endpoint: TokenEndpoint) -> tuple[i
                         f"the token endpoint {endpoint.url} gave more than {RESPONSE_BYTES_MAX}"
                         " bytes"
                     )
-            elif isinstance(received, (h11.EndOfMessage, h11.ConnectionClosed)):
-                return status, bytes(answer)
+            received = connection.next_event()
     except h11.RemoteProtocolError as error:
         raise trio.BrokenResourceError(f"this is no HTTP: {error}") from error
+    return status, bytes(answer)
 
 
 def _request(endpoint: TokenEndpoint) -> tuple[h11.Request, bytes]:
