@@ -375,7 +375,7 @@ class Producer:
         )
         return RecordColumns(values, keys, now_ms, headers)
 
-    async def _take_all(
+    async def _take_all(  # noqa: ASYNC910 -- who calls it has made a checkpoint
         self, topic: str, partition: int | None, columns: RecordColumns, deliveries: Deliveries
     ) -> None:
         """Take all records of columns to be sent, after a look at each of them."""
