@@ -71,6 +71,7 @@ def test_a_token_is_replaced_while_it_is_good(
         (unsecured({"exp": 1000.5}), 1_000_500),
         (unsecured({}), None),
         (unsecured({"exp": "soon"}), None),
+        (unsecured({"exp": 10**400}), None),
         ("opaque", None),
         ("a.b.c", None),
         ("a.W10.c", None),  # a list

@@ -23,7 +23,8 @@ class RecordMetadata(NamedTuple):
     Attributes:
         topic: its topic.
         partition: its partition.
-        offset: its offset there; -1 with ``acks=0``, when no broker tells.
+        offset: its offset there; -1 with ``acks=0``, when no broker tells, and where a leader only
+            knows that it has the record already.
         timestamp: in milliseconds: the producer's, or the broker's where the topic has
             ``message.timestamp.type=LogAppendTime``.
     """

@@ -23,7 +23,8 @@ class BatchOutcome:
     Attributes:
         topic_partition: where they go.
         is_done: whether it is decided.
-        base_offset: the offset of the first record; -1 where nobody was asked to tell (acks=0).
+        base_offset: the offset of the first record; -1 where nobody tells, see
+            :class:`.RecordMetadata`.
         log_append_time: in milliseconds, of all records where the broker says when; else -1.
         parts: what the batch was split into; the outcome is theirs then.
         news: for those who wait; made by the first of them.
