@@ -305,7 +305,9 @@ class RangeFetcher:
         (The connector: InternalKafkaConsumer.getEarliestAvailableOffsetBetween.)
         """
         earliest = (await self._offsets.earliest([self._name])).get(self._name)
-        latest = (await self._offsets.latest([self._name])).get(self._name)
+        latest = None
+        if earliest is not None:
+            latest = (await self._offsets.latest([self._name])).get(self._name)
         if earliest is None or latest is None:
             self._unwant()
             self._lose(

@@ -27,6 +27,10 @@ from .options import SourceOptions
 #: Where a source differs from a consumer: it reads one partition at a time, and as fast as it can.
 DEFAULTS: Final = MappingProxyType({"max.partition.fetch.bytes": str(4 * 1024 * 1024)})
 
+#: How long brokers have to say that there is no such partition, until it is believed: what is asked
+#: about was there when a query was planned.
+UNKNOWN_TOPIC_SECONDS: Final = 1.0
+
 
 @attrs.frozen
 class SourceClient:
@@ -79,7 +83,10 @@ async def open_source_client(settings: Mapping[str, str]) -> AsyncIterator[Sourc
         {key: text for key, text in settings.items() if key != BOOTSTRAP_SERVERS}, {}
     )
     of_admin = AdminSettings(
-        client=made.client, api_seconds=made.api_seconds, retry=made.client.metadata.retry
+        client=made.client,
+        api_seconds=made.api_seconds,
+        retry=made.client.metadata.retry,
+        unknown_topic_seconds=UNKNOWN_TOPIC_SECONDS,
     )
     with raise_single_error() as caller:
         async with (
