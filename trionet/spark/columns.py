@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..client.consumer.transaction_filter import TransactionFilter
 from ..client.topic_partition import TopicPartition
 from ..errors import CorruptRecordError, WireFormatError
-from ..protocol.records.arrow_columns import HEADERS, binary_column, headers_column
+from ..protocol.records.arrow_columns import HEADERS, binary_column, headers_column, number_column
 from ..protocol.records.batch import BatchHeader, check_crc
 from ..protocol.records.message_set import MessageHeader, decode_message_set
 from ..protocol.records.numpy_columns import NumpyColumns, decode_opened
@@ -81,8 +81,10 @@ class ColumnDecoder:
         self._checks_crcs = checks_crcs
         self._schema = schema(include_headers)
         # Columns of one value are made once, and cut to the length of each batch.
-        self._topics = pa.repeat(pa.scalar(name.topic, pa.string()), BATCH_ROWS_MAX)
-        self._partitions = pa.repeat(pa.scalar(name.partition, pa.int32()), BATCH_ROWS_MAX)
+        self._topics = _repeated(name.topic)
+        self._partitions = number_column(
+            pa.int32(), np.full(BATCH_ROWS_MAX, name.partition, np.int32)
+        )
 
     def decode(self, fetched: Fetched) -> Iterator[Any]:
         """The records as ``pyarrow.RecordBatch``, at most ``BATCH_ROWS_MAX`` in each.
@@ -149,9 +151,9 @@ class ColumnDecoder:
         arrays = [
             binary_column(columns.body, columns.key_starts, columns.key_lengths),
             binary_column(columns.body, columns.value_starts, columns.value_lengths),
-            pa.array(columns.offsets),
+            number_column(pa.int64(), columns.offsets),
             _microseconds(columns.timestamps),
-            pa.array(timestamp_types),
+            number_column(pa.int32(), timestamp_types),
         ]
         if self._include_headers:
             arrays.append(headers_column(columns))
@@ -170,9 +172,9 @@ class ColumnDecoder:
         arrays = [
             pa.array(keys, pa.binary()),
             pa.array(values, pa.binary()),
-            pa.array(offsets, pa.int64()),
+            number_column(pa.int64(), np.array(offsets, np.int64)),
             _microseconds(np.array(timestamps, np.int64)),
-            pa.repeat(pa.scalar(timestamp_type, pa.int32()), len(rows)),
+            number_column(pa.int32(), np.full(len(rows), timestamp_type, np.int32)),
         ]
         if self._include_headers:  # which these know nothing of
             arrays.append(pa.nulls(len(rows), HEADERS))
@@ -194,6 +196,15 @@ class ColumnDecoder:
             yield pa.RecordBatch.from_arrays(
                 [first, second, *constants, *others], schema=self._schema
             )
+
+
+def _repeated(text: str) -> Any:
+    """A column of one text; ``pa.repeat`` would import pandas, see :func:`.number_column`."""
+    data = text.encode()
+    ends = np.arange(BATCH_ROWS_MAX + 1, dtype=np.int32) * np.int32(len(data))
+    return pa.StringArray.from_buffers(
+        BATCH_ROWS_MAX, pa.py_buffer(ends), pa.py_buffer(data * BATCH_ROWS_MAX)
+    )
 
 
 def _chosen(columns: NumpyColumns, kept: Numbers) -> NumpyColumns:
@@ -224,4 +235,4 @@ def _microseconds(milliseconds: Numbers) -> Any:
     """
     if milliseconds.max() > _MILLISECONDS_MAX or milliseconds.min() < -_MILLISECONDS_MAX:
         raise WireFormatError("a record's timestamp is beyond 64 bits of microseconds")
-    return pa.array(milliseconds * 1000).view(_TIMESTAMP)
+    return number_column(_TIMESTAMP, milliseconds * 1000)
