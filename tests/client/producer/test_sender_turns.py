@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 import trio
 from trio.testing import MockClock
 
 from support.scripted_leaders import AT_ONCE, Leaders, say_nothing
 from trionet import DeliveryAbortedError, open_producer
+from trionet.client.producer.delivery import Delivery
 from trionet.client.producer.producer import Producer
 from trionet.testing import MemoryNetwork
 
@@ -40,14 +43,15 @@ async def test_answer_is_read_by_the_task_that_waits_for_it(
 
 
 class Steps(trio.abc.Instrument):
-    """Counts how often a task has its turn."""
+    """Counts how often a task has its turn, and the sending task."""
 
     def __init__(self, task: trio.lowlevel.Task) -> None:
-        self.count = 0
+        self.count = self.of_sender = 0
         self._task = task
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
         self.count += task is self._task
+        self.of_sender += task.name.endswith("Sender.keep_sending")
 
 
 async def test_task_that_makes_the_turns_waits_once_for_each_answer(
@@ -64,6 +68,86 @@ async def test_task_that_makes_the_turns_waits_once_for_each_answer(
         trio.lowlevel.remove_instrument(steps)
 
     assert ENOUGH == steps.count
+    assert 0 == steps.of_sender, "it is woken between two records"
+
+
+async def send_nowait(producer: Producer) -> None:
+    await producer.send_nowait("t", b"y")
+
+
+async def send_some_nowait(producer: Producer) -> None:
+    producer.send_nowait("t", b"y")
+    await producer.flush()
+
+
+async def enqueue(producer: Producer) -> None:
+    await (await producer.enqueue("t", b"y"))
+
+
+async def send_batch(producer: Producer) -> None:
+    await producer.send_batch("t", [b"y", b"y"])
+
+
+async def send_to_unknown(producer: Producer) -> None:
+    await producer.send("unknown", b"y")
+
+
+async def take_what_cannot_be(producer: Producer) -> None:
+    with pytest.raises(trio.WouldBlock):
+        producer.send_nowait("unknown", b"y")
+    for _ in range(ENOUGH):
+        await trio.lowlevel.checkpoint()
+    producer.send_nowait("unknown", b"y")
+
+
+async def send_beside_another(producer: Producer) -> None:
+    delivery: list[Delivery] = []
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(producer.send, "t", b"y")
+            await trio.lowlevel.checkpoint()
+            delivery.append(producer.send_nowait("t", b"z"))
+            scope.cancel()
+    await delivery[0]
+
+
+@pytest.mark.parametrize(
+    "go_on",
+    [
+        send_nowait,
+        send_some_nowait,
+        enqueue,
+        send_batch,
+        send_to_unknown,
+        take_what_cannot_be,
+        send_beside_another,
+    ],
+)
+async def test_what_follows_an_awaited_record_in_another_way_is_attended_to_at_once(
+    autojump_clock: MockClock, network: MemoryNetwork, go_on: Callable[[Producer], Awaitable[None]]
+) -> None:
+    leaders = Leaders(network, topics={"t": 1, "unknown": 1})
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, AT_ONCE, network=network) as producer,
+    ):
+        await send_many(producer)
+        began_at = trio.current_time()
+        await go_on(producer)
+
+        assert began_at == trio.current_time()
+
+
+async def test_connection_that_is_lost_after_an_awaited_record_is_noticed(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    async with open_producer(leaders.address, AT_ONCE, network=network) as producer:
+        async with leaders.listening():
+            await send_many(producer)
+            assert 1 == producer.statistics()["connection-count"]
+        await trio.sleep(1)
+
+        assert 0 == producer.statistics()["connection-count"]
 
 
 async def test_turns_go_on_when_who_made_them_is_cancelled(

@@ -65,7 +65,7 @@ class Producer:
         self._now_ms = now_ms
         self._max_block_seconds = max_block_seconds
         self._clock = trio.lowlevel.current_clock().current_time
-        self._is_pause_due = False
+        self._is_pause_due = self._is_awaited = False
 
     async def send(
         self,
@@ -105,9 +105,13 @@ class Producer:
         Cancellation: a record that was not on its way yet is taken back. One that was may be
         written all the same.
         """
-        delivery = await self.enqueue(
-            topic, value, key=key, headers=headers, partition=partition, timestamp=timestamp
-        )
+        self._is_awaited = True
+        try:
+            delivery = await self.enqueue(
+                topic, value, key=key, headers=headers, partition=partition, timestamp=timestamp
+            )
+        finally:
+            self._is_awaited = False
         self._is_pause_due = False  # others have their turn while this waits
         try:
             return await self._sender.delivered(delivery)
@@ -191,9 +195,12 @@ class Producer:
             self._topics.need(topic, partition, now)
             if pool.is_exhausted and not was_exhausted:
                 self._sender.kick(now)  # nothing lingers any more
+            self._sender.attend()
             raise
         if not delivery.index:  # the batch before it is full, or its own time runs
             self._sender.batch_began(delivery.outcome.topic_partition, now)
+            if not self._is_awaited:
+                self._sender.attend()
         return delivery
 
     async def enqueue(
@@ -229,7 +236,7 @@ class Producer:
         Cancellation: the record was not taken.
         """
         if self._is_pause_due or is_cancelled():
-            self._is_pause_due = False
+            self._is_pause_due = self._is_awaited = False
             await trio.lowlevel.checkpoint()
         if not self._room.waiting:
             try:
@@ -417,6 +424,8 @@ class Producer:
 
     async def _when_possible(self, topic: str, partition: int | None, take: Callable[[], T]) -> T:
         """Take something to be sent when it is known where to, and there is room."""
+        self._is_awaited = False  # by whoever runs meanwhile
+        self._sender.attend()
         with trio.move_on_after(self._max_block_seconds):
             while True:
                 await self._topics.until_known(topic, partition)
