@@ -20,7 +20,7 @@ from ...protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from ...protocol.wire import NO_UUID, Records
+from ...protocol.wire import NO_UUID, Records, new
 from ..cluster import NO_LEADER, Cluster
 from ..record_pieces import RecordPieces
 from ..response import ClientResponse
@@ -93,10 +93,34 @@ def produce_request(
             topic_id = NO_UUID if known is None else known.id
             if topic_id == NO_UUID:
                 version_max = LAST_WITH_NAMES
-            topic = topics[name] = TopicProduceData(name=name, topic_id=topic_id)
-        topic.partition_data.append(PartitionProduceData(index=partition, records=_records(batch)))
-    request = ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=list(topics.values()))
+            topic = topics[name] = _topic(name, topic_id)
+        topic.partition_data.append(_partition(partition, _records(batch)))
+    # Assigned, here and below: constructors take arguments by name, which takes longer than all
+    # else that is done for a small request.
+    request = new(ProduceRequest)
+    request.transactional_id = None
+    request.acks = acks
+    request.timeout_ms = timeout_ms
+    request.topic_data = list(topics.values())
+    request.unknown_tags = ()
     return request, version_max
+
+
+def _topic(name: str, topic_id: bytes) -> TopicProduceData:
+    topic = new(TopicProduceData)
+    topic.name = name
+    topic.topic_id = topic_id
+    topic.partition_data = []
+    topic.unknown_tags = ()
+    return topic
+
+
+def _partition(index: int, records: Records) -> PartitionProduceData:
+    partition = new(PartitionProduceData)
+    partition.index = index
+    partition.records = records
+    partition.unknown_tags = ()
+    return partition
 
 
 def _records(batch: ProducerBatch) -> Records:
