@@ -76,8 +76,9 @@ async def send_nowait(producer: Producer) -> None:
 
 
 async def send_some_nowait(producer: Producer) -> None:
-    producer.send_nowait("t", b"y")
+    delivery = producer.send_nowait("t", b"y")
     await producer.flush()
+    assert delivery.is_done
 
 
 async def enqueue(producer: Producer) -> None:
@@ -94,10 +95,10 @@ async def send_to_unknown(producer: Producer) -> None:
 
 async def take_what_cannot_be(producer: Producer) -> None:
     with pytest.raises(trio.WouldBlock):
-        producer.send_nowait("unknown", b"y")
+        await producer.send_nowait("unknown", b"y")
     for _ in range(ENOUGH):
         await trio.lowlevel.checkpoint()
-    producer.send_nowait("unknown", b"y")
+    await producer.send_nowait("unknown", b"y")
 
 
 async def send_beside_another(producer: Producer) -> None:
