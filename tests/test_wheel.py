@@ -50,10 +50,16 @@ def described(wheel: zipfile.Path) -> Message:
     return Parser().parsestr((metadata(wheel) / "METADATA").read_text("utf-8"))
 
 
-def test_a_wheel_is_the_package_and_its_metadata(wheel: zipfile.Path) -> None:
+def test_a_wheel_is_the_package_its_metadata_and_a_module_for_spark(wheel: zipfile.Path) -> None:
     actual = {entry.name for entry in wheel.iterdir()}
 
-    assert {"trionet", metadata(wheel).name} == actual
+    assert {"trionet", metadata(wheel).name, "pyspark_trionet.py"} == actual
+
+
+def test_a_wheel_has_the_module_by_whose_name_spark_finds_the_source(wheel: zipfile.Path) -> None:
+    expected = (ROOT / "trionet" / "spark" / "default_source.py").read_text("utf-8")
+
+    assert expected == (wheel / "pyspark_trionet.py").read_text("utf-8")
 
 
 def test_a_wheel_has_every_module_and_says_that_it_is_typed(wheel: zipfile.Path) -> None:
@@ -62,6 +68,7 @@ def test_a_wheel_has_every_module_and_says_that_it_is_typed(wheel: zipfile.Path)
         for path in (ROOT / "trionet").rglob("*")
         if path.name == "py.typed" or path.suffix == ".py"
     }
+    expected.remove("trionet/spark/default_source.py")  # which lies beside the package, see below
 
     packed = {name for name in wheel.root.namelist() if not name.endswith("/")}
     actual = {name for name in packed if name.startswith("trionet/")}

@@ -10,7 +10,7 @@ import pytest
 import trionet.spark
 
 #: Changing this list is changing the product; docs/reference explains every name in it.
-PUBLIC = ["LagListener", "SourceLag", "lag"]
+PUBLIC = ["LagListener", "SourceLag", "TrionetDataSource", "lag"]
 
 #: What Spark must not pay for when it looks into every `pyspark_*` module of an environment.
 HEAVY = {"attrs", "logging", "numpy", "pyarrow", "pyspark", "ssl", "trio"}
@@ -53,3 +53,16 @@ def test_reading_options_needs_neither_spark_nor_arrow() -> None:
 
     assert "trionet" in actual
     assert set() == actual & {"numpy", "pyarrow", "pyspark"}
+
+
+@pytest.mark.slow
+def test_spark_finds_the_source_by_the_name_of_its_module_and_that_costs_little() -> None:
+    """Spark imports it in every session of the environment, in a process that has PySpark."""
+    pytest.importorskip("pyspark")
+    before = modules_after("import pyspark.sql.datasource")
+
+    actual = modules_after(
+        "import pyspark_trionet as m; assert m.DefaultSource.name() == 'trionet'"
+    )
+
+    assert set() == (actual - before) & HEAVY

@@ -11,11 +11,17 @@ TYPE_CHECKING = False  # to import it from typing takes longer than all that is 
 if TYPE_CHECKING:
     from .lag_listener import LagListener
     from .progress import SourceLag, lag
+    from .source import TrionetDataSource
 
-__all__ = ["LagListener", "SourceLag", "lag"]
+__all__ = ["LagListener", "SourceLag", "TrionetDataSource", "lag"]
 
 #: The module that each name comes from.
-_HOMES = {"LagListener": "lag_listener", "SourceLag": "progress", "lag": "progress"}
+_HOMES = {
+    "LagListener": "lag_listener",
+    "SourceLag": "progress",
+    "TrionetDataSource": "source",
+    "lag": "progress",
+}
 
 
 def __getattr__(name: str) -> object:

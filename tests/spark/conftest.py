@@ -1,0 +1,97 @@
+"""Spark, for the tests that run in it: one session, one broker, a topic for each test.
+
+Starting them takes some ten seconds, so that all tests share them. The broker has a thread of this
+process; what Spark reads with are processes of their own.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import trionet
+from trionet.testing.threaded import ThreadedBroker
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_NO_JAVA = (
+    "Spark needs Java 17 or newer: apt-get install openjdk-17-jre-headless (Debian, Ubuntu), or"
+    " set JAVA_HOME"
+)
+_NO_SPARK = "PySpark cannot be imported: pip install 'trionet[spark]'"
+
+_SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def has_java() -> bool:
+    """Whether Spark will find a Java."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=f"{home}/bin" if home else None) is not None
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session on two cores, in which a task is tried three times."""
+    if not has_java():
+        pytest.skip(_NO_JAVA)
+    pytest.importorskip("pyspark", reason=_NO_SPARK)
+    from pyspark.sql import SparkSession
+
+    # The workers are this Python; `python3` may be another one, without trionet.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    builder = SparkSession.builder.master("local[2,3]").appName("trionet")
+    folder = tmp_path_factory.mktemp("spark")
+    for key, value in {
+        **_SETTINGS,
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    gateway = session.sparkContext._gateway
+    assert gateway is not None
+    session.stop()
+    gateway.shutdown()
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[ThreadedBroker]:
+    """A broker that all tests share; each has topics of its own."""
+    with trionet.testing.broker(auto_create_topics_enable=False) as broker:
+        yield broker
+
+
+@pytest.fixture
+def topic(kafka: ThreadedBroker, request: pytest.FixtureRequest) -> str:
+    """The name of a topic of this test's own, which is not made yet."""
+    return f"t{abs(hash(request.node.nodeid)):x}"
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> str:
+    """A folder for a query's checkpoint."""
+    return str(tmp_path / "checkpoint")
+
+
+MakeTopic = Callable[..., str]

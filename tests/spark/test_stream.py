@@ -1,0 +1,254 @@
+"""Topics as streams, in Spark (the connector: KafkaMicroBatchSourceSuite and its base)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import window
+
+from spark.streams import (
+    Run,
+    add_partitions,
+    delete_records,
+    logged_offsets,
+    numbers,
+    run,
+    stream,
+)
+from trionet.spark import lag
+from trionet.testing.threaded import ThreadedBroker
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def seed(kafka: ThreadedBroker, topic: str, partition: int, first: int, last: int) -> None:
+    """Numbers as values, into one partition."""
+    kafka.seed(topic, [{"partition": partition, "value": str(n)} for n in range(first, last + 1)])
+
+
+def test_at_most_so_many_offsets_go_into_a_micro_batch(
+    spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
+) -> None:
+    """MB1: AvailableNow: 15 records, 5 at most a batch, are 3 batches."""
+    kafka.create_topic(topic, 1)
+    seed(kafka, topic, 0, 0, 14)
+    table = stream(
+        spark, kafka, subscribe=topic, startingOffsets="earliest", maxOffsetsPerTrigger=5
+    )
+
+    done = run(table, checkpoint)
+
+    assert [numbers(0, 4), numbers(5, 9), numbers(10, 14)] == done.batches
+    # The first micro-batch is empty: its end is where the query has begun.
+    ends = [{topic: {"0": end}} for end in (0, 5, 10, 15)]
+    assert ends == logged_offsets(checkpoint)
+
+
+def test_a_run_goes_on_where_the_one_before_has_ended(
+    spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
+) -> None:
+    """SB1, SB6, MB2: a stream is stopped, and started again; new partitions from their begin."""
+    kafka.create_topic(topic, 1)
+    seed(kafka, topic, 0, 0, 4)
+    options = {"subscribe": topic, "startingOffsets": "earliest"}
+    first = run(stream(spark, kafka, **options), checkpoint)
+    seed(kafka, topic, 0, 5, 9)
+    add_partitions(kafka, topic, 2)
+    seed(kafka, topic, 1, 10, 12)
+
+    second = run(stream(spark, kafka, **options), checkpoint)
+    third = run(stream(spark, kafka, **options), checkpoint)
+
+    assert [numbers(0, 4), numbers(5, 12), []] == [first.values, second.values, third.values]
+
+
+def test_what_no_query_has_limited_is_one_micro_batch(
+    spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
+) -> None:
+    """MB5: maxOffsetsPerTrigger is ignored by Trigger.Once."""
+    kafka.create_topic(topic, 1)
+    seed(kafka, topic, 0, 0, 9)
+    options = {"subscribe": topic, "startingOffsets": "earliest", "maxOffsetsPerTrigger": 3}
+
+    first = run(stream(spark, kafka, **options), checkpoint, once=True)
+    seed(kafka, topic, 0, 10, 19)
+    second = run(stream(spark, kafka, **options), checkpoint, once=True)
+
+    assert [numbers(0, 9)] == first.batches
+    assert [numbers(10, 19)] == second.batches
+    assert 2 == len(first.progress) + len(second.progress)
+
+
+@pytest.mark.parametrize("trigger", ["once", "available now"])
+def test_a_query_from_the_latest_reads_what_comes_after_its_start(
+    spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str, trigger: str
+) -> None:
+    """SB3: subscribe from latest, with and without failOnDataLoss."""
+    kafka.create_topic(topic, 2)
+    seed(kafka, topic, 0, 0, 4)
+    table = stream(spark, kafka, subscribe=topic, failOnDataLoss=trigger == "once")
+
+    first = run(table, checkpoint, once=trigger == "once")
+    seed(kafka, topic, 1, 5, 9)
+    second = run(table, checkpoint, once=trigger == "once")
+
+    assert [[], numbers(5, 9)] == [first.values, second.values]
+    assert {topic: {"0": 5, "1": 0}} == logged_offsets(checkpoint)[0]
+
+
+def test_a_query_that_is_lost_before_its_first_batch_is_written_reads_all(
+    spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
+) -> None:
+    """Where a query begins is not asked again once it is in the checkpoint."""
+    kafka.create_topic(topic, 1)
+    table = stream(spark, kafka, subscribe=topic)
+    run(table, checkpoint)
+    (Path(checkpoint) / "commits" / "0").unlink()  # as if it had died inside of batch 0
+    seed(kafka, topic, 0, 0, 4)
+
+    assert numbers(0, 4) == run(table, checkpoint).values
+
+
+def test_a_micro_batch_that_fails_is_read_again(
+    spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
+) -> None:
+    """The same offsets under the same number."""
+    kafka.create_topic(topic, 1)
+    seed(kafka, topic, 0, 0, 9)
+    options = {"subscribe": topic, "startingOffsets": "earliest", "maxOffsetsPerTrigger": 4}
+    table = stream(spark, kafka, **options)
+    fails_at_2 = Fails(2)
+    with pytest.raises(StreamingQueryException, match="on purpose"):
+        run(table, checkpoint, done=fails_at_2)
+    seed(kafka, topic, 0, 10, 19)
+
+    again = run(table, checkpoint)
+
+    assert {1: numbers(0, 3)} == fails_at_2.by_batch
+    assert numbers(4, 7) == again.by_batch[2]
+    assert numbers(4, 19) == again.values
+
+
+class Fails(Run):
+    """A run whose sink fails in one micro-batch."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.fails_at = number
+
+    def add(self, table: DataFrame, number: int) -> None:
+        if number == self.fails_at:
+            raise ValueError("on purpose")
+        super().add(table, number)
+
+
+def test_the_progress_tells_rows_offsets_and_lag(
+    spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
+) -> None:
+    """MB10, ME1: the rows in the progress are those that were read; what waits behind them."""
+    kafka.create_topic(topic, 1)
+    seed(kafka, topic, 0, 0, 9)
+    options = {"subscribe": topic, "startingOffsets": "earliest", "maxOffsetsPerTrigger": 4}
+
+    done = run(stream(spark, kafka, **options), checkpoint)
+
+    assert [0, 4, 4, 2] == [each["numInputRows"] for each in done.progress]
+    behind = [source.max_offsets_behind_latest for each in done.progress for source in lag(each)]
+    assert [10, 6, 2, 0] == behind
+
+
+def test_a_watermark_follows_the_timestamps(
+    spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
+) -> None:
+    """MB16: a watermark on the column timestamp."""
+    kafka.create_topic(topic, 1)
+    kafka.seed(topic, [{"value": str(n), "timestamp": n * 1000} for n in (1, 2, 11, 40, 41)])
+    table = stream(
+        spark, kafka, subscribe=topic, startingOffsets="earliest", maxOffsetsPerTrigger=4
+    )
+    counts = (
+        table.withWatermark("timestamp", "5 seconds")
+        .groupBy(window("timestamp", "10 seconds"))
+        .count()
+        .selectExpr("cast(unix_seconds(window.start) || ':' || count as binary) value")
+    )
+
+    assert ["0:2", "10:1"] == run(counts, checkpoint).values
+
+
+def test_a_union_of_two_topics_one_of_them_idle(
+    spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
+) -> None:
+    """MB18: a union of two topics, one of them idle (SPARK-22956)."""
+    for name in (topic, f"{topic}-idle"):
+        kafka.create_topic(name, 1)
+        seed(kafka, name, 0, 0, 4)
+    both = [
+        stream(spark, kafka, subscribe=name, startingOffsets="earliest")
+        for name in (topic, f"{topic}-idle")
+    ]
+    table = both[0].union(both[1])
+    first = run(table, checkpoint)
+    seed(kafka, topic, 0, 5, 9)
+
+    second = run(table, checkpoint)
+
+    assert [sorted(numbers(0, 4) * 2), numbers(5, 9)] == [first.values, second.values]
+
+
+def test_a_topic_of_a_pattern_that_was_made_anew_is_a_loss(
+    spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
+) -> None:
+    """MB12: a topic of a pattern is made anew: its offset was changed from 2 to 1."""
+    kafka.create_topic(topic, 1)
+    seed(kafka, topic, 0, 0, 1)
+    options = {"subscribePattern": topic, "startingOffsets": "earliest"}
+    run(stream(spark, kafka, **options), checkpoint)
+    kafka.delete_topic(topic)
+    kafka.create_topic(topic, 1)
+    seed(kafka, topic, 0, 2, 2)
+
+    with pytest.raises(StreamingQueryException, match="went back from 2 to 1"):
+        run(stream(spark, kafka, fetchOffset_retryIntervalMs=1, **options), checkpoint)
+
+
+def test_deleted_topics_of_a_pattern_are_let_go(
+    spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
+) -> None:
+    """MB11: a topic of a pattern is deleted, another made, without failOnDataLoss."""
+    kafka.create_topic(f"{topic}-1", 1)
+    seed(kafka, f"{topic}-1", 0, 0, 4)
+    options = {
+        "subscribePattern": topic,
+        "startingOffsets": "earliest",
+        "failOnDataLoss": False,
+    }
+    first = run(stream(spark, kafka, **options), checkpoint)
+    kafka.create_topic(f"{topic}-2", 1)
+    seed(kafka, f"{topic}-2", 0, 5, 9)
+    kafka.delete_topic(f"{topic}-1")
+
+    second = run(stream(spark, kafka, **options), checkpoint)
+
+    assert [numbers(0, 4), numbers(5, 9)] == [first.values, second.values]
+
+
+def test_records_that_are_gone_are_read_neither_once_nor_twice(
+    spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
+) -> None:
+    """DL1: without failOnDataLoss nothing is read twice: micro-batch."""
+    kafka.create_topic(topic, 1)
+    seed(kafka, topic, 0, 0, 4)
+    options = {"subscribe": topic, "startingOffsets": "earliest"}
+    first = run(stream(spark, kafka, failOnDataLoss=False, **options), checkpoint)
+    seed(kafka, topic, 0, 5, 19)
+    delete_records(kafka, topic, 10)
+
+    with pytest.raises(StreamingQueryException, match="failOnDataLoss"):
+        run(stream(spark, kafka, **options), checkpoint)
+    second = run(stream(spark, kafka, failOnDataLoss=False, **options), checkpoint)
+
+    assert [numbers(0, 4), numbers(10, 19)] == [first.values, second.values]
