@@ -30,8 +30,10 @@ SELECTIONS = {
     "interop": ("only the tests with foreign clients and servers", ["-m", "interop"]),
     "crash": ("kill a broker again and again", ["-m", "crash", "--timeout=0"]),
     "types": ("a user's program through mypy, also beside trio-typing", ["-m", "types"]),
-    # Marked or not: what the job without a name runs of them, and the rest.
-    "spark": ("all that has to do with Spark", ["tests/spark", "-m", "spark or not spark"]),
+    "spark": (
+        "everything in Spark: also what the job without a name leaves out",
+        ["tests/spark", "tests/test_docs.py", "-k", "spark", "-m", "spark or not spark"],
+    ),
     "soak": ("go on for minutes, to see that nothing grows", ["-m", "soak", "--timeout=0"]),
 }
 #: The job that tests the compiled package: what for, and the tests that run what is compiled. What

@@ -26,10 +26,13 @@ from typing import NamedTuple
 import pytest
 
 import trionet
+from support.java import NO_JAVA, has_java
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 SECONDS_MAX = 60
+#: A session of Spark takes ten seconds to start, and five times that beside other work.
+SPARK_SECONDS_MAX = 280
 
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)")
 NOT_RUN = re.compile(r"^\s*<!-- not run: (?P<reason>\S.*) -->$")
@@ -92,7 +95,13 @@ def is_of_session(block: Block) -> bool:
 
 def marks_of(block: Block) -> list[pytest.MarkDecorator]:
     skip = [pytest.mark.skip(reason=block.not_run)] if block.not_run else []
-    return [pytest.mark.slow, *skip]
+    spark = [pytest.mark.spark, pytest.mark.timeout(SPARK_SECONDS_MAX)] if in_spark(block) else []
+    return [pytest.mark.slow, *skip, *spark]
+
+
+def in_spark(block: Block) -> bool:
+    """Whether a program starts a session of Spark."""
+    return "SparkSession.builder" in block.text
 
 
 def run(command: list[str], text: str, folder: Path, seconds_max: int = SECONDS_MAX) -> str:
@@ -129,7 +138,10 @@ def kill_with_jobs(program: subprocess.Popen[str]) -> None:
 
 @pytest.mark.parametrize("block", in_language("python"))
 def test_a_program_on_a_page_runs(block: Block, tmp_path: Path) -> None:
-    run([sys.executable, "-"], block.text, tmp_path)
+    if in_spark(block) and not has_java():
+        pytest.skip(NO_JAVA)
+    seconds_max = SPARK_SECONDS_MAX if in_spark(block) else SECONDS_MAX
+    run([sys.executable, "-"], block.text, tmp_path, seconds_max)
 
 
 @pytest.mark.parametrize("block", in_language("console"))

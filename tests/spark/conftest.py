@@ -8,24 +8,20 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 import trionet
+from support.java import NO_JAVA, has_java
 from trionet.testing.threaded import ThreadedBroker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_NO_JAVA = (
-    "Spark needs Java 17 or newer: apt-get install openjdk-17-jre-headless (Debian, Ubuntu), or"
-    " set JAVA_HOME"
-)
 _NO_SPARK = "PySpark cannot be imported: pip install 'trionet[spark]'"
 
 _SETTINGS = {
@@ -41,17 +37,11 @@ _SETTINGS = {
 }
 
 
-def has_java() -> bool:
-    """Whether Spark will find a Java."""
-    home = os.environ.get("JAVA_HOME")
-    return shutil.which("java", path=f"{home}/bin" if home else None) is not None
-
-
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session on two cores, in which a task is tried three times."""
     if not has_java():
-        pytest.skip(_NO_JAVA)
+        pytest.skip(NO_JAVA)
     pytest.importorskip("pyspark", reason=_NO_SPARK)
     from pyspark.sql import SparkSession
 
@@ -92,6 +82,3 @@ def topic(kafka: ThreadedBroker, request: pytest.FixtureRequest) -> str:
 def checkpoint(tmp_path: Path) -> str:
     """A folder for a query's checkpoint."""
     return str(tmp_path / "checkpoint")
-
-
-MakeTopic = Callable[..., str]

@@ -13,6 +13,9 @@ from trionet.testing.threaded import ThreadedBroker
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
+#: Runs with `python3 tests spark`; without, what every change has to pass.
+more = pytest.mark.spark
+
 COLUMNS = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp,"
     " timestampType int"
@@ -104,6 +107,7 @@ def times(topic: str, *each: int) -> dict[str, dict[str, int]]:
     return {topic: {str(partition): time for partition, time in enumerate(each)}}
 
 
+@more
 @pytest.mark.parametrize(
     ("options", "first", "last"),
     [
@@ -161,6 +165,7 @@ def test_a_table_is_between_times_or_offsets(
     assert numbers(first, last) == values(batch(spark, kafka, subscribe=twenty_one, **given))
 
 
+@more
 def test_no_record_is_as_late_as_the_begin(
     spark: SparkSession, kafka: ThreadedBroker, twenty_one: str
 ) -> None:
@@ -174,6 +179,7 @@ def test_no_record_is_as_late_as_the_begin(
     assert [] == values(batch(spark, kafka, **late, **strategy))
 
 
+@more
 def test_a_union_with_itself_has_all_rows_twice(
     spark: SparkSession, kafka: ThreadedBroker, twenty_one: str
 ) -> None:
@@ -205,6 +211,7 @@ def test_partitions_are_cut_and_their_ends_stay_open(
     assert numbers(0, 23) == values(table)
 
 
+@more
 def test_no_task_is_longer_than_it_may_be(
     spark: SparkSession, kafka: ThreadedBroker, twenty_one: str
 ) -> None:
@@ -214,6 +221,7 @@ def test_no_task_is_longer_than_it_may_be(
     assert numbers(0, 20) == values(table)
 
 
+@more
 @pytest.mark.parametrize("how", ["assign", "subscribe", "subscribePattern"])
 def test_a_table_is_of_the_partitions_that_were_named(
     spark: SparkSession, kafka: ThreadedBroker, twenty_one: str, how: str
@@ -227,6 +235,7 @@ def test_a_table_is_of_the_partitions_that_were_named(
     assert numbers(0, 20) == values(batch(spark, kafka, **ways[how]))
 
 
+@more
 def test_an_empty_topic_is_an_empty_table(
     spark: SparkSession, kafka: ThreadedBroker, topic: str
 ) -> None:
@@ -258,6 +267,7 @@ def test_records_that_are_gone_are_left_out(
         values(strict)
 
 
+@more
 def test_a_user_gives_no_columns(
     spark: SparkSession, kafka: ThreadedBroker, twenty_one: str
 ) -> None:
@@ -268,6 +278,7 @@ def test_a_user_gives_no_columns(
         reader.option("subscribe", twenty_one).load().collect()
 
 
+@more
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -284,6 +295,7 @@ def test_a_mistake_is_told_before_anything_is_read(
         batch(spark, kafka, **options).collect()
 
 
+@more
 def test_a_topic_that_does_not_exist_is_told(
     spark: SparkSession, kafka: ThreadedBroker, topic: str
 ) -> None:

@@ -23,6 +23,9 @@ from trionet.testing.threaded import ThreadedBroker
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
+#: Runs with `python3 tests spark`; without, what every change has to pass.
+more = pytest.mark.spark
+
 
 def seed(kafka: ThreadedBroker, topic: str, partition: int, first: int, last: int) -> None:
     """Numbers as values, into one partition."""
@@ -65,6 +68,7 @@ def test_a_run_goes_on_where_the_one_before_has_ended(
     assert [numbers(0, 4), numbers(5, 12), []] == [first.values, second.values, third.values]
 
 
+@more
 def test_what_no_query_has_limited_is_one_micro_batch(
     spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
 ) -> None:
@@ -82,6 +86,7 @@ def test_what_no_query_has_limited_is_one_micro_batch(
     assert 2 == len(first.progress) + len(second.progress)
 
 
+@more
 @pytest.mark.parametrize("trigger", ["once", "available now"])
 def test_a_query_from_the_latest_reads_what_comes_after_its_start(
     spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str, trigger: str
@@ -145,6 +150,7 @@ class Fails(Run):
         super().add(table, number)
 
 
+@more
 def test_the_progress_tells_rows_offsets_and_lag(
     spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
 ) -> None:
@@ -160,6 +166,7 @@ def test_the_progress_tells_rows_offsets_and_lag(
     assert [10, 6, 2, 0] == behind
 
 
+@more
 def test_a_watermark_follows_the_timestamps(
     spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
 ) -> None:
@@ -179,6 +186,7 @@ def test_a_watermark_follows_the_timestamps(
     assert ["0:2", "10:1"] == run(counts, checkpoint).values
 
 
+@more
 def test_a_union_of_two_topics_one_of_them_idle(
     spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
 ) -> None:
@@ -199,6 +207,7 @@ def test_a_union_of_two_topics_one_of_them_idle(
     assert [sorted(numbers(0, 4) * 2), numbers(5, 9)] == [first.values, second.values]
 
 
+@more
 def test_a_topic_of_a_pattern_that_was_made_anew_is_a_loss(
     spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
 ) -> None:
@@ -215,6 +224,7 @@ def test_a_topic_of_a_pattern_that_was_made_anew_is_a_loss(
         run(stream(spark, kafka, fetchOffset_retryIntervalMs=1, **options), checkpoint)
 
 
+@more
 def test_deleted_topics_of_a_pattern_are_let_go(
     spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
 ) -> None:
@@ -236,6 +246,7 @@ def test_deleted_topics_of_a_pattern_are_let_go(
     assert [numbers(0, 4), numbers(5, 9)] == [first.values, second.values]
 
 
+@more
 def test_records_that_are_gone_are_read_neither_once_nor_twice(
     spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
 ) -> None:

@@ -66,18 +66,18 @@ class TrionetDataSource(DataSource):
         _refuse_columns_of_users(schema, options)
         return StreamReader(options)
 
-    def _source_options(self, *, is_stream: bool) -> SourceOptions:
+    def _source_options(self, *, is_stream: bool, quietly: bool = False) -> SourceOptions:
         from .options import SourceOptions
 
-        return SourceOptions.parse(self.options, is_stream=is_stream)
+        return SourceOptions.parse(self.options, is_stream=is_stream, quietly=quietly)
 
     def _source_options_of_any_kind(self) -> SourceOptions:
         """A ``load()`` does not tell whether it is of a batch or of a stream."""
         try:
-            return self._source_options(is_stream=False)
+            return self._source_options(is_stream=False, quietly=True)
         except TrionetError as of_batch:
             try:
-                return self._source_options(is_stream=True)
+                return self._source_options(is_stream=True, quietly=True)
             except TrionetError:
                 raise of_batch from None
 
