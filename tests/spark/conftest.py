@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import trionet
+from spark.brokers import SETTINGS
 from support.java import NO_JAVA, has_java
 from trionet.testing.threaded import ThreadedBroker
 
@@ -68,7 +69,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[ThreadedBroker]:
     """A broker that all tests share; each has topics of its own."""
-    with trionet.testing.broker(auto_create_topics_enable=False) as broker:
+    with trionet.testing.broker(SETTINGS) as broker:
         yield broker
 
 

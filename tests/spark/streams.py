@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import trio
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-import trionet
 from trionet.testing.threaded import ThreadedBroker
 
 FORMAT = "trionet"
@@ -42,33 +40,6 @@ def values(table: DataFrame) -> list[str]:
     """The values of a table as texts, sorted."""
     rows = table.selectExpr("cast(value as string) v").collect()
     return sorted(row.v for row in rows)
-
-
-def numbers(first: int, last: int) -> list[str]:
-    """The numbers from the first to the last as texts, sorted as these."""
-    return sorted(str(number) for number in range(first, last + 1))
-
-
-def delete_records(broker: ThreadedBroker, topic: str, before: int) -> None:
-    """Delete what is before an offset in every partition of a topic."""
-
-    async def delete() -> None:
-        async with trionet.open_admin(broker.bootstrap_servers) as admin:
-            count = broker.topics()[topic]
-            each = {trionet.TopicPartition(topic, number): before for number in range(count)}
-            (await admin.delete_records(each)).checked()
-
-    trio.run(delete)
-
-
-def add_partitions(broker: ThreadedBroker, topic: str, count: int) -> None:
-    """Give a topic so many partitions in all."""
-
-    async def add() -> None:
-        async with trionet.open_admin(broker.bootstrap_servers) as admin:
-            (await admin.create_partitions({topic: count})).checked()
-
-    trio.run(add)
 
 
 @attrs.define

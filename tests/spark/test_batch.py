@@ -8,7 +8,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from spark.streams import batch, delete_records, numbers, values
+from spark.brokers import delete_records, numbers
+from spark.streams import batch, values
 from trionet.testing.threaded import ThreadedBroker
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

@@ -9,15 +9,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import window
 
-from spark.streams import (
-    Run,
-    add_partitions,
-    delete_records,
-    logged_offsets,
-    numbers,
-    run,
-    stream,
-)
+from spark.brokers import add_partitions, delete_records, numbers
+from spark.streams import Run, logged_offsets, run, stream
 from trionet.spark import lag
 from trionet.testing.threaded import ThreadedBroker
 
