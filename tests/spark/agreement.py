@@ -304,8 +304,8 @@ SUITES = {
 #: Lines that no test shows yet. A line leaves this list with its first test.
 OPEN = frozenset(
     {
-        *(f"MB{number}" for number in (3, 4, 6, 7, 8, 9, 17, 19, 20, 21, 22, 23, 24, 28)),
-        *(f"SB{number}" for number in (2, 4, 5, *range(7, 23))),
+        *(f"MB{number}" for number in (17, 19, 20, 21, 22, 28)),
+        *("SB21", "SB22"),
         *(f"SI{number}" for number in range(1, 16) if number not in {7, 11, 15}),
         *("DL4", "ME2", "PO3", "RE16", "RE17", "SO3"),
     }
