@@ -23,6 +23,7 @@ from ..protocol.wire import REQUEST_ELEMENTS_MAX
 from ..server.connection import Connection
 from ..server.request_channel import CloseConnection, NoOp, Request, Response
 from .call import Call
+from .own_topic import OwnTopic
 from .request_counts import RequestCounts, RouteCounts
 from .request_log import log_request
 from .request_log import logger as _request_log
@@ -84,6 +85,7 @@ class Apis:
         ranges_encoded: the body of that answer in the versions that were asked for.
         counts: the requests and errors of each API and version.
         interceptor: sees every decoded call before its API does, for tests; None: nobody.
+        own_topic: the topic of the request log, if there is one: calls about it are not logged.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class Apis:
         self._routes: dict[tuple[int, int], _Route] = {}
         self.counts = RequestCounts(api_keys.name_of(key) for key in self._apis)
         self.interceptor: Intercept | None = None
+        self.own_topic: OwnTopic | None = None
 
     async def handle(self, request: Request) -> Response | None:
         """Answer one frame (see :data:`trionet.server.handler_pool.Handler`)."""
@@ -120,9 +123,15 @@ class Apis:
         counts = route.counts
         counts.requests += 1
         request.times = counts.times
+        request.kind = route.codec
+        request.client_id = client_id
+        connection: Connection = request.channel.attachment
+        connection.client_id = client_id
         if counts.is_deprecated:
-            connection: Connection = request.channel.attachment
             counts.note_deprecated(connection.client_software)
+        own_topic = self.own_topic
+        if own_topic is not None and own_topic.is_touched_by(key, message):
+            request.is_left_out = True
         call = Call(route.codec, correlation_id, client_id, request, counts)
         if _request_log.isEnabledFor(logging.DEBUG):
             log_request(call, message)

@@ -31,6 +31,12 @@ from .log import Directory, MemoryDirectory, open_log_folder
 from .node import Node, Surroundings
 from .node_configs import node_configs
 from .reconfiguration import OF_LOGS, LogReconfiguration
+from .request_log_topic import (
+    RequestLogStatistics,
+    open_request_log,
+    request_log_settings,
+    statistics,
+)
 from .served import served_apis
 from .state import BrokerState
 from .topics import TopicRegistry
@@ -63,6 +69,7 @@ class BrokerStatistics:
         partitions: their partitions.
         log_bytes: bytes in all logs.
         loop: how busy the loop is and how long it was held.
+        request_log: what became of the requests that are over; None without request.log.topic.
     """
 
     server: ServerStatistics
@@ -73,6 +80,7 @@ class BrokerStatistics:
     partitions: int
     log_bytes: int
     loop: LoopStatistics
+    request_log: RequestLogStatistics | None = None
 
 
 class Broker:
@@ -249,6 +257,7 @@ class Broker:
     def statistics(self) -> BrokerStatistics:
         """What all nodes did and hold now; a node that was started again counts from there."""
         cluster, states = self._cluster, [node.state for node in self._nodes.values()]
+        recorders = [state.recorder for state in states if state.recorder is not None]
         calls: Counter[str] = Counter()
         for state in states:
             calls.update(state.apis.counts.calls())
@@ -261,6 +270,7 @@ class Broker:
             partitions=len(cluster.folder.logs),
             log_bytes=sum(log.size for log in cluster.folder.logs.values()),
             loop=self._monitor.statistics(),
+            request_log=statistics(recorders) if recorders else None,
         )
 
     def __repr__(self) -> str:
@@ -312,6 +322,7 @@ async def open_broker(
     configs = node_configs(config, brokers)
     for each in configs:
         _check_metrics(each)
+        request_log_settings(each)
         if network.is_virtual:
             _check_virtual(each, disk)
     with raise_single_error() as caller, ExitStack() as last:
@@ -400,6 +411,7 @@ async def _open_cluster(
     report_settings(first, config, nodes=len(configs))
     leadership: Leadership[tuple[str, int]] = Leadership([each.node_id for each in configs])
     topics = await TopicRegistry.load(database, first, leadership, network.chance)
+    at_the_end = stack.enter_context(ExitStack())  # when no task runs, and before the logs close
     nursery = await stack.enter_async_context(trio.open_nursery())
     stack.callback(nursery.cancel_scope.cancel, reason="the broker is stopping")
     cluster = Cluster(first, topics, folder, database, nursery, leadership, network)
@@ -411,6 +423,9 @@ async def _open_cluster(
         state = cluster.nodes[each.static.node_id] = BrokerState(cluster, each)
         state.apis = served_apis(state)
         await state.groups.load()
+    for log in await open_request_log(cluster):
+        at_the_end.callback(log.close)
+        nursery.start_soon(log.run, name="request-log")
     return cluster
 
 

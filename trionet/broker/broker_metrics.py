@@ -65,6 +65,48 @@ LOOP_LAG = Metric(
     "How long passes of the trio loop took since the start, which is what everything waits.",
     ("quantile",),
 )
+REQUEST_LOG: dict[str, Metric] = {
+    field: Metric(f"trionet_request_log_{name}", kind, help)
+    for field, name, kind, help in (
+        ("logged", "logged_total", Kind.COUNTER, "Requests in request.log.topic."),
+        (
+            "dropped",
+            "dropped_total",
+            Kind.COUNTER,
+            "Requests that the request log had no room for, or could not write.",
+        ),
+        (
+            "left_out",
+            "left_out_total",
+            Kind.COUNTER,
+            "Requests that are not logged because they touch request.log.topic.",
+        ),
+        (
+            "sampled_out",
+            "sampled_out_total",
+            Kind.COUNTER,
+            "Requests that are not logged because of request.log.sample.",
+        ),
+        (
+            "buffered",
+            "buffered",
+            Kind.GAUGE,
+            "Requests that wait to be written to request.log.topic.",
+        ),
+        (
+            "connections_logged",
+            "connections_logged_total",
+            Kind.COUNTER,
+            "Closed connections in request.log.topic.",
+        ),
+        (
+            "connections_dropped",
+            "connections_dropped_total",
+            Kind.COUNTER,
+            "Closed connections that the request log had no room for, or could not write.",
+        ),
+    )
+}
 BUILD_INFO = Metric("trionet_build_info", Kind.GAUGE, "What runs here; always 1.", ("version",))
 
 KAFKA_METRICS: tuple[Metric, ...] = (
@@ -197,6 +239,9 @@ class BrokerMetrics:
         yield from self._produce_conversions.families({(): conversions.produced}, now)
         yield from self._fetch_conversions.families({(): conversions.fetched}, now)
         yield single(LOG_BYTES, sum(log.size for log in state.folder.logs.values()))
+        if state.recorder is not None:
+            for field, metric in REQUEST_LOG.items():
+                yield single(metric, getattr(state.recorder, field))
         loop = self._monitor.statistics()
         yield single(LOOP_PASSES, loop.passes)
         yield single(LOOP_IDLE_SECONDS, loop.idle_seconds)

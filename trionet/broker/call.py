@@ -10,7 +10,7 @@ from ..net.close_reason import CloseReason
 from ..net.transmission import Chunk, Outgoing, outgoing
 from ..protocol.codec import ApiVersionCodec
 from ..protocol.header import encode_response_header, frame
-from ..server.request_channel import CloseConnection, NoOp, Request
+from ..server.request_channel import NO_OP, CloseConnection, NoOp, Request
 from .request_counts import RouteCounts
 
 logger = logging.getLogger("trionet.broker")
@@ -59,7 +59,7 @@ class Call:
         counts = self.counts
         counts.answers += 1
         if self.has_errors:
-            counts.count_errors(message)
+            self.request.error_code = counts.count_errors(message)
         codec = self.codec
         chunks: list[Any] = [encode_response_header(codec, self.correlation_id)]
         codec.encode_response(message, chunks)
@@ -78,9 +78,19 @@ class Call:
         return (len(header) + len(body)).to_bytes(4, "big") + header + body
 
     def respond(self, message: Any) -> None:
-        """Answer a call that was kept waiting; nothing happens if its connection is gone."""
+        """Answer a call that was kept waiting; if its connection is gone it is only counted."""
         if self.request.channel.is_open:
             self.request.respond(self.encode(message))
+        else:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """End a call that was kept waiting and whose connection is gone, so that it is counted.
+
+        (Kafka: SocketServer.processNewResponses.)
+        """
+        if self.request.response is None:
+            self.request.respond(NO_OP)
 
     def end(self, response: NoOp | CloseConnection) -> None:
         """End a call that was kept waiting without an answer."""

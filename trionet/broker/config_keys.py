@@ -11,6 +11,7 @@ from __future__ import annotations
 from ..protocol.config_types import (
     BOOLEAN,
     CLASS,
+    DOUBLE,
     FROM_0,
     FROM_1,
     FROM_MINUS_1,
@@ -140,6 +141,11 @@ APPLIED: tuple[Row, ...] = (
 OURS: tuple[Row, ...] = (
     ("metrics.listener", STRING, None, None),
     ("metrics.listener.token", PASSWORD, None, None),
+    ("request.log.buffer.records", INT, 50_000, FROM_1),
+    ("request.log.linger.ms", INT, 100, FROM_0),
+    ("request.log.partitions", INT, 1, FROM_1),
+    ("request.log.sample", DOUBLE, 1.0, between(0, 1)),
+    ("request.log.topic", STRING, None, None),
     ("request.max.elements", INT, REQUEST_ELEMENTS_MAX, FROM_1),
 )
 

@@ -106,7 +106,7 @@ class Purgatory:
     def _sweep(self) -> None:
         """Let go of what is done and what is abandoned: a deadline may be weeks away."""
         for operation in [each for each in self._keys if each.is_abandoned]:
-            self._forget(operation)
+            self._complete(operation)
         self._deadlines = [entry for entry in self._deadlines if entry[2] in self._keys]
         heapq.heapify(self._deadlines)
         self._sweep_at = max(SWEEP_AT_LEAST, 2 * len(self._deadlines))

@@ -111,6 +111,7 @@ class Node:
                 network_config,
                 {name: listener.for_server(answer) for name, listener in secured.items()},
                 network=state.cluster.network,
+                recorder=state.recorder,
             )
             server.closed_connections.listeners.append(log_refusal)
             self.give_ports_back()

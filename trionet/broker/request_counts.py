@@ -62,12 +62,14 @@ class RouteCounts:
         self.errors: Counter[int] = Counter()
         self.software: Counter[tuple[str, str]] = Counter()
 
-    def count_errors(self, answer: object) -> None:
-        """Count the errors in the message of an answer, if there are any."""
+    def count_errors(self, answer: object) -> int:
+        """Count the errors in the message of an answer, if there are any; tells the first, or 0."""
         found = errors_in(answer)
-        if found:
-            self.with_errors += 1
-            self.errors.update(found)
+        if not found:
+            return 0
+        self.with_errors += 1
+        self.errors.update(found)
+        return found[0]
 
     def note_deprecated(self, software: tuple[str, str]) -> None:
         """Count a request of a deprecated version by the client's software and its version."""

@@ -18,6 +18,7 @@ from .fetch_sessions import FetchSessionCache
 from .groups.coordinator import GroupCoordinator
 from .leadership import PartitionRegistration
 from .log import Log
+from .request_recorder import RequestRecorder
 
 
 def _operations(*codes: int) -> int:
@@ -47,6 +48,7 @@ class BrokerState:
         fetch_sessions: incremental fetches.
         groups: the groups that this node coordinates.
         apis: what is served.
+        recorder: keeps what the request log says of it; None without one.
     """
 
     apis: Apis
@@ -80,6 +82,7 @@ class BrokerState:
         self.conversions = Conversions()
         self.has_replicas = len(cluster.leadership.nodes) > 1
         self.is_in_memory = cluster.is_in_memory
+        self.recorder: RequestRecorder | None = None
         self._advertised: dict[str, Endpoint] = {}
         self._logs = cluster.folder.logs
 

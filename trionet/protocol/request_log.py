@@ -34,11 +34,13 @@ TEXT_BYTES_MAX: Final = 255
 UINT32_MAX: Final = (1 << 32) - 1
 UINT64_MAX: Final = (1 << 64) - 1
 
+#: What is another for each request, from ``end`` to ``total_us``; numbers have to fit.
+pack_request: Final = struct.Struct(">BhqII7I").pack
+
 # What both kinds begin with: version, kind, the lengths of five texts, node, processor, sample.
 _HEAD: Final = ">BB5BiII"
 # What is the same for all requests of one API and version on one connection.
 _pack_prefix: Final = struct.Struct(f"{_HEAD}hh").pack
-_pack_request: Final = struct.Struct(">BhqII7I").pack
 _pack_connection: Final = struct.Struct(f"{_HEAD}qQQQQ3B").pack
 _head: Final = struct.Struct(_HEAD)
 _request: Final = struct.Struct(f"{_HEAD}hhBhqII7I")
@@ -148,6 +150,8 @@ class LoggedConnection:
 class EncodedOrigin:
     """An origin as the log writes it: what all requests from there have in common, encoded once.
 
+    A request's value is its :meth:`prefix`, what :func:`pack_request` makes, and the texts.
+
     Attributes:
         texts: what its values end with.
     """
@@ -200,48 +204,12 @@ class EncodedOrigin:
         return b"".join((head, self.texts, *texts))
 
 
-def request_value(
-    prefix: bytes,
-    texts: bytes,
-    end: int,
-    error_code: int,
-    completed_at_us: int,
-    request_bytes: int,
-    response_bytes: int,
-    request_queue_us: int,
-    local_us: int,
-    remote_us: int,
-    throttle_us: int,
-    response_queue_us: int,
-    response_send_us: int,
-    total_us: int,
-) -> bytes:
-    """The value of a request, with what :class:`EncodedOrigin` has of it; numbers have to fit."""
-    middle = _pack_request(
-        end,
-        error_code,
-        completed_at_us,
-        request_bytes,
-        response_bytes,
-        request_queue_us,
-        local_us,
-        remote_us,
-        throttle_us,
-        response_queue_us,
-        response_send_us,
-        total_us,
-    )
-    return prefix + middle + texts
-
-
 def encode(logged: LoggedRequest | LoggedConnection) -> bytes:
     """The value that says this."""
     origin = EncodedOrigin(logged.origin)
     if isinstance(logged, LoggedConnection):
         return origin.connection(logged)
-    return request_value(
-        origin.prefix(logged.api_key, logged.api_version),
-        origin.texts,
+    middle = pack_request(
         logged.end,
         logged.error_code,
         logged.completed_at_us,
@@ -260,6 +228,7 @@ def encode(logged: LoggedRequest | LoggedConnection) -> bytes:
             )
         ),
     )
+    return origin.prefix(logged.api_key, logged.api_version) + middle + origin.texts
 
 
 def decode(value: bytes | bytearray | memoryview) -> LoggedRequest | LoggedConnection:

@@ -26,13 +26,17 @@ class Connection:
         mute_state: what keeps it from being read.
         throttled_ns: since when it is throttled, of ``perf_counter_ns``.
         client_software: what the client calls itself and its version, if it has said so (KIP-511).
+        client_id: what it called itself in its last request; None if it did not.
+        origin: what a recorder keeps of where its requests come from.
     """
 
     __slots__ = (
+        "client_id",
         "client_software",
         "guard",
         "mute_state",
         "opened_at",
+        "origin",
         "peer",
         "peer_host",
         "request",
@@ -52,3 +56,5 @@ class Connection:
         self.mute_state = MuteState.NOT_MUTED
         self.throttled_ns = 0
         self.client_software = UNKNOWN_SOFTWARE
+        self.client_id: str | None = None
+        self.origin: Any = None

@@ -73,6 +73,7 @@ class Processor:
         self._shared = shared
         self._request_channel = shared.request_channel
         self._times = shared.times
+        self._recorder = shared.recorder
         self._log = shared.log
         self._selector: Selector | None = None
         self._next_index = 0
@@ -87,11 +88,8 @@ class Processor:
         )
         self.closed: Counter[CloseReason] = Counter()
         self._handed_over = 0
-        self.in_flight = 0
-        self.request_queue_full = 0
-        self.requests_received = 0
-        self.responses_sent = 0
-        self.connections_created = 0
+        self.in_flight = self.request_queue_full = 0
+        self.requests_received = self.responses_sent = self.connections_created = 0
         self.counters = SelectorCounters()
         self._largest_send = self.counters.largest_send
 
@@ -194,11 +192,12 @@ class Processor:
                     self.process_completed_sends(result.completed_sends)
                     self.process_disconnected(result.disconnected)
                     if self._finished:
-                        count_finished(self._finished)
+                        self._count_finished()
                     if shared.quotas.is_exceeded(self.endpoint.listener_name):
                         self.close_excess_connection()
             finally:
                 self._close()
+                self._count_finished()
 
     # The six steps of a turn.
 
@@ -294,6 +293,11 @@ class Processor:
 
     # Parts of the steps.
 
+    def _count_finished(self) -> None:
+        if self._recorder is not None:
+            self._recorder.take(self._finished)
+        count_finished(self._finished)
+
     def _register(self, sock: Socket, guard: ConnectionGuard) -> None:
         assert self._selector is not None
         self.connections_created += 1
@@ -370,6 +374,7 @@ class Processor:
             raise LocalProtocolError(f"{channel.id} sent what nobody asked for")
         if request.lease is not None:
             request.release()
+        request.is_answered = True
         self._end_request(connection)
         if connection.mute_state is _RESPONSE_PENDING:
             connection.mute_state = _NOT_MUTED
@@ -398,16 +403,21 @@ class Processor:
             raise LocalProtocolError(f"{request!r} is answered already; nothing to be throttled")
         connection.mute_state = after(connection.mute_state, MuteEvent.THROTTLE_STARTED)
         connection.throttled_ns = now_ns()
+        request.throttle_ns = -1
 
     def end_throttling(self, request: Request) -> None:
         """Undo :meth:`start_throttling`; read the channel if its answer has left."""
         assert self._selector is not None
         channel = request.channel
+        connection: Connection = channel.attachment
+        if request.throttle_ns < 0:
+            request.throttle_ns = now_ns() - connection.throttled_ns
+            if self._recorder is not None:
+                self._recorder.throttle_ended(request)
         if not channel.is_open:
             return
-        connection: Connection = channel.attachment
         connection.mute_state = after(connection.mute_state, MuteEvent.THROTTLE_ENDED)
-        request.times.throttled(now_ns() - connection.throttled_ns)
+        request.times.throttled(request.throttle_ns)
         if connection.mute_state is MuteState.MUTED:
             connection.mute_state = MuteState.NOT_MUTED
             self._selector.unmute(channel)
@@ -452,11 +462,12 @@ class Processor:
                 self._end_request(connection)
             if connection.guard is not None:
                 connection.guard.release()
-            self._shared.closed_connections.add(
-                ClosedConnection.of(
-                    channel, connection, self.endpoint, self.id, trio.current_time()
-                )
+            closed = ClosedConnection.of(
+                channel, connection, self.endpoint, self.id, trio.current_time()
             )
+            self._shared.closed_connections.add(closed)
+            if self._recorder is not None:
+                self._recorder.closed(closed, connection)
         if self._log.isEnabledFor(logging.DEBUG):
             self._log.debug(
                 "connection %s disconnected: %s%s",

@@ -80,9 +80,27 @@ class Request(TimedRequest):
         payload: the frame without its size prefix.
         response: the answer, once there is one.
         lease: its share of ``queued.max.request.bytes``, until it is given back.
+        kind: what it asks for, as its handler knows it; None if it does not.
+        client_id: what the client calls itself in it; None if it does not.
+        error_code: the first error in its answer; 0 for none.
+        is_left_out: whether it is not to be logged.
+        is_answered: its answer has left, or it wanted none.
+        throttle_ns: for how long its channel was throttled; -1 while it is.
     """
 
-    __slots__ = ("channel", "lease", "payload", "response", "responses")
+    __slots__ = (
+        "channel",
+        "client_id",
+        "error_code",
+        "is_answered",
+        "is_left_out",
+        "kind",
+        "lease",
+        "payload",
+        "response",
+        "responses",
+        "throttle_ns",
+    )
 
     def __init__(
         self,
@@ -97,6 +115,12 @@ class Request(TimedRequest):
         self.payload = payload
         self.response: Response | None = None
         self.lease: MemoryLease | None = None
+        self.kind: object = None
+        self.client_id: str | None = None
+        self.error_code = 0
+        self.is_left_out = False
+        self.is_answered = False
+        self.throttle_ns = 0
         self.times = times
         self.request_bytes = len(payload)
         self.received_ns = received_ns

@@ -12,6 +12,7 @@ from ..net.network import Network
 from ..net.readiness import ReadinessKind
 from .closed_connections import ClosedConnections
 from .connection_quotas import ConnectionQuotas
+from .recorder import Recorder
 from .request_channel import RequestChannel
 
 
@@ -30,6 +31,7 @@ class Shared:
         readiness_kind: see :func:`trionet.net.readiness.open_readiness`.
         network: where the connections come from.
         log: where the server's lines go, with its prefix.
+        recorder: told of requests that are over and connections that closed, if anybody is.
     """
 
     request_channel: RequestChannel
@@ -42,3 +44,4 @@ class Shared:
     readiness_kind: ReadinessKind | None
     network: Network
     log: logging.LoggerAdapter[logging.Logger]
+    recorder: Recorder | None = None

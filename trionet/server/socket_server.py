@@ -27,6 +27,7 @@ from .dialect import SIZE_PREFIXED, Dialect
 from .handler_pool import Handler, HandlerPool
 from .listener import Listener
 from .processor import Processor
+from .recorder import Recorder
 from .request_channel import RequestChannel
 from .server_config import ServerConfig
 from .server_statistics import ProcessorTotals, ServerStatistics
@@ -47,6 +48,7 @@ class SocketServer:
             without authentication where there is none.
         dialect: how frames are marked on the wire.
         network: where connections come from.
+        recorder: is told of requests that are over and connections that closed.
 
     Raises:
         ConfigError: there is no listener, two have the same name, one has not the security that
@@ -69,6 +71,7 @@ class SocketServer:
         security: Mapping[str, ListenerSecurity] | None = None,
         dialect: Dialect = SIZE_PREFIXED,
         network: Network = SYSTEM,
+        recorder: Recorder | None = None,
     ) -> None:
         self.config = config = config or ServerConfig()
         self.endpoints = list(endpoints)
@@ -111,6 +114,7 @@ class SocketServer:
             readiness_kind=config.readiness,
             network=network,
             log=self._log,
+            recorder=recorder,
         )
         self._listeners: dict[str, Listener] = {}
         self._running: list[Processor] = []  # until they have closed what they had

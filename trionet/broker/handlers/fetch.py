@@ -57,6 +57,9 @@ async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> Fetc
     except ApiError as error:
         call.has_errors = True
         return FetchResponse(error_code=error.error_code)
+    own_topic = broker.apis.own_topic
+    if own_topic is not None and own_topic.is_read_by(context):
+        call.request.is_left_out = True
     fetch = _Fetch(broker, request, call, context)
     fetch.read()
     if fetch.must_wait:
@@ -132,6 +135,7 @@ class _Fetch:
 
     def complete(self) -> None:
         if not self._call.request.channel.is_open:
+            self._call.abandon()
             return
         try:
             self.read()
