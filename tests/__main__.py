@@ -53,6 +53,7 @@ COMPILED_TESTS = [
     "tests/net",
     "tests/protocol",
     "tests/server",
+    "tests/spark",
     "tests/testing/test_faults.py",
     "tests/testing/test_memory_network.py",
     "tests/testing/test_threaded.py",
