@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from ..errors import ConfigError, TrionetError
@@ -65,6 +71,30 @@ class TrionetDataSource(DataSource):
         options = self._source_options(is_stream=True)
         _refuse_columns_of_users(schema, options)
         return StreamReader(options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """What writes a batch.
+
+        Raises:
+            ConfigError, SinkColumnsError: as :func:`.sink.batch_writer`.
+        """
+        from .sink import batch_writer
+
+        return batch_writer(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(  # noqa: N802
+        self,
+        schema: StructType,
+        overwrite: bool,  # noqa: ARG002 -- output mode complete: a topic only grows
+    ) -> DataSourceStreamArrowWriter:
+        """What writes a stream.
+
+        Raises:
+            ConfigError, SinkColumnsError: as :func:`.sink.stream_writer`.
+        """
+        from .sink import stream_writer
+
+        return stream_writer(self.options, schema)
 
     def _source_options(self, *, is_stream: bool, quietly: bool = False) -> SourceOptions:
         from .options import SourceOptions
