@@ -76,7 +76,7 @@ class _Reading:
             drop_client(self._options)
         host().start_soon(self._run)
 
-    async def _run(self) -> None:
+    async def _run(self) -> None:  # noqa: ASYNC910 -- a task, whose error is told by next()
         try:
             with self._scope, self._send:
                 async with leased_client(self._options) as client:

@@ -134,7 +134,7 @@ class LoopHost:
             kept.is_dropped = True
             kept.changed.unpark_all()
 
-    async def _keep(
+    async def _keep(  # noqa: ASYNC910 -- a task, whose error is told in the log
         self,
         key: Hashable,
         kept: _Kept[T],

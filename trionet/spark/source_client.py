@@ -94,10 +94,15 @@ async def open_source_client(settings: Mapping[str, str]) -> AsyncIterator[Sourc
             trio.open_nursery() as nursery,
         ):
             client.metadata.allow_auto_topic_creation = False
-            nursery.start_soon(client.run)
+            nursery.start_soon(_poll, client)
             admin = Admin(Calls(client, of_admin, SYSTEM.chance))
             try:
                 with caller.block():
                     yield SourceClient(client, admin, made)
             finally:
                 nursery.cancel_scope.cancel(reason="the source's client is closed")
+
+
+async def _poll(client: NetworkClient) -> None:
+    """Nobody waits for its beginning: what is asked before is sent with its first turn."""
+    await client.run()
