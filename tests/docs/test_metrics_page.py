@@ -33,7 +33,8 @@ def test_kafkas_metrics_are_named_with_both_names_and_their_labels() -> None:
 
 
 async def test_the_others_are_all_that_a_broker_tells_beside() -> None:
-    async with open_broker(metrics_listener="http://127.0.0.1:0") as broker:
+    settings = {"request.log.topic": "requests"}
+    async with open_broker(settings, metrics_listener="http://127.0.0.1:0") as broker:
         assert broker.metrics is not None
         told = broker.metrics.snapshot()
 
