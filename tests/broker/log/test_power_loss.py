@@ -35,6 +35,7 @@ from support.crash import (
 )
 from support.power_loss import History, run_broker
 from trionet.broker.log import FolderDirectory
+from trionet.errors import ApiError
 
 SEEDS = 50
 GENERATIONS = 3
@@ -173,6 +174,8 @@ def test_logs_that_are_not_synced_are_found_out(disk: Path) -> None:
             live(seed, folder, ignore_syncs_of_logs)
         except AssertionError as error:
             found_out += "lost acknowledged records" in str(error)
+        except ApiError:  # what was lost is garbage that has offsets from nowhere
+            found_out += 1
 
     assert found_out > 0
 
