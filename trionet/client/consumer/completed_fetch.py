@@ -91,7 +91,8 @@ class CompletedFetch:
         self.inflation: Inflation | None = None
         self._batches: list[tuple[int, BatchHeader]] = []
         try:
-            self._batches.extend(iter_batches(records))
+            for each in iter_batches(records):
+                self._batches.append(each)
         except WireFormatError as error:
             if not self._batches:  # else the next fetch begins with it
                 raise_from(self._corrupt(str(error)), error)
