@@ -306,7 +306,6 @@ OPEN = frozenset(
     {
         *(f"MB{number}" for number in (17, 19, 20, 21, 22, 28)),
         *("SB21", "SB22"),
-        *(f"SI{number}" for number in range(1, 16) if number not in {7, 11, 15}),
         *("DL4", "ME2", "PO3", "RE16", "RE17", "SO3"),
     }
 )
