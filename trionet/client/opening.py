@@ -128,3 +128,11 @@ def _client(
         metrics,
         telemetry,
     )
+
+
+async def keep_polling(client: NetworkClient) -> None:
+    """Poll beside those who ask; see :meth:`.NetworkClient.run`.
+
+    Nobody waits for its beginning: what is asked before is sent with its first turn.
+    """
+    await client.run()

@@ -18,7 +18,7 @@ from ..client.admin.settings import AdminSettings
 from ..client.consumer.config import consumer_settings
 from ..client.consumer.settings import ConsumerSettings
 from ..client.network_client import NetworkClient
-from ..client.opening import open_network_client
+from ..client.opening import keep_polling, open_network_client
 from ..net.network import SYSTEM
 from .client_options import BOOTSTRAP_SERVERS
 from .host import host
@@ -94,15 +94,10 @@ async def open_source_client(settings: Mapping[str, str]) -> AsyncIterator[Sourc
             trio.open_nursery() as nursery,
         ):
             client.metadata.allow_auto_topic_creation = False
-            nursery.start_soon(_poll, client)
+            nursery.start_soon(keep_polling, client)
             admin = Admin(Calls(client, of_admin, SYSTEM.chance))
             try:
                 with caller.block():
                     yield SourceClient(client, admin, made)
             finally:
                 nursery.cancel_scope.cancel(reason="the source's client is closed")
-
-
-async def _poll(client: NetworkClient) -> None:
-    """Nobody waits for its beginning: what is asked before is sent with its first turn."""
-    await client.run()

@@ -12,8 +12,7 @@ from ..._util.single_error import raise_single_error
 from ...errors import ConfigError
 from ...net.network import SYSTEM, Network
 from ..config.keywords import AdminKeywords
-from ..network_client import NetworkClient
-from ..opening import open_network_client
+from ..opening import keep_polling, open_network_client
 from ..security.settings import TokenProvider
 from .admin import Admin
 from .calls import Calls
@@ -64,14 +63,9 @@ async def open_admin(
     ) as client:
         with raise_single_error() as caller:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(_poll, client)
+                nursery.start_soon(keep_polling, client)
                 try:
                     with caller.block():
                         yield Admin(Calls(client, settings, network.chance))
                 finally:
                     nursery.cancel_scope.cancel(reason="the admin client is closed")
-
-
-async def _poll(client: NetworkClient) -> None:
-    """Nobody waits for its beginning: what is asked before is sent with its first turn."""
-    await client.run()
