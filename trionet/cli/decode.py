@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from trionet._util.printable import printable
 from trionet.errors import ConfigError
 from trionet.protocol.codec import schema_versions
 from trionet.protocol.messages.registry import APIS
@@ -18,7 +19,7 @@ from .decoding.conversation import Expected
 from .decoding.entries import Selection, entries
 from .decoding.openings import AUTO, FORMATS, open_sources
 from .decoding.recognition import Kind, recognise
-from .decoding.shown import BYTES_SHOWN, printable
+from .decoding.shown import BYTES_SHOWN
 from .decoding.source import Source
 from .decoding.writing import write_documents, write_lines
 

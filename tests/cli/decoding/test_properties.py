@@ -12,7 +12,7 @@ from support.calls import batch
 from support.decoding import decoded, framed
 from trionet.cli.decoding.conversation import Expected
 from trionet.cli.decoding.recognition import Kind
-from trionet.cli.decoding.shown import cut, quoted
+from trionet.cli.decoding.shown import cut
 from trionet.protocol.messages.registry import APIS
 
 FRAMES = [
@@ -59,30 +59,6 @@ def test_bent_batches_are_shown(data: bytes) -> None:
 @settings(max_examples=40)
 def test_any_bytes_are_shown_as_any_response(data: bytes, key: int) -> None:
     decoded(framed(data), expected=Expected(key, None), kind=Kind.FRAMES)
-
-
-@pytest.mark.slow
-@given(st.text())
-def test_no_text_reaches_a_terminal_as_it_is(text: str) -> None:
-    shown = quoted(text)
-
-    assert shown.isprintable()
-    assert shown.isascii() or any(each in text for each in shown if not each.isascii())
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ('say "hi"', '"say \\"hi\\""'),
-        ("\x1b[31m", '"\\u001b[31m"'),
-        ("a\u202eb", '"a\\u202eb"'),
-        ("\U000e0001", '"\\U000e0001"'),
-        ("line\r\n", '"line\\r\\n"'),
-        ("naïve 日本 🙂", '"naïve 日本 🙂"'),
-    ],
-)
-def test_what_a_terminal_might_obey_or_hide_is_escaped(text: str, shown: str) -> None:
-    assert shown == quoted(text)
 
 
 @given(st.text(min_size=1), st.integers(1, 20))

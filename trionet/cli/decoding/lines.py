@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from .shown import cut, printable, quoted, text_of
+from trionet._util.printable import printable, quoted
+
+from .shown import cut, text_of
 from .tree import PROBLEM, Blob, Entry, Meant, Tree
 
 #: What is no longer than this stands on one line.

@@ -10,10 +10,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
+from trionet._util.printable import printable
 from trionet.errors import ConfigError
 
 from .hex_dumps import TextFormError
-from .shown import printable
 from .source import Source, source_of
 from .text_forms import BASE64, HEX, read_text
 

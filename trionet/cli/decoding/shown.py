@@ -1,4 +1,4 @@
-"""Text that is safe to show, whoever wrote it."""
+"""How much of bytes is shown, and when as text."""
 
 from __future__ import annotations
 
@@ -6,29 +6,6 @@ from typing import Final
 
 #: How much of keys, values and other bytes is shown, and of a text; ``--full`` shows all.
 BYTES_SHOWN: Final = 200
-
-_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
-
-def quoted(text: str) -> str:
-    """The text in quotes, with escapes for what a terminal might obey or hide.
-
-    Besides control characters that is what changes the direction of text, or has no width.
-    """
-    shown = "".join(
-        _ESCAPES.get(each) or (each if each.isprintable() else _escape(each)) for each in text
-    )
-    return f'"{shown}"'
-
-
-def printable(text: str) -> str:
-    """The text without quotes, with the same escapes for all but quotes."""
-    return quoted(text)[1:-1].replace('\\"', '"')
-
-
-def _escape(character: str) -> str:
-    number = ord(character)
-    return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
 
 
 def text_of(data: bytes) -> str | None:

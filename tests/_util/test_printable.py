@@ -1,0 +1,36 @@
+"""Text of others on a terminal: nothing that it might obey or hide."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trionet._util.printable import printable, quoted
+
+
+@given(st.text())
+def test_no_text_reaches_a_terminal_as_it_is(text: str) -> None:
+    shown = quoted(text)
+
+    assert shown.isprintable()
+    assert shown.isascii() or any(each in text for each in shown if not each.isascii())
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('say "hi"', '"say \\"hi\\""'),
+        ("\x1b[31m", '"\\u001b[31m"'),
+        ("a\u202eb", '"a\\u202eb"'),
+        ("\U000e0001", '"\\U000e0001"'),
+        ("line\r\n", '"line\\r\\n"'),
+        ("naïve 日本 🙂", '"naïve 日本 🙂"'),
+    ],
+)
+def test_what_a_terminal_might_obey_or_hide_is_escaped(text: str, shown: str) -> None:
+    assert shown == quoted(text)
+
+
+def test_without_quotes_around_it_quotes_stay_as_they_are() -> None:
+    assert 'say "hi"\\n' == printable('say "hi"\n')

@@ -1,0 +1,28 @@
+"""Text that is safe to show on a terminal, whoever wrote it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def quoted(text: str) -> str:
+    """The text in quotes, with escapes for what a terminal might obey or hide.
+
+    Besides control characters that is what changes the direction of text, or has no width.
+    """
+    shown = "".join(
+        _ESCAPES.get(each) or (each if each.isprintable() else _escape(each)) for each in text
+    )
+    return f'"{shown}"'
+
+
+def printable(text: str) -> str:
+    """The text without quotes, with the same escapes for all but quotes."""
+    return quoted(text)[1:-1].replace('\\"', '"')
+
+
+def _escape(character: str) -> str:
+    number = ord(character)
+    return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
