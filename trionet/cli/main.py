@@ -25,6 +25,7 @@ from trionet.errors import ConfigError, TrionetError
 COMMANDS = {
     "broker": "run a broker that speaks Kafka's wire protocol",
     "decode": "show requests, responses and record batches field by field",
+    "pipeline": "analyse a request log on Spark",
 }
 
 
