@@ -36,6 +36,7 @@ BENCHMARKS = (
     "awaited",
     "join-client",
     "memory",
+    "spark",
     "spark-decode",
 )
 

@@ -1,0 +1,144 @@
+"""Topics as tables and streams of Spark, beside Spark's own Kafka connector.
+
+Both sides take turns in one session of PySpark 4.2.0, which is the one that the connector is
+published for: local[2], a topic of one partition, uncompressed batches of 16 KB. "noop" reads all
+columns and drops them, "counted" asks for `count(*), sum(length(value))`. A session is warm before
+it is measured; the figures are of the median action, and of the best.
+
+What a query takes at least is that of a synthetic source in Python, which makes one row. The first
+query of a session has a process of its own; micro-batches have one row each.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+import attrs
+
+from bench.brokers import Broker
+from bench.clients.process import cases
+from bench.librdkafka import librdkafka
+from bench.measured import Figure, Measured
+from bench.options import Options
+from bench.spark_task import CONNECTOR, OURS, SYNTHETIC, Outcome, Task
+from bench.topics import topic
+from support.cache import Unavailable
+from support.kafka_jars import java
+from support.processes import SAME_TRIONET
+from support.spark_jars import connector_jars, pyspark_folder
+
+RUNS = 1
+SECONDS = 2.0
+MICRO_BATCHES = 25
+BATCH_BYTES = 16_384
+_SESSION_SECONDS_MAX = 900
+
+
+@attrs.frozen
+class Case:
+    """One thing that is measured.
+
+    Attributes:
+        work: the function of `bench.spark_session`.
+        size: bytes of a value.
+        rows: of a topic, for each second that an action is to take.
+        sides: who takes part.
+        is_alone: each side has a session of its own.
+    """
+
+    work: str
+    size: int
+    rows: int
+    sides: Sequence[str] = (OURS, CONNECTOR)
+    is_alone: bool = False
+
+
+CASES = {
+    "read 100 B": Case("read", 100, 1_500_000),
+    "read 1 KB": Case("read", 1024, 300_000),
+    "write 100 B": Case("write", 100, 300_000),
+    "micro-batch": Case("micro_batches", 100, 0, (OURS, CONNECTOR, SYNTHETIC)),
+    "first query": Case("first_query", 100, 0, (OURS, CONNECTOR, SYNTHETIC), is_alone=True),
+}
+
+
+def measure(options: Options) -> Measured:
+    """Run the benchmark."""
+    measured = Measured(
+        "rows, micro-batches or queries of Spark",
+        (
+            Figure("per_s", "per second", "{:,.1f}".format),
+            Figure("best", "at best", "{:,.1f}".format),
+            Figure("ms", "ms of an action"),
+        ),
+    )
+    try:
+        java()
+        connector_jars(), pyspark_folder()
+    except Unavailable as reason:
+        measured.skipped["Spark"] = str(reason)
+        return measured
+    for broker, name, full_name in cases(CASES, options, measured):
+        case = CASES[name]
+        sides = [side for side in case.sides if options.wants(side)]
+        with _task(broker, case, sides, options) as task:
+            for _ in range(options.runs):
+                for outcome in _outcomes(task, is_alone=case.is_alone):
+                    ask = f", {outcome.ask}" if outcome.ask else ""
+                    measured.add(f"{full_name}{ask}", outcome.side, outcome.figures())
+    return measured
+
+
+@contextmanager
+def _task(broker: Broker, case: Case, sides: Sequence[str], options: Options) -> Iterator[Task]:
+    """What a session does, with a topic that is filled for it, or one for each side to fill."""
+    rows = int(case.rows * options.seconds) or MICRO_BATCHES
+    name = f"spark-{case.work}-{case.size}".replace("_", "-")
+    with ExitStack() as stack:
+        topics = dict.fromkeys(sides, name)
+        if case.work == "write":
+            topics = {side: f"{name}-{number}" for number, side in enumerate(sides)}
+        for each in sorted(set(topics.values())):
+            stack.enter_context(topic(broker.bootstrap, each))
+        if case.work != "write":
+            settings = {"acks": "all", "linger_ms": "5", "batch_size": str(BATCH_BYTES)}
+            librdkafka("produce", broker.bootstrap, name, case.size, rows, **settings)
+        yield Task(case.work, broker.bootstrap, topics, rows, case.size)
+
+
+def _outcomes(task: Task, *, is_alone: bool) -> Iterator[Outcome]:
+    if not is_alone:
+        yield from _session(task)
+        return
+    for side, name in task.topics.items():
+        yield from _session(attrs.evolve(task, topics={side: name}))
+
+
+def _session(task: Task) -> list[Outcome]:
+    """What a session of Spark says in a process of its own.
+
+    Raises:
+        RuntimeError: Spark has failed, or counts other rows.
+    """
+    pyspark = pyspark_folder()
+    path = [str(pyspark), SAME_TRIONET["PYTHONPATH"], os.environ.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.spark_session", task.as_text()],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, path)),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_HOME": str(pyspark / "pyspark"),
+        },
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=_SESSION_SECONDS_MAX,
+    )
+    if done.returncode:
+        raise RuntimeError(f"Spark has failed: {done.stderr.strip()[-4000:]}")
+    return [Outcome.of_text(line) for line in done.stdout.splitlines() if line.startswith("{")]

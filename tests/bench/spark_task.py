@@ -1,0 +1,76 @@
+"""What a session of Spark is asked to measure, and what it answers."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+OURS = "trionet"
+CONNECTOR = "JVM connector"
+SYNTHETIC = "synthetic source"
+
+
+@attrs.frozen
+class Task:
+    """What to measure.
+
+    Attributes:
+        work: the function of `bench.spark_session`.
+        bootstrap: of the broker.
+        topics: the topic of each side that takes part.
+        rows: how many there are in a topic, or are written in one action.
+        size: bytes of a value.
+    """
+
+    work: str
+    bootstrap: str
+    topics: Mapping[str, str]
+    rows: int
+    size: int
+
+    def as_text(self) -> str:
+        """For a command line."""
+        return json.dumps(attrs.asdict(self))
+
+    @classmethod
+    def of_text(cls, text: str) -> Task:
+        """The inverse of `as_text`."""
+        return cls(**json.loads(text))
+
+
+@attrs.frozen
+class Outcome:
+    """What one side has taken.
+
+    Attributes:
+        side: which.
+        ask: what was asked, where a session asks several things.
+        amount: rows in one action; 1 where its length is what matters.
+        seconds: of each action.
+    """
+
+    side: str
+    ask: str
+    amount: int
+    seconds: Sequence[float]
+
+    def as_text(self) -> str:
+        """One line."""
+        return json.dumps(attrs.asdict(self))
+
+    @classmethod
+    def of_text(cls, text: str) -> Outcome:
+        """The inverse of `as_text`."""
+        return cls(**json.loads(text))
+
+    def figures(self) -> dict[str, float]:
+        """Of the median action and of the best."""
+        median = statistics.median(self.seconds)
+        return {
+            "per_s": self.amount / median,
+            "best": self.amount / min(self.seconds),
+            "ms": 1000 * median,
+        }
