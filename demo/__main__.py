@@ -22,4 +22,5 @@ def chosen(arguments: list[str]) -> tuple[str, list[str]]:
 if __name__ == "__main__":
     story, rest = chosen(sys.argv[1:])
     # -P: a folder called "demo" where the user happens to be must not win.
-    run_inside("demo", "-P", "-m", "demo." + story, *rest)
+    extras = "demo,spark" if "--spark" in rest else "demo"
+    run_inside(extras, "-P", "-m", "demo." + story, *rest)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -12,6 +15,8 @@ from typing import Any
 import trio
 
 _STDERR_BYTES_MAX = 4000
+#: Who was killed is gone in some milliseconds, unless the machine has other troubles.
+_KILL_SECONDS_MAX = 5.0
 
 
 class ChildFailed(Exception):
@@ -33,6 +38,7 @@ class Child:
         self._stderr = b""
         self._has_reported = trio.Event()
         self._has_finished = trio.Event()
+        self._is_gone = False
 
     @property
     def is_finished(self) -> bool:
@@ -73,10 +79,28 @@ class Child:
                     self._has_reported.set()
                     if self.is_finished:
                         self._has_finished.set()
+        self._is_gone = True
         if not self.is_finished:
             status = await self._process.wait()
             text = self._stderr.decode(errors="replace").strip()
             raise ChildFailed(f"the {self.name} ended early, with exit status {status}\n{text}")
+
+    async def kill(self) -> None:
+        """Kill it and what it has started, such as a JVM; reap it; close its pipes.
+
+        Shielded, for as long as killed processes take to go.
+        """
+        with trio.move_on_after(_KILL_SECONDS_MAX, shield=True):
+            if not self._is_gone:
+                # Of their own: whoever it has started is in its group.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+            await self._process.wait()
+            await self._read_stderr()  # to its end: nobody is left who could write to it
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                with trio.CancelScope(shield=True):
+                    await pipe.aclose()
 
     async def _read_stderr(self) -> None:
         assert self._process.stderr is not None
@@ -86,7 +110,7 @@ class Child:
 
 @asynccontextmanager
 async def open_child(name: str, *arguments: str) -> AsyncIterator[Child]:
-    """Run ``demo.<name>`` for as long as the block lasts; it is killed and reaped at its end.
+    """Run ``demo.<name>`` for as long as the block lasts; at its end it is killed with its own.
 
     Args:
         name: the module.
@@ -103,16 +127,11 @@ async def open_child(name: str, *arguments: str) -> AsyncIterator[Child]:
         # Of its own: Ctrl-C in the terminal is the demo's, which then ends the child.
         process_group=0,
     )
+    child = Child(name, process)
     try:
         async with trio.open_nursery() as nursery:
-            child = Child(name, process)
             nursery.start_soon(child.read_reports, name=f"reports of the {name}")
             yield child
             nursery.cancel_scope.cancel(reason="the demo is over")
     finally:
-        process.kill()
-        with trio.CancelScope(shield=True):
-            await process.wait()
-            for pipe in (process.stdin, process.stdout, process.stderr):
-                if pipe is not None:
-                    await pipe.aclose()
+        await child.kill()

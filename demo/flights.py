@@ -4,6 +4,9 @@ The broker runs here, inside a trio program; producer and consumer are processes
 speak to it with a foreign client (librdkafka). At the end what was consumed is compared with what
 was produced, record by record.
 
+Where there are Java and PySpark, Spark computes the delays by carrier and route meanwhile, from
+topic to topic; the demo reads its results with trionet's own client.
+
 Exit status: 0 if they are the same, 1 if not or if something failed, 2 for wrong arguments, 130
 after a second Ctrl-C.
 """
@@ -17,17 +20,20 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import trio
 
 import trionet
+from demo.analysis import Analysis, no_spark, open_analysis
 from demo.child import Child, ChildFailed, open_child
 from demo.dataset import FLIGHTS, data_file
 from demo.figures import Figures, Sample, Window
 from demo.lines import summary
 from demo.screen import Screen, open_screen
 from demo.tally import differences
+from demo.windows import as_factor
 from trionet.broker import BrokerStatistics
 
 TOPIC = "flights"
@@ -45,17 +51,24 @@ class Result(NamedTuple):
     broker: BrokerStatistics
     errors: list[str]
     keys: int
+    analysis: Analysis
 
 
 class Story:
     """The running demo: the broker, the two processes, and what is known of them."""
 
     def __init__(
-        self, broker: trionet.Broker, producer: Child, consumer: Child, screen: Screen
+        self,
+        broker: trionet.Broker,
+        producer: Child,
+        consumer: Child,
+        analysis: Analysis,
+        screen: Screen,
     ) -> None:
         self._broker = broker
         self._producer = producer
         self._consumer = consumer
+        self._analysis = analysis
         self._screen = screen
         self._began = trio.current_time()
         self._window = Window(self._sample())
@@ -68,16 +81,19 @@ class Story:
                 async with trio.open_nursery() as waiting:
                     for event in (interrupted.wait, self._producer.finished):
                         waiting.start_soon(_cancel_after, event, waiting.cancel_scope)
+            has_all = self._producer.is_finished
             with trio.move_on_after(END_SECONDS_MAX):
                 await self._producer.stop()
                 await self._consumer.stop()
+                if has_all:  # who ends it before does not want to wait for Spark
+                    await self._analysis.finish()
             nursery.cancel_scope.cancel(reason="the demo is over")
         return self._result()
 
     async def _show(self) -> None:
         while True:
             await trio.sleep(self._screen.seconds_between)
-            await self._screen.show(self._window.add(self._sample()))
+            await self._screen.show(self._window.add(self._sample()), self._analysis)
 
     def _sample(self) -> Sample:
         return Sample(
@@ -99,15 +115,17 @@ class Story:
             refused = sample.producer["errors"].items()
             errors = [f"Not produced: {count} records: {error}" for error, count in refused]
             errors += differences(produced, sample.consumer["totals"])
-        return Result(self._window.add(sample), sample.broker, errors, len(produced))
+        figures = self._window.add(sample)
+        return Result(figures, sample.broker, errors, len(produced), self._analysis)
 
 
-async def play(speed: float, seconds: float) -> Result:
+async def play(speed: float, seconds: float, *, has_spark: bool) -> Result:
     """Run the whole demo.
 
     Args:
         speed: how much faster than in 2013; infinite for as fast as possible.
         seconds: how long; infinite for the whole year.
+        has_spark: whether Spark computes delays meanwhile, if it can.
 
     Raises:
         ChildFailed: a process ended early (in a group).
@@ -118,22 +136,32 @@ async def play(speed: float, seconds: float) -> Result:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_watch_signals, signals, interrupted)
             async with trionet.open_broker() as broker:
-                result = await _play(broker, speed, seconds, interrupted)
+                result = await _play(broker, speed, seconds, interrupted, has_spark=has_spark)
             nursery.cancel_scope.cancel(reason="the demo is over")
     return result
 
 
 async def _play(
-    broker: trionet.Broker, speed: float, seconds: float, interrupted: trio.Event
+    broker: trionet.Broker,
+    speed: float,
+    seconds: float,
+    interrupted: trio.Event,
+    *,
+    has_spark: bool,
 ) -> Result:
     address = broker.bootstrap_servers
-    factor = "0" if math.isinf(speed) else str(speed)
-    async with open_child("producer", address, TOPIC, str(PARTITIONS), factor) as producer:
+    async with open_child(
+        "producer", address, TOPIC, str(PARTITIONS), as_factor(speed)
+    ) as producer:
         await producer.first_report()  # the topic is there now
-        async with open_child("consumer", address, TOPIC) as consumer:
+        async with (
+            open_child("consumer", address, TOPIC) as consumer,
+            open_analysis(address, TOPIC, speed, is_wanted=has_spark) as analysis,
+        ):
             screen = open_screen(title(address, speed))
             try:
-                return await Story(broker, producer, consumer, screen).run(seconds, interrupted)
+                story = Story(broker, producer, consumer, analysis, screen)
+                return await story.run(seconds, interrupted)
             finally:
                 screen.close()
 
@@ -179,6 +207,12 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         metavar="SECONDS",
         help="end after so long (default: when the year is over)",
     )
+    parser.add_argument(
+        "--spark",
+        action=argparse.BooleanOptionalAction,
+        help="compute delays with Spark meanwhile; --spark installs PySpark, too, if it is not"
+        " there (default: if Java and PySpark are there)",
+    )
     return parser.parse_args(arguments)
 
 
@@ -212,9 +246,13 @@ def main() -> int:
     except FileNotFoundError as missing:
         print(f"demo: {missing}; `python3 demo` installs it", file=sys.stderr)
         return 1
+    if arguments.spark and (obstacle := no_spark()):
+        print(f"demo: {obstacle}", file=sys.stderr)
+        return 1
     status = 0
+    has_spark = arguments.spark is not False
     try:
-        result = trio.run(play, arguments.speed, arguments.seconds)
+        result = trio.run(partial(play, has_spark=has_spark), arguments.speed, arguments.seconds)
     except* ChildFailed as group:
         for failure in leaves(group):
             print(f"demo: {failure}", file=sys.stderr)
@@ -226,9 +264,17 @@ def main() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 1
     else:
-        print("\n".join(summary(*result)))
-        status = 1 if result.errors else 0
+        status = tell(result)
     return status
+
+
+def tell(result: Result) -> int:
+    """Print how it ended; the exit status."""
+    figures, broker, errors, keys, analysis = result
+    print("\n".join([*analysis.summary(), *summary(figures, broker, errors, keys)]))
+    if analysis.has_failed:
+        print(f"demo: {analysis.obstacle}", file=sys.stderr)
+    return 1 if errors or analysis.has_failed else 0
 
 
 def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:

@@ -58,12 +58,15 @@ def plain_line(figures: Figures) -> str:
     )
 
 
-def live_lines(figures: Figures, title: str, *, has_bars: bool) -> list[Text]:
+def live_lines(
+    figures: Figures, title: str, more: Sequence[tuple[str, str]] = (), *, has_bars: bool
+) -> list[Text]:
     """A frame for a terminal.
 
     Args:
         figures: what to show.
         title: the first line.
+        more: labels and lines behind the others.
         has_bars: whether the terminal has the characters of a graph.
     """
     lag = f"lag {figures.lag:,}"
@@ -82,6 +85,7 @@ def live_lines(figures: Figures, title: str, *, has_bars: bool) -> list[Text]:
     ]
     if has_bars:
         rows.insert(6, ("", bars(figures.history)))
+    rows += more
     lines = [Text(title, style="bold")]
     lines += [Text.assemble((label.ljust(LABEL_WIDTH), "cyan"), value) for label, value in rows]
     return [*lines, Text("Ctrl-C ends it.", style="dim")]

@@ -16,6 +16,7 @@ from typing import Protocol
 import trio
 from rich.console import Console, ConsoleDimensions
 
+from demo.analysis import Analysis
 from demo.figures import Figures
 from demo.lines import live_lines, plain_line
 
@@ -28,7 +29,7 @@ class Screen(Protocol):
 
     seconds_between: float
 
-    async def show(self, figures: Figures) -> None: ...
+    async def show(self, figures: Figures, analysis: Analysis) -> None: ...
 
     def close(self) -> None:
         """Leave room for what is printed next."""
@@ -41,13 +42,17 @@ class PlainScreen:
     seconds_between = PLAIN_SECONDS
 
     def __init__(self, title: str) -> None:
-        self._title = title
+        self._title = [title]
+        self._told: list[str] = []
 
-    async def show(self, figures: Figures) -> None:
-        text = f"{self._title}\n" if self._title else ""
-        self._title = ""
+    async def show(self, figures: Figures, analysis: Analysis) -> None:
+        lines = [*self._title, plain_line(figures)]
+        self._title = []
+        if (news := analysis.news()) != self._told:
+            lines += [f"         {line}" for line in news]
+            self._told = news
         # In a thread: whoever reads the pipe may be slow.
-        await trio.to_thread.run_sync(_write_plain, f"{text}{plain_line(figures)}\n")
+        await trio.to_thread.run_sync(_write_plain, "".join(f"{line}\n" for line in lines))
 
     def close(self) -> None:
         pass
@@ -78,9 +83,9 @@ class TerminalScreen:
         self._console = Console(file=io.StringIO(), force_terminal=True, highlight=False)
         self._drawn = 0
 
-    async def show(self, figures: Figures) -> None:
+    async def show(self, figures: Figures, analysis: Analysis) -> None:
         """Draw a frame; a slow terminal gets fewer of them."""
-        frame = self._frame(figures).encode(errors="replace")
+        frame = self._frame(figures, analysis).encode(errors="replace")
         while frame:
             try:
                 frame = frame[os.write(self._fd, frame) :]
@@ -96,9 +101,10 @@ class TerminalScreen:
             pass  # it has stopped reading, and sees the rest some day
         os.close(self._fd)
 
-    def _frame(self, figures: Figures) -> str:
+    def _frame(self, figures: Figures, analysis: Analysis) -> str:
         columns, rows = os.get_terminal_size(self._fd)
-        lines = live_lines(figures, self._title, has_bars=self._has_bars)[: max(1, rows - 1)]
+        lines = live_lines(figures, self._title, analysis.rows(), has_bars=self._has_bars)
+        lines = lines[: max(1, rows - 1)]
         output = io.StringIO()
         # Of this terminal, now: rich would ask the environment first.
         self._console.size = ConsoleDimensions(columns, rows)
@@ -109,6 +115,7 @@ class TerminalScreen:
         for line in lines:
             line.truncate(columns - 1, overflow="ellipsis" if self._has_bars else "crop")
             self._console.print(line, end="\033[K\n", no_wrap=True)
+        output.write("\033[J")  # the frame before may have been longer
         return output.getvalue()
 
 

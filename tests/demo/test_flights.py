@@ -18,7 +18,7 @@ from demo.dataset import data_file
 from support.process_list import children_of, commands_with
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = [sys.executable, "-m", "demo.flights"]
+COMMAND = [sys.executable, "-m", "demo.flights", "--no-spark"]
 VERDICT = re.compile(r"Verdict: consumed == produced, record by record, for all \d+ carriers\.")
 PLAIN_LINE = re.compile(
     r" +\d+\.\d s  2013-\d\d-\d\d \d\d:\d\d  produced \d+ \(\d+/s\)  consumed \d+ \(\d+/s\)"

@@ -95,7 +95,9 @@ def demo_in_terminal(
 ) -> Iterator[Terminal]:
     terminal = Terminal(folder, columns, rows)
     try:
-        command = " ".join([variables, sys.executable, "-m", "demo.flights", *arguments])
+        command = " ".join(
+            [variables, sys.executable, "-m", "demo.flights", "--no-spark", *arguments]
+        )
         terminal.type(f"clear; {command}; echo status=$?", "Enter")
         yield terminal
     finally:

@@ -1,0 +1,171 @@
+"""The delays beside the replay: Spark in a child, and its results read back from their topic.
+
+Whatever becomes of it, the replay goes on: without Java or PySpark, or when the child has ended
+early, a line says so.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+
+import attrs
+import trio
+
+import trionet
+from demo.board import Board
+from demo.child import Child, ChildFailed, open_child
+from demo.windows import as_factor, windows_for
+from trionet.client.admin import NewTopic
+
+RESULTS = trionet.TopicPartition("flight-delays", 0)
+
+
+def no_spark() -> str:
+    """What has to be installed before Spark can run; empty if nothing has to."""
+    if any(find_spec(name) is None for name in ("pyspark", "pyarrow", "numpy")):
+        return "PySpark is not installed; `python3 demo --spark` installs it"
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java", path=f"{home}/bin" if home else None) is None:
+        return (
+            "there is no Java; install 17 or newer (Debian, Ubuntu: apt-get install"
+            " openjdk-17-jre-headless), or set JAVA_HOME"
+        )
+    return ""
+
+
+@attrs.define
+class Analysis:
+    """The delays as far as they are known.
+
+    Attributes:
+        is_shown: whether anything is said of it.
+        windows: the length of a window, in words.
+        board: the results that have come.
+        obstacle: why there is no Spark, or none any more; else empty.
+        has_failed: whether that is an error.
+    """
+
+    is_shown: bool = True
+    windows: str = ""
+    board: Board = attrs.field(factory=Board)
+    obstacle: str = ""
+    has_failed: bool = False
+    _child: Child | None = None
+    _consumer: trionet.Consumer | None = None
+    _news: trio.Event = attrs.field(factory=trio.Event)
+    _position: int = 0
+    _over: trio.Event = attrs.field(factory=trio.Event)
+
+    def status(self) -> str:
+        """How far Spark is, in a line."""
+        latest = self._child.latest if self._child else {}
+        if self.obstacle:
+            return self.obstacle
+        if "read" not in latest:
+            return "is starting"
+        return (
+            f"{latest['read']:,} read, {latest['waiting']:,} waiting, {latest['late']:,} too late,"
+            f" a micro-batch takes {latest['batch_ms']:,} ms"
+        )
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Labels and lines for a terminal."""
+        if not self.is_shown:
+            return []
+        headline, *worst = self.news() or [""]
+        first = [("Spark", self.status())]
+        return first if self.obstacle else [*first, ("Delays", headline), *(("", w) for w in worst)]
+
+    def news(self) -> list[str]:
+        """What changes no more than once a window."""
+        if not self.is_shown:
+            return []
+        if self.obstacle:
+            return [f"no delays by Spark: {self.obstacle}"]
+        headline = self.board.headline()
+        return [headline, *self.board.worst()] if headline else []
+
+    def summary(self) -> list[str]:
+        """What is said of it at the end."""
+        if self.obstacle or not self.is_shown:
+            return self.news()
+        board = self.board
+        count = f"{board.results:,} results of {board.windows} windows of {self.windows}"
+        return [f"Delays by Spark: {self.status()}; {count} in the topic {RESULTS.topic}."]
+
+    async def run(self, bootstrap_servers: str, topic: str, speed: float) -> None:
+        """Run Spark, and read its results, until cancelled or until Spark has ended."""
+        arguments = [bootstrap_servers, topic, RESULTS.topic, as_factor(speed)]
+        try:
+            with tempfile.TemporaryDirectory(prefix="trionet-demo-") as folder:
+                async with open_child("pipeline", *arguments, folder) as child:
+                    self._child = child
+                    await self._read(bootstrap_servers)
+        except* ChildFailed as group:
+            self.has_failed = True
+            [failure] = group.exceptions
+            first, *rest = str(failure).splitlines()
+            self.obstacle = ": ".join([first, *rest[-1:]])
+        finally:
+            self._over.set()
+
+    async def finish(self) -> None:
+        """Wait until Spark has taken all that was produced and its results are here.
+
+        If it cannot run, or ends early, there is nothing to wait for.
+        """
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._take_the_rest, nursery.cancel_scope)
+            await self._over.wait()
+            nursery.cancel_scope.cancel(reason="Spark has ended")
+
+    async def _take_the_rest(self, scope: trio.CancelScope) -> None:
+        if self._child is not None and self._consumer is not None:
+            await self._child.stop()
+            [end] = (await self._consumer.end_offsets([RESULTS])).values()
+            while self._position < end:
+                await self._news.wait()
+        scope.cancel(reason="all results are here")
+
+    async def _read(self, bootstrap_servers: str) -> None:
+        async with trionet.open_consumer(
+            bootstrap_servers, auto_offset_reset="earliest"
+        ) as consumer:
+            self._consumer = consumer
+            consumer.assign([RESULTS])
+            async for batch in consumer.batches():
+                for key, value in zip(batch.keys, batch.values, strict=True):
+                    self.board.add(key or b"", value or b"")
+                self._position = batch.offsets[-1] + 1
+                self._news.set()
+                self._news = trio.Event()
+
+
+@asynccontextmanager
+async def open_analysis(
+    bootstrap_servers: str, topic: str, speed: float, *, is_wanted: bool
+) -> AsyncIterator[Analysis]:
+    """Spark beside the block, if it can run here; it ends with the block.
+
+    Args:
+        bootstrap_servers: of the broker.
+        topic: of the flights.
+        speed: of the replay.
+        is_wanted: whether Spark is to run.
+    """
+    obstacle = no_spark() if is_wanted else ""
+    if obstacle or not is_wanted:
+        yield Analysis(is_wanted, obstacle=obstacle)
+        return
+    async with trionet.open_admin(bootstrap_servers) as admin:
+        (await admin.create_topics([NewTopic(RESULTS.topic, 1)])).checked()
+    analysis = Analysis(windows=windows_for(speed).name)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(analysis.run, bootstrap_servers, topic, speed)
+        yield analysis
+        nursery.cancel_scope.cancel(reason="the demo is over")

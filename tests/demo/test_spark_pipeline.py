@@ -1,0 +1,110 @@
+"""The demo's pipeline as it runs: Spark in a process of its own, the data set's first days."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+import trionet
+from demo.analysis import RESULTS, no_spark
+from demo.child import ChildFailed, open_child
+from demo.computed_delays import Group, computed_delays
+from demo.dataset import Flight, data_file, flights
+from demo.windows import windows_for
+from trionet.testing.threaded import ThreadedBroker
+
+try:
+    data_file()
+except FileNotFoundError as missing:
+    pytest.skip(str(missing), allow_module_level=True)
+if obstacle := no_spark():
+    pytest.skip(obstacle, allow_module_level=True)
+
+#: Spark starts twice in a test; beside other work that takes minutes.
+SECONDS_MAX = 900
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(SECONDS_MAX)]
+
+SPEED = 86_400.0
+#: Some eight days; the middle of them.
+FLIGHTS, MIDDLE = 7_000, 3_300
+
+
+async def analyse(broker: ThreadedBroker, folder: Path, *, is_killed: bool = False) -> int:
+    """Let the pipeline take what is there; how many flights came too late for it."""
+    arguments = (broker.bootstrap_servers, "flights", RESULTS.topic, str(SPEED), str(folder))
+    async with open_child("pipeline", *arguments) as child:
+        if is_killed:  # in the middle of whatever it does, with something done
+            first = partial(broker.wait_for_records, RESULTS.topic, seconds=SECONDS_MAX)
+            await trio.to_thread.run_sync(first)
+            return 0
+        await child.stop()
+    late: int = child.latest["late"]
+    return late
+
+
+def results(broker: ThreadedBroker) -> dict[Group, dict[str, Any]]:
+    """By group: what the topic of results has; what is there twice must be the same."""
+    found: dict[Group, dict[str, Any]] = {}
+    for record in broker.records(RESULTS.topic):
+        value = json.loads(record.value or b"")
+        start, carrier, origin, dest = (
+            value.pop(name) for name in ("start", "carrier", "origin", "dest")
+        )
+
+        assert value == found.setdefault((start, carrier, origin, dest), value)
+    return found
+
+
+def put(broker: ThreadedBroker, some: list[Flight]) -> None:
+    broker.seed("flights", [(flight.carrier, flight.value) for flight in some])
+
+
+def test_the_results_are_those_of_plain_python_also_after_a_crash(tmp_path: Path) -> None:
+    days = list(islice(flights(data_file()), FLIGHTS))
+    expected = computed_delays(days, data_file().parent, windows_for(SPEED))
+    with trionet.testing.broker(topics={"flights": 6, RESULTS.topic: 1}) as broker:
+        put(broker, days[:MIDDLE])
+        trio.run(lambda: analyse(broker, tmp_path, is_killed=True))
+        put(broker, days[MIDDLE:])
+        late = trio.run(lambda: analyse(broker, tmp_path))
+        actual = results(broker)
+
+    assert 0 == late
+    assert len({start for start, *_ in expected}) >= 5
+    assert expected == actual
+
+
+def test_flights_behind_the_watermark_are_counted_and_change_nothing(tmp_path: Path) -> None:
+    days = list(islice(flights(data_file()), FLIGHTS))
+    late, in_time = days[:100], days[100:]
+    expected = computed_delays(in_time, data_file().parent, windows_for(SPEED))
+    with trionet.testing.broker(topics={"flights": 6, RESULTS.topic: 1}) as broker:
+        put(broker, in_time)
+        trio.run(lambda: analyse(broker, tmp_path))
+        put(broker, late)
+        counted = trio.run(lambda: analyse(broker, tmp_path))
+
+        assert len(late) == counted
+        assert expected == results(broker)
+
+
+def test_a_pipeline_that_fails_says_why_in_its_last_line(tmp_path: Path) -> None:
+    with trionet.testing.broker(topics={"flights": 1, RESULTS.topic: 1}) as broker:
+        arguments = (broker.bootstrap_servers, "none such", RESULTS.topic, "1.0", str(tmp_path))
+
+        async def run() -> None:
+            async with open_child("pipeline", *arguments) as child:
+                await child.finished()
+
+        with pytest.raises(ExceptionGroup) as caught:
+            trio.run(run)
+
+    [failure] = caught.value.exceptions
+    assert isinstance(failure, ChildFailed)
+    assert "none such" in str(failure).splitlines()[-1]
