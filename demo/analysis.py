@@ -20,9 +20,12 @@ import trionet
 from demo.board import Board
 from demo.child import Child, ChildFailed, open_child
 from demo.windows import as_factor, windows_for
-from trionet.client.admin import NewTopic
 
-RESULTS = trionet.TopicPartition("flight-delays", 0)
+#: With this begins the line on the child's stderr that says why it has failed. The JVM writes
+#: there, too.
+FAILED = "pipeline: "
+#: The topic of the results; it has one partition.
+RESULTS = "flight-delays"
 
 
 def no_spark() -> str:
@@ -96,11 +99,11 @@ class Analysis:
             return self.news()
         board = self.board
         count = f"{board.results:,} results of {board.windows} windows of {self.windows}"
-        return [f"Delays by Spark: {self.status()}; {count} in the topic {RESULTS.topic}."]
+        return [f"Delays by Spark: {self.status()}; {count} in the topic {RESULTS}."]
 
     async def run(self, bootstrap_servers: str, topic: str, speed: float) -> None:
         """Run Spark, and read its results, until cancelled or until Spark has ended."""
-        arguments = [bootstrap_servers, topic, RESULTS.topic, as_factor(speed)]
+        arguments = [bootstrap_servers, topic, RESULTS, as_factor(speed)]
         try:
             with tempfile.TemporaryDirectory(prefix="trionet-demo-") as folder:
                 async with open_child("pipeline", *arguments, folder) as child:
@@ -109,8 +112,9 @@ class Analysis:
         except* ChildFailed as group:
             self.has_failed = True
             [failure] = group.exceptions
-            first, *rest = str(failure).splitlines()
-            self.obstacle = ": ".join([first, *rest[-1:]])
+            how, *lines = str(failure).splitlines()
+            why = [line.removeprefix(FAILED) for line in lines if line.startswith(FAILED)]
+            self.obstacle = ": ".join([how, *why])
         finally:
             self._over.set()
 
@@ -127,7 +131,8 @@ class Analysis:
     async def _take_the_rest(self, scope: trio.CancelScope) -> None:
         if self._child is not None and self._consumer is not None:
             await self._child.stop()
-            [end] = (await self._consumer.end_offsets([RESULTS])).values()
+            [partition] = self._consumer.assignment
+            end = (await self._consumer.end_offsets([partition]))[partition]
             while self._position < end:
                 await self._news.wait()
         scope.cancel(reason="all results are here")
@@ -137,7 +142,7 @@ class Analysis:
             bootstrap_servers, auto_offset_reset="earliest"
         ) as consumer:
             self._consumer = consumer
-            consumer.assign([RESULTS])
+            consumer.assign([trionet.TopicPartition(RESULTS, 0)])
             async for batch in consumer.batches():
                 for key, value in zip(batch.keys, batch.values, strict=True):
                     self.board.add(key or b"", value or b"")
@@ -162,8 +167,11 @@ async def open_analysis(
     if obstacle or not is_wanted:
         yield Analysis(is_wanted, obstacle=obstacle)
         return
+    # Takes a moment, which the rest of the demo does without.
+    from trionet.client.admin import NewTopic
+
     async with trionet.open_admin(bootstrap_servers) as admin:
-        (await admin.create_topics([NewTopic(RESULTS.topic, 1)])).checked()
+        (await admin.create_topics([NewTopic(RESULTS, 1)])).checked()
     analysis = Analysis(windows=windows_for(speed).name)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(analysis.run, bootstrap_servers, topic, speed)

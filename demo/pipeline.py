@@ -12,16 +12,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.listener import (
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
 from pyspark.sql.streaming.query import StreamingQuery
 
+from demo.analysis import FAILED
 from demo.dataset import data_file
 from demo.delays import delays, read_planes, read_weather
 from demo.reporting import Reporter
@@ -32,28 +26,33 @@ from trionet.spark import TrionetDataSource, lag
 TRIGGER_SECONDS = 1
 
 
-class Counts(StreamingQueryListener):
-    """What the micro-batches have done so far, from what Spark tells after each."""
+class Counts:
+    """What the micro-batches have done so far, by what Spark tells of the last ones."""
 
     def __init__(self) -> None:
-        self.latest: dict[str, Any] = {}
         self._read = self._late = 0
+        self._newest = ""
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        progress = event.progress
-        self._read += progress.numInputRows
-        self._late += sum(each.numRowsDroppedByWatermark for each in progress.stateOperators)
-        [behind] = lag(progress)
-        self.latest = {
+    def figures(self, query: StreamingQuery) -> dict[str, Any]:
+        """Those of a report; none before the first micro-batch."""
+        told = query.recentProgress
+        for progress in told:
+            # Not by its number: Spark gives a trigger that finds nothing that of the next one.
+            if progress.timestamp > self._newest:
+                self._newest = progress.timestamp
+                self._read += progress.numInputRows
+                self._late += sum(
+                    each.numRowsDroppedByWatermark for each in progress.stateOperators
+                )
+        if not told:
+            return {}
+        [behind] = lag(told[-1])
+        return {
             "read": self._read,
             "waiting": behind.total_offsets_behind_latest,
             "late": self._late,
-            "batch_ms": progress.durationMs.get("triggerExecution"),
+            "batch_ms": told[-1].durationMs.get("triggerExecution"),
         }
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None: ...
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None: ...
 
 
 def session(folder: Path) -> SparkSession:
@@ -71,6 +70,8 @@ def session(folder: Path) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         # Some hundred groups a window: one task and one state store are enough.
         "spark.sql.shuffle.partitions": 1,
+        # As many as can end between two reports, and more.
+        "spark.sql.streaming.numRecentProgressUpdates": 10,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
@@ -109,21 +110,21 @@ def run(bootstrap_servers: str, topic: str, results: str, speed: str, folder: st
     """Run the query and report on it, until the demo says stop.
 
     Raises:
-        PySparkException: the query has failed.
+        StreamingQueryException: the query has failed.
     """
     reporter = Reporter()
     counts = Counts()
     spark = session(Path(folder))
-    spark.streams.addListener(counts)
     query = start(spark, bootstrap_servers, topic, results, speed, Path(folder))
     while query.isActive and not reporter.must_stop:
-        reporter.report(**counts.latest)
+        reporter.report(**counts.figures(query))
         reporter.wait(TRIGGER_SECONDS)
     if failure := query.exception():
         raise failure
     query.processAllAvailable()
+    figures = counts.figures(query)
     query.stop()
-    reporter.report(**counts.latest, totals={})
+    reporter.report(**figures, totals={})
 
 
 def main(arguments: list[str]) -> int:
@@ -132,8 +133,9 @@ def main(arguments: list[str]) -> int:
     os.dup2(2, 1)
     try:
         run(*arguments)
-    except PySparkException as error:
-        print(str(error).strip().partition("\n")[0], file=sys.stderr)
+    except Exception as error:  # boundary: the process
+        reason = str(error).strip().partition("\n")[0]
+        print(f"{FAILED}{type(error).__name__}: {reason}", file=sys.stderr)
         return 1
     return 0
 

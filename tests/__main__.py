@@ -32,7 +32,15 @@ SELECTIONS = {
     "types": ("a user's program through mypy, also beside trio-typing", ["-m", "types"]),
     "spark": (
         "everything in Spark: also what the job without a name leaves out",
-        ["tests/spark", "tests/test_docs.py", "-k", "spark", "-m", "spark or not spark"],
+        [
+            "tests/spark",
+            "tests/demo",
+            "tests/test_docs.py",
+            "-k",
+            "spark",
+            "-m",
+            "spark or not spark",
+        ],
     ),
     "soak": ("go on for minutes, to see that nothing grows", ["-m", "soak", "--timeout=0"]),
 }

@@ -12,11 +12,12 @@ import pytest
 import trio
 
 import trionet
-from demo.analysis import RESULTS, no_spark
+from demo.analysis import FAILED, RESULTS, no_spark
 from demo.child import ChildFailed, open_child
-from demo.computed_delays import Group, computed_delays
 from demo.dataset import Flight, data_file, flights
 from demo.windows import windows_for
+from spark.brokers import delete_records
+from support.computed_delays import Group, computed_delays
 from trionet.testing.threaded import ThreadedBroker
 
 try:
@@ -37,10 +38,10 @@ FLIGHTS, MIDDLE = 7_000, 3_300
 
 async def analyse(broker: ThreadedBroker, folder: Path, *, is_killed: bool = False) -> int:
     """Let the pipeline take what is there; how many flights came too late for it."""
-    arguments = (broker.bootstrap_servers, "flights", RESULTS.topic, str(SPEED), str(folder))
+    arguments = (broker.bootstrap_servers, "flights", RESULTS, str(SPEED), str(folder))
     async with open_child("pipeline", *arguments) as child:
         if is_killed:  # in the middle of whatever it does, with something done
-            first = partial(broker.wait_for_records, RESULTS.topic, seconds=SECONDS_MAX)
+            first = partial(broker.wait_for_records, RESULTS, seconds=SECONDS_MAX)
             await trio.to_thread.run_sync(first)
             return 0
         await child.stop()
@@ -51,7 +52,7 @@ async def analyse(broker: ThreadedBroker, folder: Path, *, is_killed: bool = Fal
 def results(broker: ThreadedBroker) -> dict[Group, dict[str, Any]]:
     """By group: what the topic of results has; what is there twice must be the same."""
     found: dict[Group, dict[str, Any]] = {}
-    for record in broker.records(RESULTS.topic):
+    for record in broker.records(RESULTS):
         value = json.loads(record.value or b"")
         start, carrier, origin, dest = (
             value.pop(name) for name in ("start", "carrier", "origin", "dest")
@@ -68,7 +69,7 @@ def put(broker: ThreadedBroker, some: list[Flight]) -> None:
 def test_the_results_are_those_of_plain_python_also_after_a_crash(tmp_path: Path) -> None:
     days = list(islice(flights(data_file()), FLIGHTS))
     expected = computed_delays(days, data_file().parent, windows_for(SPEED))
-    with trionet.testing.broker(topics={"flights": 6, RESULTS.topic: 1}) as broker:
+    with trionet.testing.broker(topics={"flights": 6, RESULTS: 1}) as broker:
         put(broker, days[:MIDDLE])
         trio.run(lambda: analyse(broker, tmp_path, is_killed=True))
         put(broker, days[MIDDLE:])
@@ -84,7 +85,7 @@ def test_flights_behind_the_watermark_are_counted_and_change_nothing(tmp_path: P
     days = list(islice(flights(data_file()), FLIGHTS))
     late, in_time = days[:100], days[100:]
     expected = computed_delays(in_time, data_file().parent, windows_for(SPEED))
-    with trionet.testing.broker(topics={"flights": 6, RESULTS.topic: 1}) as broker:
+    with trionet.testing.broker(topics={"flights": 6, RESULTS: 1}) as broker:
         put(broker, in_time)
         trio.run(lambda: analyse(broker, tmp_path))
         put(broker, late)
@@ -94,17 +95,17 @@ def test_flights_behind_the_watermark_are_counted_and_change_nothing(tmp_path: P
         assert expected == results(broker)
 
 
-def test_a_pipeline_that_fails_says_why_in_its_last_line(tmp_path: Path) -> None:
-    with trionet.testing.broker(topics={"flights": 1, RESULTS.topic: 1}) as broker:
-        arguments = (broker.bootstrap_servers, "none such", RESULTS.topic, "1.0", str(tmp_path))
-
-        async def run() -> None:
-            async with open_child("pipeline", *arguments) as child:
-                await child.finished()
-
+def test_a_pipeline_that_fails_says_why(tmp_path: Path) -> None:
+    first, second = list(islice(flights(data_file()), 10)), list(islice(flights(data_file()), 30))
+    with trionet.testing.broker(topics={"flights": 1, RESULTS: 1}) as broker:
+        put(broker, first)
+        trio.run(lambda: analyse(broker, tmp_path))
+        put(broker, second)
+        delete_records(broker, "flights", before=20)
         with pytest.raises(ExceptionGroup) as caught:
-            trio.run(run)
+            trio.run(lambda: analyse(broker, tmp_path))
 
     [failure] = caught.value.exceptions
     assert isinstance(failure, ChildFailed)
-    assert "none such" in str(failure).splitlines()[-1]
+    [why] = [line for line in str(failure).splitlines() if line.startswith(FAILED)]
+    assert "flights-0" in why

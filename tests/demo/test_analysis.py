@@ -1,0 +1,71 @@
+"""The demo where Spark cannot run, as a user starts it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from demo.analysis import Analysis
+from demo.dataset import data_file
+
+ROOT = Path(__file__).resolve().parents[2]
+NO_JAVA = (
+    "there is no Java; install 17 or newer (Debian, Ubuntu: apt-get install"
+    " openjdk-17-jre-headless), or set JAVA_HOME"
+)
+NO_PYSPARK = "PySpark is not installed; `python3 demo --spark` installs it"
+
+try:
+    data_file()
+except FileNotFoundError as missing:
+    pytest.skip(str(missing), allow_module_level=True)
+
+
+def demo(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A whole run of the demo, without a terminal."""
+    kept = {name: text for name, text in os.environ.items() if name != "JAVA_HOME"}
+    command = [sys.executable, "-m", "demo.flights", *arguments]
+    environ: Mapping[str, str] = {**kept, **environment}
+    return subprocess.run(
+        command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.interop
+def test_without_java_one_line_says_what_to_install_and_the_demo_goes_on() -> None:
+    pytest.importorskip("pyspark")
+    done = demo("--for", "1.5", PATH=os.devnull)
+    lines = done.stdout.splitlines()
+
+    assert (0, "") == (done.returncode, done.stderr)
+    told = [number for number, line in enumerate(lines) if NO_JAVA in line]
+    assert 2 == told[0]  # below the title and the first figures
+    assert 2 == len(told)  # and once more in the summary
+    assert lines[-1].startswith("Verdict: consumed == produced")
+
+
+@pytest.mark.slow
+def test_who_asks_for_spark_gets_an_error_where_it_cannot_run() -> None:
+    pytest.importorskip("pyspark")
+    done = demo("--spark", JAVA_HOME=os.devnull)
+
+    assert (1, "", f"demo: {NO_JAVA}\n") == (done.returncode, done.stdout, done.stderr)
+
+
+def test_who_wants_no_spark_hears_nothing_of_it() -> None:
+    analysis = Analysis(is_shown=False)
+
+    assert ([], [], []) == (analysis.rows(), analysis.news(), analysis.summary())
+
+
+def test_an_obstacle_is_all_that_is_shown() -> None:
+    analysis = Analysis(obstacle=NO_PYSPARK)
+
+    assert [("Spark", NO_PYSPARK)] == analysis.rows()
+    assert [f"no delays by Spark: {NO_PYSPARK}"] == analysis.news() == analysis.summary()
