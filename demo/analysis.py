@@ -72,8 +72,8 @@ class Analysis:
         if "read" not in latest:
             return "is starting"
         return (
-            f"{latest['read']:,} read, {latest['waiting']:,} waiting, {latest['late']:,} too late,"
-            f" a micro-batch takes {latest['batch_ms']:,} ms"
+            f"{latest['read']:,} read, {latest['waiting']:,} waiting,"
+            f" {latest['late']:,} groups too late, a micro-batch takes {latest['batch_ms']:,} ms"
         )
 
     def rows(self) -> list[tuple[str, str]]:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from demo.analysis import Analysis
+from demo.analysis import FAILED, Analysis
+from demo.child import ChildFailed, open_child
 from demo.dataset import data_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,3 +70,16 @@ def test_an_obstacle_is_all_that_is_shown() -> None:
 
     assert [("Spark", NO_PYSPARK)] == analysis.rows()
     assert [f"no delays by Spark: {NO_PYSPARK}"] == analysis.news() == analysis.summary()
+
+
+@pytest.mark.slow
+async def test_a_pipeline_that_fails_says_why_in_a_line_of_its_own(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    with pytest.raises(ExceptionGroup) as caught:
+        async with open_child("pipeline", "localhost:9", "a", "b", "fast", str(tmp_path)) as child:
+            await child.finished()
+
+    [failure] = caught.value.exceptions
+    assert isinstance(failure, ChildFailed)
+    [why] = [line for line in str(failure).splitlines() if line.startswith(FAILED)]
+    assert why == f"{FAILED}ValueError: could not convert string to float: 'fast'"

@@ -79,7 +79,7 @@ def test_the_whole_year_as_fast_as_possible_waits_for_all_its_delays(tmp_path: P
     *lines, delays, _, _, verdict = output.splitlines()
 
     assert (0, "") == (process.returncode, errors)
-    assert delays.startswith("Delays by Spark: 336,776 read, 0 waiting, 0 too late, ")
+    assert delays.startswith("Delays by Spark: 336,776 read, 0 waiting, 0 groups too late, ")
     assert " windows of 28 days in the topic flight-delays." in delays
     assert any(WORST.match(line) for line in lines)
     assert verdict.startswith("Verdict: consumed == produced")
