@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -202,6 +203,24 @@ def test_the_first_micro_batch_once_more_is_empty_again(broker: ThreadedBroker, 
     assert {topic: {"0": 5}} == reader.initialOffset()
     assert [] == read(reader, reader.initialOffset(), logged)
     assert numbers(0, 4) == Query(reader, logged).next()
+
+
+@pytest.mark.parametrize("begin", ["earliest", "latest", "{connector}"])
+def test_the_first_micro_batch_of_the_connector_is_read_once_more(
+    broker: ThreadedBroker, topic: str, begin: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is not empty; of `latest` nobody but the connector knows where it began, which is told."""
+    seed(broker, topic, 1, 5)
+    connector, end = {topic: {"0": 2}}, {topic: {"0": 5}}  # sources/0/0, offsets/0
+    seed(broker, topic, 6, 7)
+    begin = json.dumps(connector) if begin == "{connector}" else begin
+    reader = opened(broker, subscribe=topic, startingOffsets=begin)
+
+    first = read(reader, reader.initialOffset(), end)
+
+    assert {"earliest": numbers(1, 5), "latest": []}.get(begin, numbers(3, 5)) == first
+    assert ("sources/0/0" in caplog.text) is (begin == "latest")
+    assert numbers(6, 7) == Query(reader, end).next()
 
 
 def test_nothing_new_is_the_start_itself(broker: ThreadedBroker, topic: str) -> None:

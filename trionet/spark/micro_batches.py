@@ -27,6 +27,14 @@ logger = logging.getLogger("trionet.spark")
 #: often as that.
 ASK_SECONDS_MIN: Final = 0.05
 
+#: Ours was empty. The connector's was not, and where it began it keeps in a file of its own, which
+#: a source in Python cannot find: it is not told where the checkpoint is.
+_BEGIN_UNKNOWN: Final = (
+    "the first micro-batch of this query is repeated as an empty one, since startingOffsets is"
+    " latest; if Spark's Kafka connector began the query, stop it and set startingOffsets to what"
+    " stands in the last line of sources/0/0 in the checkpoint"
+)
+
 
 class MicroBatches:
     """One run of a query.
@@ -131,6 +139,8 @@ class MicroBatches:
             # The first micro-batch, which was empty, once more. Its begin was found out anew, and
             # may be later, or of other partitions.
             start = {each: min(start[each], end[each]) for each in start.keys() & end.keys()}
+            if self._begin_is_of_now:
+                logger.warning("%s", _BEGIN_UNKNOWN)
         if self._last_end is not None and not is_repeated:
             verify_available_now(end, self._last_end, await self._latest_of_all())
         earliest = await self._begins_of_new(start, end)
