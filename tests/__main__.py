@@ -51,7 +51,6 @@ COMPILED_TESTS = [
     "tests/test_compile_hook.py",
     "tests/test_compiled.py",
     "tests/broker",
-    "tests/cli",
     "tests/client",
     "tests/crash",
     "tests/demo",

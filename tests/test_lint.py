@@ -57,34 +57,35 @@ def test_the_code_is_formatted() -> None:
 @pytest.mark.parametrize(
     "folders",
     [
-        ("trionet", "demo", "tests/support", "tests/bench"),
+        ("trionet",),
         # As many lines again, on which nobody's records depend: in the longer job.
-        pytest.param(("tests",), marks=pytest.mark.soak),
+        pytest.param(("tests", "demo"), marks=pytest.mark.soak),
     ],
     ids=" ".join,
 )
 def test_everything_is_safe_to_cancel(folders: tuple[str, ...]) -> None:
-    # Named, the list of what is off replaces flake8-async's own: also what is off by default is on.
     files = async_sources(*folders)
-    shares = min(len(files), os.cpu_count() or 1)  # it takes a minute, and one core
+    for_users = [path for path in files if path.startswith(FOR_USERS)]
+    inside = [path for path in files if not path.startswith(FOR_USERS)]
+    shares = os.cpu_count() or 1  # it takes a minute, and one core
     with ThreadPoolExecutor(shares) as executor:
         checks = [
             executor.submit(
                 run,
                 "flake8_async",
-                f"--disable={CHECKPOINTS},{WITHOUT_AWAIT}",
+                # Named, the list of what is off replaces flake8-async's own: also what is off by
+                # default is on.
+                f"--disable={off}",
                 # What the package itself begins with `await nursery.start(...)`.
                 "--startable-in-context-manager=run,serve,_keep",
-                *files[share::shares],
+                *files_of_share,
             )
+            for files, off in [
+                (for_users, WITHOUT_AWAIT),
+                (inside, f"{CHECKPOINTS},{WITHOUT_AWAIT}"),
+            ]
             for share in range(shares)
+            if (files_of_share := files[share::shares])
         ]
     for check in checks:
         check.result()
-
-
-@pytest.mark.slow
-def test_what_users_call_is_a_checkpoint() -> None:
-    files = [path for path in async_sources("trionet") if path.startswith(FOR_USERS)]
-
-    run("flake8_async", f"--enable={CHECKPOINTS}", *files)
