@@ -7,14 +7,27 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from trionet.client.producer.partitioner import partition_of
 from trionet.protocol.records.arrow_columns import HEADERS
 from trionet.spark.errors import NullTopicError, SinkColumnsError
-from trionet.spark.sink_columns import HEADERS_TYPE, Batch, Rows, check_columns, rows_of
+from trionet.spark.sink_columns import (
+    HEADERS_TYPE,
+    ROWS_OF_PARTITION_MIN,
+    Batch,
+    Rows,
+    check_columns,
+    rows_of,
+)
 
 Row = tuple[str, int | None, bytes]
+
+
+def of_none(topic: str) -> int:
+    """The number of partitions of topics whose keys choose none."""
+    return 0
 
 
 def batch_of(rows: Sequence[Row]) -> Batch:
@@ -34,7 +47,7 @@ def test_texts_are_written_as_utf_8(string: Any, binary: Any) -> None:
         {"key": pa.array(["k", "é", None], string), "value": pa.array([b"1", None, b""], binary)}
     )
 
-    [rows] = rows_of(batch, "t")
+    [rows] = rows_of(batch, "t", of_none)
 
     assert Rows("t", None, [b"1", None, b""], [b"k", "é".encode(), None], None) == rows
 
@@ -51,7 +64,7 @@ def test_a_column_that_is_null_is_left_out() -> None:
         }
     )
 
-    assert [Rows("t", None, [b"1", b"2"], None, None)] == [*rows_of(batch, "t")]
+    assert [Rows("t", None, [b"1", b"2"], None, None)] == [*rows_of(batch, "t", of_none)]
 
 
 def test_each_row_has_its_headers() -> None:
@@ -66,7 +79,7 @@ def test_each_row_has_its_headers() -> None:
     expected = [[], [], [("a", b"1"), ("a", None)], [], [("b", b"")]]
 
     for start in range(len(expected)):  # also where a batch is a part of another one
-        [rows] = rows_of(batch.slice(start), "t")
+        [rows] = rows_of(batch.slice(start), "t", of_none)
         assert expected[start:] == (rows.headers or [[] for _ in rows.values])
 
 
@@ -74,19 +87,19 @@ def test_a_header_without_a_name_is_refused() -> None:
     headers = pa.array([[{"key": None, "value": b"1"}]], HEADERS)
 
     with pytest.raises(SinkColumnsError, match="a header has no name"):
-        [*rows_of(pa.record_batch({"value": ["x"], "headers": headers}), "t")]
+        [*rows_of(pa.record_batch({"value": ["x"], "headers": headers}), "t", of_none)]
 
 
 def test_a_header_that_is_null_is_refused() -> None:
     headers = pa.array([[None]], HEADERS)
 
     with pytest.raises(SinkColumnsError, match="a header has no name"):
-        [*rows_of(pa.record_batch({"value": ["x"], "headers": headers}), "t")]
+        [*rows_of(pa.record_batch({"value": ["x"], "headers": headers}), "t", of_none)]
 
 
 def test_a_row_without_a_topic_is_refused() -> None:
     with pytest.raises(NullTopicError, match=r"\[KAFKA_NULL_TOPIC_IN_DATA\] null topic present"):
-        [*rows_of(pa.record_batch({"topic": ["t", None], "value": ["1", "2"]}), None)]
+        [*rows_of(pa.record_batch({"topic": ["t", None], "value": ["1", "2"]}), None, of_none)]
 
 
 @pytest.mark.parametrize("partitions", [[0, -1], [None, -7]])
@@ -94,11 +107,11 @@ def test_a_partition_is_not_negative(partitions: list[int | None]) -> None:
     batch = batch_of([("t", partition, b"") for partition in partitions])
 
     with pytest.raises(SinkColumnsError, match=f"partition {partitions[1]} is not allowed"):
-        [*rows_of(batch, None)]
+        [*rows_of(batch, None, of_none)]
 
 
 def test_of_no_rows_there_is_nothing() -> None:
-    assert [] == [*rows_of(batch_of([]), "t")]
+    assert [] == [*rows_of(batch_of([]), "t", of_none)]
 
 
 @given(
@@ -111,7 +124,7 @@ def test_every_row_goes_where_it_says_and_keeps_its_order(
     rows = [(name, partition, b"%d" % number) for number, (name, partition) in enumerate(places)]
     taken = [
         (part.topic, part.partition, value)
-        for part in rows_of(batch_of(rows), topic)
+        for part in rows_of(batch_of(rows), topic, of_none)
         for value in part.values
     ]
     wanted = [(topic or name, partition, value) for name, partition, value in rows]
@@ -128,10 +141,59 @@ def test_every_row_goes_where_it_says_and_keeps_its_order(
             ]
 
 
+@example([str(number % 41) for number in range(300)], 3, 7)
+@given(
+    st.lists(st.integers(0, 40).map(str), max_size=300),
+    st.sampled_from([0, 1, 2, 3]),
+    st.integers(0, 20),
+)
+def test_rows_are_put_in_order_of_their_keys_partitions(
+    names: list[str], partitions: int, start: int
+) -> None:
+    """As the producer would send them; few are left to it, and those of a key keep their order."""
+    values = [b"%d" % number for number in range(len(names))]
+    batch = pa.record_batch({"key": pa.array(names, pa.string()), "value": values}).slice(start)
+    rows = [*zip(names, values, strict=True)][start:]
+
+    parts = [*rows_of(batch, "t", lambda _: partitions)]
+
+    found: dict[int, list[tuple[bytes | None, bytes | None]]] = {}
+    is_grouped = 0 < partitions * ROWS_OF_PARTITION_MIN <= len(rows)
+    for part in parts:
+        assert (part.partition is not None) is is_grouped
+        for key, value in zip(part.keys or (), part.values, strict=True):
+            number = partition_of(key or b"", partitions or 1)
+            assert part.partition in (None, number)
+            found.setdefault(number, []).append((key, value))
+    wanted: dict[int, list[tuple[bytes | None, bytes | None]]] = {}
+    for name, value in rows:
+        key = name.encode()
+        wanted.setdefault(partition_of(key, partitions or 1), []).append((key, value))
+    assert wanted == found
+
+
+def test_rows_some_of_which_have_no_key_are_left_to_the_producer() -> None:
+    """One without may go where one with a key goes, and is not to change places with it."""
+    keys = pa.array([b"k", None] * 500)
+
+    [rows] = rows_of(pa.record_batch({"key": keys, "value": ["x"] * 1000}), "t", lambda _: 2)
+
+    assert rows.partition is None
+    assert [b"k", None] == (rows.keys or [])[:2]
+
+
+def test_rows_that_name_their_partition_are_not_asked_for_their_keys() -> None:
+    columns = {"key": [b"k"] * 100, "value": ["x"] * 100, "partition": pa.array([1] * 100)}
+
+    [rows] = rows_of(pa.record_batch(columns), "t", pytest.fail)
+
+    assert 1 == rows.partition
+
+
 def test_rows_of_many_topics_are_few_parts() -> None:
     rows: list[Row] = [(f"t{number % 3}", number % 2, b"%d" % number) for number in range(600)]
 
-    assert 6 == len([*rows_of(batch_of(rows), None)])
+    assert 6 == len([*rows_of(batch_of(rows), None, of_none)])
 
 
 @pytest.mark.parametrize(

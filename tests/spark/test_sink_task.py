@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructField, StructType
 
+from trionet.client.producer.partitioner import partition_of
 from trionet.client.topic_partition import TopicPartition
 from trionet.errors import (
     ConfigError,
@@ -30,7 +31,7 @@ from trionet.testing import Record, ThreadedBroker, broker
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[ThreadedBroker]:
-    with broker(topics={"t": 1, "three": 3}, auto_create_topics_enable=False) as it:
+    with broker(topics={"t": 1, "three": 3, "keyed": 3}, auto_create_topics_enable=False) as it:
         try:
             yield it
         finally:
@@ -90,6 +91,33 @@ def test_keys_headers_and_partitions_are_written(cluster: ThreadedBroker) -> Non
         (each.partition, each.key, each.value, each.headers)
         for each in sorted(cluster.wait_for_records("three", count=3))
     ]
+
+
+def test_rows_of_a_key_keep_their_order_however_many_come_at_a_time(
+    cluster: ThreadedBroker,
+) -> None:
+    """Many are put in order of their partitions; of few, the producer finds the partition."""
+    keys = [f"k{number % 17}" for number in range(400)]
+    values = [str(number) for number in range(400)]
+    bounds = [(0, 10), (10, 300), (300, 310), (310, 400)]
+    batches = [texts(*values[a:b], key=pa.array(keys[a:b])) for a, b in bounds]
+
+    written = write_task(options_of(cluster, "keyed"), iter(batches)).written
+
+    found = cluster.wait_for_records("keyed", count=400)
+    assert 400 == len(found)
+    for key in set(keys):
+        its = [each for each in found if each.key == key.encode()]
+        wanted = [v.encode() for k, v in zip(keys, values, strict=True) if k == key]
+        assert wanted == [each.value for each in its]
+        assert {partition_of(key.encode(), 3)} == {each.partition for each in its}
+    counts = dict.fromkeys(range(3), 0)
+    for each in found:
+        counts[each.partition] += 1
+    assert {
+        TopicPartition("keyed", number): Span(0, count - 1, count)
+        for number, count in counts.items()
+    } == written
 
 
 def test_tasks_share_a_producer_until_one_fails(cluster: ThreadedBroker) -> None:

@@ -1,12 +1,13 @@
 """The rows that a sink is given, as the columns that a producer takes. Imports pyarrow and numpy.
 
 Nothing is done row by row: each column becomes a list in one call, or, where rows go to several
-topics or partitions, one for each of these.
+topics or partitions, one for each of these. Keys are hashed here, too, all at once: a producer that
+has to find the partition of each record takes several times as long for all the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 from ..protocol.records.types import Headers
 from .errors import NullTopicError, SinkColumnsError
+from .key_partitions import partitions_of
 
 if TYPE_CHECKING:
     Numbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 #: pa.RecordBatch and pa.Array, which have no types.
 Batch: TypeAlias = Any
 Column: TypeAlias = Any
+
+#: Rows are put in order of their keys' partitions from so many for each on: what goes to one
+#: partition costs as much as some twenty records, however few there are.
+ROWS_OF_PARTITION_MIN: Final = 32
 
 HEADERS_TYPE: Final = "array<struct<key:string,value:binary>>"
 #: What each column may be; others are not looked at.
@@ -79,12 +85,15 @@ def check_columns(types: Mapping[str, str], topic: str | None) -> None:
             )
 
 
-def rows_of(batch: Batch, topic: str | None) -> Iterator[Rows]:
+def rows_of(
+    batch: Batch, topic: str | None, key_partitions: Callable[[str], int]
+) -> Iterator[Rows]:
     """The rows of a batch by topic and partition; those that may meet in one keep their order.
 
     Args:
         batch: as Spark hands it over; its columns were checked.
         topic: where all rows go; None: the column ``topic`` says it.
+        key_partitions: how many partitions the keys of a topic's rows choose from; 0 for none.
 
     Raises:
         NullTopicError: a row has no topic.
@@ -97,7 +106,11 @@ def rows_of(batch: Batch, topic: str | None) -> Iterator[Rows]:
         of_topic = _taken(columns, places)
         its = None if partitions is None else _taken({"": partitions}, places)[""]
         for partition, part in _by_partition(its):
-            yield _rows(name, partition, _taken(of_topic, part))
+            rows = _taken(of_topic, part)
+            if partition is None and not _is_without(rows.get("key")):
+                yield from _by_key(name, rows, key_partitions(name))
+            else:
+                yield _rows(name, partition, rows)
 
 
 def _by_topic(
@@ -148,6 +161,30 @@ def _by_partition(column: Column | None) -> Iterator[tuple[int | None, Numbers |
         yield None if number < 0 else number, np.arange(start, stop)
 
 
+def _by_key(topic: str, columns: Mapping[str, Column], partitions: int) -> Iterator[Rows]:
+    """Rows that go where their keys say.
+
+    Those without a key may come to lie beside any other: where there are some, the producer finds
+    the partitions, and so it does where there are few rows for each.
+    """
+    keys = columns["key"]
+    if not partitions or keys.null_count or len(keys) < partitions * ROWS_OF_PARTITION_MIN:
+        yield _rows(topic, None, columns)
+        return
+    if partitions == 1:
+        yield _rows(topic, 0, columns)
+        return
+    numbers = partitions_of(keys, partitions)
+    # Stable, and the faster the fewer bits a number has.
+    order = numbers.astype(np.min_scalar_type(partitions)).argsort(kind="stable")
+    ordered = _taken(columns, order)
+    starts = np.searchsorted(numbers[order], np.arange(partitions + 1)).tolist()
+    for number, (start, stop) in enumerate(pairwise(starts)):
+        if stop > start:
+            part = {name: column.slice(start, stop - start) for name, column in ordered.items()}
+            yield _rows(topic, number, part)
+
+
 def _taken(columns: Mapping[str, Column], places: Numbers | None) -> Mapping[str, Column]:
     if places is None:
         return columns
@@ -160,12 +197,12 @@ def _rows(topic: str, partition: int | None, columns: Mapping[str, Column]) -> R
         topic,
         partition,
         _bytes(columns["value"]),
-        None if _is_empty(columns.get("key")) else _bytes(columns["key"]),
-        None if _is_empty(columns.get("headers")) else _headers(columns["headers"]),
+        None if _is_without(columns.get("key")) else _bytes(columns["key"]),
+        None if _is_without(columns.get("headers")) else _headers(columns["headers"]),
     )
 
 
-def _is_empty(column: Column | None) -> bool:
+def _is_without(column: Column | None) -> bool:
     return column is None or column.null_count == len(column)
 
 

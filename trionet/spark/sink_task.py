@@ -95,7 +95,7 @@ class SinkTask:
             TrionetError: as :meth:`.Producer.enqueue_batch`.
         """
         self._settle()
-        host().call(self._enqueue, [*rows_of(batch, self._topic)])
+        host().call(self._enqueue, [*rows_of(batch, self._topic, self._key_partitions)])
 
     def end(self) -> Written:
         """Wait until all is written.
@@ -114,6 +114,9 @@ class SinkTask:
         """Give up: what was not sent is not, and the next task has another producer."""
         if self.shared is not None:
             host().call(self._drop, self.shared)
+
+    def _key_partitions(self, topic: str) -> int:
+        return host().call(self._count_partitions, topic)
 
     def _settle(self) -> None:
         """Account for those of which it is known what became of them."""
@@ -144,6 +147,11 @@ class SinkTask:
                     partition=rows.partition,
                 )
                 self._pending.append(deliveries)
+
+    async def _count_partitions(self, topic: str) -> int:
+        async with self._lease() as shared:
+            self.shared = shared
+            return await shared.producer.key_partitions(topic)
 
     async def _flush(self) -> None:
         async with self._lease() as shared:
@@ -180,17 +188,22 @@ def _is_decided(outcome: BatchOutcome) -> bool:
 
 
 def _account(deliveries: Deliveries, written: Written) -> None:
+    # Keys may have sent each record to another batch than the one before: so first by batch.
+    found: dict[BatchOutcome, tuple[int, int, int]] = {}
     for outcome, index, count in deliveries.spans():
         if outcome.is_plain:
-            _add(written, outcome.topic_partition, outcome.base_offset, index, count)
+            first, _, total = found.get(outcome, (index, 0, 0))
+            found[outcome] = first, index + count - 1, total + count
         else:  # it was split
             for number in range(index, index + count):
                 offset = Delivery(outcome, number, 0).result().offset
-                _add(written, outcome.topic_partition, offset, 0, 1)
+                _add(written, outcome.topic_partition, Span(offset, offset, 1))
+    for outcome, (first, last, total) in found.items():
+        base = outcome.base_offset
+        span = Span(-1, -1, total) if base < 0 else Span(base + first, base + last, total)
+        _add(written, outcome.topic_partition, span)
 
 
-def _add(written: Written, partition: TopicPartition, base: int, index: int, count: int) -> None:
-    first = base + index
-    span = Span(-1, -1, count) if base < 0 else Span(first, first + count - 1, count)
+def _add(written: Written, partition: TopicPartition, span: Span) -> None:
     before = written.get(partition)
     written[partition] = span if before is None else before.together(span)

@@ -116,6 +116,21 @@ async def test_a_batch_is_taken_without_a_wait_for_the_brokers(
     assert list(range(50)) == [offset for deliveries in taken for offset in deliveries.offsets()]
 
 
+@pytest.mark.parametrize(("ignores_keys", "count"), [(False, 3), (True, 0)])
+async def test_it_is_told_how_many_partitions_keys_choose_from(
+    autojump_clock: MockClock, network: MemoryNetwork, ignores_keys: bool, count: int
+) -> None:
+    settings = attrs.evolve(AT_ONCE, partitioner_ignores_keys=ignores_keys, max_block_seconds=1.0)
+    leaders = Leaders(network, topics=THREE)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        assert count == await producer.key_partitions("t")
+        with pytest.raises(MetadataTimeoutError, match="topic none was not known within 1 s"):
+            await producer.key_partitions("none")
+
+
 async def test_a_cancelled_batch_that_waits_for_room_is_taken_back(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:

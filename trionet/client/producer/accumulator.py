@@ -51,6 +51,18 @@ class RecordAccumulator(BatchQueues):
         found = self._topics.get(topic)
         return found is not None and (partition is None or found.queue(partition) is not None)
 
+    def key_partitions(self, topic: str) -> int:
+        """How many partitions the keys of a topic's records choose from.
+
+        Args:
+            topic: one that :meth:`knows` says yes to.
+
+        Returns:
+            0 where they choose none (``partitioner.ignore.keys``).
+        """
+        found = self._topics.get(topic)
+        return 0 if found is None or self._ignores_keys else found.partitions
+
     def append(
         self,
         topic: str,

@@ -447,6 +447,19 @@ class Producer:
         what = f"topic {topic}" if partition is None else f"partition {topic}-{partition}"
         return MetadataTimeoutError(f"{what} was not known within {seconds}")
 
+    async def key_partitions(self, topic: str) -> int:
+        """How many partitions the keys of a topic's records choose from; 0 where they choose none.
+
+        Raises:
+            TypeError, ValueError, MetadataTimeoutError, AuthenticationError,
+            trio.ClosedResourceError: as :meth:`send`.
+
+        Cancellation: nothing was changed.
+        """
+        check_topic(topic)
+        count = partial(self._accumulator.key_partitions, topic)
+        return await self._when_possible(topic, None, count)
+
     def statistics(self) -> ClientStatistics:
         """What this producer did and holds at the moment, by Kafka's names."""
         return self._sender.statistics()
