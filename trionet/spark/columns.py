@@ -6,7 +6,7 @@ for a single record, but for those that have headers and for messages of brokers
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -16,16 +16,25 @@ from ..client.consumer.transaction_filter import TransactionFilter
 from ..client.topic_partition import TopicPartition
 from ..errors import CorruptRecordError, WireFormatError
 from ..protocol.records.arrow_columns import HEADERS, binary_column, headers_column, number_column
-from ..protocol.records.batch import BatchHeader, check_crc
+from ..protocol.records.batch import (
+    CONTROL,
+    CRC_START,
+    PREFIX_SIZE,
+    TRANSACTIONAL,
+    BatchHeader,
+    Bytes,
+    read_header,
+)
+from ..protocol.records.crc32c import crc32c
 from ..protocol.records.message_set import MessageHeader, decode_message_set
-from ..protocol.records.numpy_columns import NumpyColumns, decode_opened
-from ..protocol.records.records import INFLATED_BYTES_MAX, open_batch
-from .fetched import Fetched, headers
+from ..protocol.records.numpy_batches import OpenedBatches, opened_together, read_headers
+from ..protocol.records.numpy_columns import TIMESTAMP_OF_LOG, NumpyColumns, decode_batches
+from .fetched import Fetched, pieces
 
 if TYPE_CHECKING:
-    from ..protocol.records.numpy_columns import Numbers
+    from ..protocol.records.numpy_batches import BatchHeaders, Numbers
 
-Opened: TypeAlias = tuple[BatchHeader, bytes, int, int]
+LetsPass: TypeAlias = Callable[[Bytes, int, BatchHeader], bool]
 
 #: The most that one Arrow batch has; more than some thousand rows make nothing faster.
 BATCH_ROWS_MAX: Final = 10_000
@@ -106,42 +115,51 @@ class ColumnDecoder:
     # Columns of everything but what is the same for all.
 
     def _columns(self, fetched: Fetched) -> Iterator[list[Any]]:
-        records = bytes(fetched.records)
         passes = TransactionFilter(
             fetched.aborted, is_read_committed=self._is_read_committed
         ).lets_pass
-        opened: list[Opened] = []
-        size = 0
-        for pos, header in headers(records):
-            if isinstance(header, MessageHeader):
-                yield from self._of_batches(opened, fetched)
-                opened, size = [], 0
-                yield from self._of_message(records[pos : pos + header.size], header, fetched)
-                continue
-            if header.base_offset >= fetched.until:
-                break
-            self._check(records, pos, header)
-            if not passes(records, pos, header):
-                continue
-            opened.append(open_batch(records, pos, INFLATED_BYTES_MAX))
-            size += opened[-1][3] - opened[-1][2]
-            if size >= DECODED_BYTES:
-                yield from self._of_batches(opened, fetched)
-                opened, size = [], 0
-        yield from self._of_batches(opened, fetched)
+        for piece in pieces(fetched.records):
+            if isinstance(piece, list):
+                yield from self._of_batches(np.array(piece), fetched, passes)
+            else:
+                pos, message = piece
+                data = bytes(memoryview(fetched.records)[pos : pos + message.size])
+                yield from self._of_message(data, message, fetched)
 
-    def _check(self, records: bytes, pos: int, header: BatchHeader) -> None:
-        if header.count < 0:
-            raise WireFormatError(f"a batch has {header.count} records")
-        if self._checks_crcs and not check_crc(records, pos, header):
-            raise WireFormatError("the checksum of a batch is wrong")
+    def _of_batches(
+        self, places: Numbers, fetched: Fetched, passes: LetsPass
+    ) -> Iterator[list[Any]]:
+        records = fetched.records
+        headers = read_headers(records, places)
+        behind = np.flatnonzero(headers["base_offset"] >= fetched.until)
+        if len(behind):
+            places, headers = places[: behind[0]], headers[: behind[0]]
+        self._check(records, places, headers)
+        shown = headers["count"] > 0
+        if np.any(headers["attributes"] & (TRANSACTIONAL | CONTROL)):
+            each = (passes(records, pos, read_header(records, pos)) for pos in places.tolist())
+            shown &= np.fromiter(each, np.bool_, len(places))
+        if not shown.all():
+            places, headers = places[shown], headers[shown]
+        for opened in opened_together(records, places, headers, DECODED_BYTES):
+            yield from self._of_records(opened, fetched)
 
-    def _of_batches(self, opened: Sequence[Opened], fetched: Fetched) -> Iterator[list[Any]]:
-        if not opened:
+    def _check(self, records: Bytes, places: Numbers, headers: BatchHeaders) -> None:
+        if len(headers) and headers["count"].min() < 0:
+            raise WireFormatError(f"a batch has {headers['count'].min()} records")
+        if not self._checks_crcs:
             return
-        columns = decode_opened(opened, with_headers=self._include_headers)
-        types = np.array([each[0].timestamp_type for each in opened], np.int32)
-        timestamp_types = np.repeat(types, [each[0].count for each in opened])
+        with memoryview(records) as view:
+            ends = (places + PREFIX_SIZE + headers["length"]).tolist()
+            crcs = headers["crc"].tolist()
+            for start, end, crc in zip((places + CRC_START).tolist(), ends, crcs, strict=True):
+                if crc32c(view[start:end]) != crc:
+                    raise WireFormatError("the checksum of a batch is wrong")
+
+    def _of_records(self, opened: OpenedBatches, fetched: Fetched) -> Iterator[list[Any]]:
+        columns = decode_batches(*opened, with_headers=self._include_headers)
+        types = (opened.headers["attributes"] & TIMESTAMP_OF_LOG != 0).astype(np.int32)
+        timestamp_types = np.repeat(types, opened.headers["count"])
         wanted = (columns.offsets >= fetched.start) & (columns.offsets < fetched.until)
         if not wanted.all():
             kept = np.flatnonzero(wanted)

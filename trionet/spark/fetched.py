@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
 
 import attrs
 
 from ..errors import WireFormatError
 from ..protocol.messages.fetch import AbortedTransaction
-from ..protocol.records.batch import MAGIC, BatchHeader, Bytes, iter_batches
+from ..protocol.records.batch import Bytes, batch_places, read_header
 from ..protocol.records.message_set import MessageHeader, iter_messages
-
-AnyHeader: TypeAlias = BatchHeader | MessageHeader
 
 
 @attrs.frozen
@@ -32,8 +29,8 @@ class Fetched:
     aborted: tuple[AbortedTransaction, ...] = ()
 
 
-def headers(records: Bytes) -> Iterator[tuple[int, AnyHeader]]:
-    """The position and header of every whole batch, and of every message outside of batches.
+def pieces(records: Bytes) -> Iterator[list[int] | tuple[int, MessageHeader]]:
+    """Where whole batches begin that stand beside each other; or a message outside of batches.
 
     What stands behind a broken one is not looked at: the next fetch begins with that.
 
@@ -42,7 +39,7 @@ def headers(records: Bytes) -> Iterator[tuple[int, AnyHeader]]:
     """
     found = False
     try:
-        for each in _all_headers(records):
+        for each in _all_pieces(memoryview(records)):
             found = True
             yield each
     except WireFormatError:
@@ -50,21 +47,16 @@ def headers(records: Bytes) -> Iterator[tuple[int, AnyHeader]]:
             raise
 
 
-def _all_headers(records: Bytes) -> Iterator[tuple[int, AnyHeader]]:
-    view = memoryview(records)
+def _all_pieces(view: memoryview) -> Iterator[list[int] | tuple[int, MessageHeader]]:
     pos, begun_at = 0, -1
     while pos != begun_at:  # old segments hold messages, newer ones batches
         begun_at = pos
         for start, message in iter_messages(view, pos):
             yield start, message
             pos = start + message.size
-        rest = view[pos:]
-        origin = pos
-        for start, batch in iter_batches(rest):
-            if batch.magic != MAGIC:
-                break
-            yield origin + start, batch
-            pos = origin + start + batch.size
+        places, pos = batch_places(view, pos)
+        if places:
+            yield places
 
 
 def bounds(records: Bytes) -> tuple[int, int]:
@@ -76,13 +68,14 @@ def bounds(records: Bytes) -> tuple[int, int]:
         WireFormatError: the first is broken, or not even that one is whole.
     """
     first = end = -1
-    for _, header in headers(records):
-        if isinstance(header, BatchHeader):
-            begin, last = header.base_offset, header.last_offset
+    for piece in pieces(records):
+        if isinstance(piece, list):
+            begin, last = (read_header(records, piece[at]) for at in (0, -1))
+            begins, end = begin.base_offset, last.last_offset + 1
         else:
-            begin = last = header.offset
-        first = begin if first < 0 else first
-        end = last + 1
+            begins = piece[1].offset
+            end = begins + 1
+        first = begins if first < 0 else first
     if end < 0:
         raise WireFormatError("not even one batch is whole")
     return first, end

@@ -19,7 +19,7 @@ from trionet.protocol.records.records import INFLATED_BYTES_MAX
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from trionet.protocol.records.numpy_columns import Numbers
+    from trionet.protocol.records.numpy_batches import Numbers
 
 HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 SCHEMA: Final = pa.schema(
@@ -79,7 +79,7 @@ def number_column(type: Any, numbers: NDArray[Any], nulls: NDArray[np.bool_] | N
     return pa.Array.from_buffers(type, len(numbers), [valid, pa.py_buffer(numbers)])
 
 
-def binary_column(body: bytes, starts: Numbers, lengths: Numbers) -> Any:
+def binary_column(body: Bytes, starts: Numbers, lengths: Numbers) -> Any:
     """Pieces of a buffer, in their order there, as a column; null where a length is negative."""
     count = len(starts)
     nulls = lengths < 0

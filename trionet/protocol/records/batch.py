@@ -37,6 +37,7 @@ _header: Final = struct.Struct(">qiibIhiqqqhii")
 _put_prefix: Final = struct.Struct(">qiibI").pack
 _put_rest: Final = struct.Struct(">hiqqqhii").pack
 _unpack: Final = _header.unpack_from
+_unpack_length_and_magic: Final = struct.Struct(">8xi4xb").unpack_from
 _tuple: Final = tuple.__new__
 
 
@@ -196,6 +197,30 @@ def iter_batches(buf: Bytes) -> Iterator[tuple[int, BatchHeader]]:
             return
         yield pos, header
         pos += header.size
+
+
+def batch_places(buf: Bytes, pos: int = 0) -> tuple[list[int], int]:
+    """Where each whole batch of format 2 begins, from ``pos`` on, and where the last one ends.
+
+    Stops at what is of another format, at what is cut short, and at what is broken; nothing else of
+    a header is looked at.
+
+    Raises:
+        WireFormatError: the first is broken.
+    """
+    places: list[int] = []
+    end = len(buf)
+    while end - pos >= HEADER_SIZE:
+        length, magic = _unpack_length_and_magic(buf, pos)
+        if magic != MAGIC or pos + PREFIX_SIZE + length > end:
+            break
+        if length < HEADER_SIZE - PREFIX_SIZE:
+            if not places:
+                read_header(buf, pos)
+            break
+        places.append(pos)
+        pos += PREFIX_SIZE + length
+    return places, pos
 
 
 def check_crc(buf: Bytes, pos: int, header: BatchHeader) -> bool:

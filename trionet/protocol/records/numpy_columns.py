@@ -7,23 +7,30 @@ records at once, and no object is made for any of them. Imports numpy, which is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import accumulate, pairwise
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trionet.errors import WireFormatError
 from trionet.protocol.records import implementation
-from trionet.protocol.records.batch import BatchHeader, Bytes
-from trionet.protocol.records.records import INFLATED_BYTES_MAX, open_batch, whole
+from trionet.protocol.records.batch import Bytes
+from trionet.protocol.records.numpy_batches import (
+    BATCH_HEADER,
+    BatchHeaders,
+    Numbers,
+    record_starts,
+    short_varints,
+    words_of,
+)
+from trionet.protocol.records.records import INFLATED_BYTES_MAX, open_batch
 from trionet.protocol.records.types import Headers
-
-Numbers: TypeAlias = NDArray[np.int64]
 
 #: How far a varint's last byte is shifted, at most.
 _SHIFT_MAX: Final = 63
+
+#: The attribute of a batch whose records' timestamps are the log's.
+TIMESTAMP_OF_LOG: Final = 0x8
 
 
 class NumpyColumns(NamedTuple):
@@ -40,7 +47,7 @@ class NumpyColumns(NamedTuple):
         headers: of the records that have any, by their number in the batch.
     """
 
-    body: bytes
+    body: Bytes
     offsets: Numbers
     timestamps: Numbers
     key_starts: Numbers
@@ -63,79 +70,76 @@ def decode_numpy(
     Raises:
         WireFormatError: as :func:`trionet.protocol.records.records.decode_batch`.
     """
-    return decode_opened([open_batch(buf, pos, inflated_bytes_max)])
+    header, body, start, end = open_batch(buf, pos, inflated_bytes_max)
+    headers = np.array([tuple(header)], BATCH_HEADER)
+    return decode_batches(body, np.array([start]), np.array([end]), headers)
 
 
-def decode_opened(
-    batches: Sequence[tuple[BatchHeader, bytes, int, int]], *, with_headers: bool = True
+def decode_batches(
+    body: Bytes,
+    starts: Numbers,
+    ends: Numbers,
+    headers: BatchHeaders,
+    *,
+    with_headers: bool = True,
 ) -> NumpyColumns:
     """Read the records of several batches at once: small ones cost hardly more than large ones.
 
     Args:
-        batches: as :func:`.open_batch` gives them, at least one. What holds their records is copied
-            only if it is not the same of all, as of those that were decompressed.
+        body: holds the records of all, decompressed; it is not copied.
+        starts: where those of each batch begin.
+        ends: where they end.
+        headers: of the batches.
         with_headers: otherwise those of records are passed over.
 
     Raises:
         WireFormatError: the records of one are malformed.
     """
-    body, places = _together(batches)
-    headers = [each[0] for each in batches]
-    starts: list[int] = []
-    for header, (start, end) in zip(headers, places, strict=True):
-        starts += whole(implementation.reader.read_starts, end, body, start, header.count)
+    counts = headers["count"].astype(np.int64)
+    places = record_starts(body, starts, ends, counts)
     try:
-        columns = _columns(body, np.array(starts, np.int64), with_headers)
+        columns = _columns(body, places, with_headers)
     except IndexError as error:
         raise WireFormatError("a record ends too early") from error
     except UnicodeDecodeError as error:
         raise WireFormatError("a record header's key is not UTF-8") from error
-    timestamps = _plus(_of_records(headers, "base_timestamp"), columns.timestamps)
-    is_logs = _of_records(headers, "timestamp_type") == 1
-    if is_logs.any():  # the log's: one for all, and the records' own mean nothing
-        timestamps = np.where(is_logs, _of_records(headers, "max_timestamp"), timestamps)
+    timestamps = _plus(_of_records(headers, "base_timestamp", counts), columns.timestamps)
+    is_logs = headers["attributes"] & TIMESTAMP_OF_LOG != 0
+    if is_logs.any():  # one for all, and the records' own mean nothing
+        of_log = _of_records(headers, "max_timestamp", counts)
+        timestamps = np.where(np.repeat(is_logs, counts), of_log, timestamps)
     return columns._replace(
-        offsets=_plus(_of_records(headers, "base_offset"), columns.offsets), timestamps=timestamps
+        offsets=_plus(_of_records(headers, "base_offset", counts), columns.offsets),
+        timestamps=timestamps,
     )
 
 
-def _together(
-    batches: Sequence[tuple[BatchHeader, bytes, int, int]],
-) -> tuple[bytes, list[tuple[int, int]]]:
-    """One buffer that has the records of all batches, and where those of each are."""
-    body = batches[0][1]
-    if all(each[1] is body for each in batches):
-        return body, [(start, end) for _, _, start, end in batches]
-    pieces = [memoryview(each)[start:end] for _, each, start, end in batches]
-    ends = list(accumulate(map(len, pieces), initial=0))
-    return b"".join(pieces), list(pairwise(ends))
-
-
-def _of_records(headers: Sequence[BatchHeader], name: str) -> Numbers:
+def _of_records(headers: BatchHeaders, name: str, counts: Numbers) -> Numbers:
     """What the headers say, for each record."""
-    values = np.array([getattr(each, name) for each in headers], np.int64)
-    return np.repeat(values, [each.count for each in headers])
+    return np.repeat(headers[name].astype(np.int64), counts)
 
 
-def _columns(body: bytes, starts: Numbers, with_headers: bool) -> NumpyColumns:
+def _columns(body: Bytes, starts: Numbers, with_headers: bool) -> NumpyColumns:
     """Offsets and timestamps are relative to those of the batch."""
     data = np.frombuffer(body, np.uint8)
-    sizes, at = _varints(data, starts)
+    words = words_of(body)
+    sizes, at = _varints(data, words, starts)
     ends = at + sizes
-    timestamps, at = _varints(data, at + 1)  # behind the attributes, which mean nothing yet
-    offsets, at = _varints(data, at)
-    key_lengths, key_starts = _varints(data, at)
+    timestamps, at = _varints(data, words, at + 1)  # behind the attributes, which mean nothing yet
+    offsets, at = _varints(data, words, at)
+    key_lengths, key_starts = _varints(data, words, at)
     at = key_starts + _checked(key_lengths, len(body))
-    value_lengths, value_starts = _varints(data, at)
+    value_lengths, value_starts = _varints(data, words, at)
     at = value_starts + _checked(value_lengths, len(body))
     headers: dict[int, Headers] = {}
     has_headers = np.flatnonzero(data[at])
-    if with_headers:
+    if not with_headers:
+        at[has_headers] = np.maximum(at[has_headers], ends[has_headers] - 1)
+    elif len(has_headers):
+        whole = body if type(body) is bytes else bytes(body)
         for number in has_headers.tolist():
-            headers[number], end = implementation.reader.read_headers(body, int(at[number]))
+            headers[number], end = implementation.reader.read_headers(whole, int(at[number]))
             at[number] = end - 1
-    else:
-        at[has_headers] = np.maximum(at, ends - 1)[has_headers]
     if not np.array_equal(at + 1, ends):
         raise WireFormatError("a record's length is not that of its fields")
     return NumpyColumns(
@@ -143,8 +147,22 @@ def _columns(body: bytes, starts: Numbers, with_headers: bool) -> NumpyColumns:
     )
 
 
-def _varints(data: NDArray[np.uint8], at: Numbers) -> tuple[Numbers, Numbers]:
-    """The zigzag varints at these places, and where they end."""
+def _varints(
+    data: NDArray[np.uint8], words: NDArray[np.uint16], at: Numbers
+) -> tuple[Numbers, Numbers]:
+    """The zigzag varints at these places, and where they end; something stands behind each."""
+    short, has_two, is_longer = short_varints(words[at])
+    signs = (short & 1).view(np.int16)
+    numbers = ((short >> 1).view(np.int16) ^ -signs).astype(np.int64)
+    after = at + (has_two + 1)
+    longer = np.flatnonzero(is_longer)
+    if len(longer):
+        numbers[longer], after[longer] = _long_varints(data, at[longer])
+    return numbers, after
+
+
+def _long_varints(data: NDArray[np.uint8], at: Numbers) -> tuple[Numbers, Numbers]:
+    """As :func:`_varints`, a byte of all of them after the other."""
     byte = data[at]
     numbers = (byte & 127).astype(np.uint64)
     at = at + 1

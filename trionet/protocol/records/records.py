@@ -35,7 +35,7 @@ Numbers = TypeVarTuple("Numbers")
 INFLATED_BYTES_MAX: Final = 128 * 1024 * 1024
 
 #: A record's size, attributes, timestamp, offset, key's and value's length, number of headers.
-_RECORD_BYTES_MIN: Final = 7
+RECORD_BYTES_MIN: Final = 7
 
 
 class BatchFields(TypedDict, total=False):
@@ -226,7 +226,7 @@ def open_batch(
     else:  # slices of anything else would not be bytes
         body = bytes(memoryview(buf)[start:end])
         start, end = 0, len(body)
-    if not 0 <= header.count <= (end - start) // _RECORD_BYTES_MIN:
+    if not 0 <= header.count <= (end - start) // RECORD_BYTES_MIN:
         raise WireFormatError(f"{header.count} records cannot be in a batch of this size")
     return header, body, start, end
 
