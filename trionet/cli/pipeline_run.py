@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import re
 import shutil
+import sys
+import warnings
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Final
 
 from trionet.errors import ConfigError
 
+#: PySpark refuses to hand batches of Arrow to a function where there is no pandas.
+_NEEDED: Final = ("pyspark", "pyarrow", "numpy", "pandas")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
 
@@ -99,10 +105,46 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(_arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code: 0 ended, 1 failed, 2 wrong settings or no Spark."""
     check_environment()
-    raise ConfigError("trionet pipeline run has no job yet")
+    from trionet.spark.pipeline.job import run_job
+    from trionet.spark.pipeline.settings import JobSettings, split
+
+    from .pipeline_told import Teller
+
+    client, spark = split(_settings(arguments.set))
+    folder = arguments.folder.rstrip("/")
+    settings = JobSettings(
+        bootstrap_servers=arguments.bootstrap_server,
+        topic=arguments.topic,
+        results_topic=arguments.results_topic or f"{arguments.topic}-results",
+        folder=folder,
+        checkpoint=arguments.checkpoint or f"{folder}/_checkpoint",
+        master=arguments.master,
+        delay_seconds=arguments.watermark,
+        interval_seconds=arguments.interval,
+        max_records=arguments.max_records,
+        available_now=arguments.available_now,
+        allow_data_loss=arguments.allow_data_loss,
+        client=client,
+        spark=spark,
+    )
+    logging.basicConfig(stream=sys.stderr, level="WARNING", format="trionet pipeline: %(message)s")
+    # A warning of PySpark at each query, about a library that nothing here uses.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    run_job(settings, Teller(as_json=arguments.json))
+    return 0
+
+
+def _settings(given: Sequence[str]) -> dict[str, str]:
+    settings = {}
+    for text in given:
+        key, separator, value = text.partition("=")
+        if not separator or not key.strip():
+            raise ConfigError(f"--set {text}: must have the form KEY=VALUE")
+        settings[key.strip()] = value.strip()
+    return settings
 
 
 def check_environment() -> None:
@@ -111,9 +153,9 @@ def check_environment() -> None:
     Raises:
         ConfigError: PySpark, what it needs, or Java is missing; the message says what to do.
     """
-    missing = [name for name in ("pyspark", "pyarrow", "numpy") if find_spec(name) is None]
+    missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
-        raise ConfigError(f"{', '.join(missing)} not found: pip install 'trionet[spark]'")
+        raise ConfigError(f"{', '.join(missing)} not found: pip install 'trionet[pipeline]'")
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java", path=os.path.join(home, "bin") if home else None) is None:
         where = f"in JAVA_HOME, {home}" if home else "on the PATH"

@@ -1,0 +1,191 @@
+"""Micro-batches in Spark: what they write is what plain Python counts, also if they are repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import pyarrow as pa
+import pytest
+
+from spark.pipeline.logged import (
+    MINUTE,
+    PHASES,
+    Logged,
+    counted,
+    nearest_rank,
+    table,
+    traffic,
+    window_of,
+)
+from spark.pipeline.results import documents, published, tables
+from trionet.spark.pipeline.finished import api_name
+from trionet.testing.threaded import ThreadedBroker
+
+pytest.importorskip("pyspark", reason="PySpark cannot be imported")
+
+from trionet.spark.pipeline.batches import Batches
+from trionet.spark.pipeline.closing import Places
+from trionet.spark.source import TrionetDataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+DELAY_US = 30_000_000
+
+
+@attrs.frozen
+class Rig:
+    """Runs micro-batches as Spark does, for one folder and topic."""
+
+    spark: SparkSession
+    broker: ThreadedBroker
+    topic: str
+    folder: Path
+
+    def batches(self) -> Batches:
+        """What a job has that was started just now."""
+        sink = {"kafka.bootstrap.servers": self.broker.bootstrap_servers, "topic": self.topic}
+        return Batches(Places(str(self.folder), f"{self.folder}/_checkpoint", sink), DELAY_US)
+
+    def records(self, records: Sequence[Logged | bytes]) -> DataFrame:
+        """Records as a micro-batch has them."""
+        return self.spark.createDataFrame(pa.Table.from_batches([table(records)]))
+
+
+@pytest.fixture
+def rig(spark: SparkSession, kafka: ThreadedBroker, topic: str, tmp_path: Path) -> Rig:
+    spark.dataSource.register(TrionetDataSource)
+    kafka.create_topic(topic)
+    return Rig(spark, kafka, topic, tmp_path / "results")
+
+
+def is_over(logged: Logged, records: Sequence[Logged]) -> bool:
+    """Whether the watermark has passed a record's minute."""
+    latest = max(window_of(each) for each in records)
+    return window_of(logged) < latest
+
+
+def test_results_are_what_plain_python_counts(rig: Rig) -> None:
+    records = traffic(seed=2, count=4000, seconds=15 * 60 + 45)
+    batches = rig.batches()
+    batches(rig.records([]), 0)
+    batches(rig.records(records[:2500]), 1)
+    batches(rig.records([*records[2500:], b"?", records[0]]), 2)
+
+    found = tables(rig.folder)
+
+    over = [each for each in records if is_over(each, records)]
+    expected = counted(over)
+    check_windows(expected["windows"], found["windows"])
+    check_requests(expected["requests"], found["requests"])
+    assert sum(row["requests"] for row in expected["errors"].values()) == sum(
+        row["requests"] for row in found["errors"]
+    )
+    throttled = {key: row for key, row in expected["quotas"].items() if row["throttled"]}
+    assert throttled.keys() == {
+        (row["window"], row["client_id"], row["principal"], row["listener"])
+        for row in found["quotas"]
+    }
+    check_talkers(expected["quotas"], found["talkers"])
+    check_intake(found["intake"], found["windows"], read=len(records) + 2)
+    check_topic(found, rig)
+
+
+def check_windows(expected: dict[Any, Any], found: list[dict[str, Any]]) -> None:
+    names = ("records", "requests", "connections", "request_bytes", "response_bytes", "errors")
+    assert {key: {n: row[n] for n in names} for key, row in expected.items()} == {
+        (row["window"],): {n: row[n] for n in names} for row in found
+    }
+
+
+def check_requests(expected: dict[Any, Any], found: list[dict[str, Any]]) -> None:
+    by_key = {(r["window"], r["api_key"], r["client_id"], r["listener"]): r for r in found}
+    assert expected.keys() == by_key.keys()
+    for key, row in by_key.items():
+        times = expected[key]
+        assert api_name(key[1]) == row["api"]
+        assert times["requests"] / 60 == row["requests_per_s"]
+        for phase in PHASES:
+            assert max(times[phase]) == row[f"{phase}_max_us"]
+            assert sum(times[phase]) / len(times[phase]) == row[f"{phase}_mean_us"]
+            for name, per_mille in {"p50": 500, "p95": 950, "p99": 990, "p999": 999}.items():
+                exact = nearest_rank(times[phase], per_mille)
+                assert abs(row[f"{phase}_{name}_us"] - exact) <= 0.01 * exact
+
+
+def check_talkers(expected: dict[Any, Any], found: list[dict[str, Any]]) -> None:
+    for measure, column in {"requests": "requests", "bytes": "bytes", "time": "time_us"}.items():
+        for window in {key[0] for key in expected}:
+            of_window = {key: row for key, row in expected.items() if key[0] == window}
+            order = sorted(of_window.items(), key=lambda each: (-each[1][column], each[0]))[:10]
+            total = sum(row[column] for row in of_window.values())
+            told = sorted(
+                (r for r in found if (r["window"], r["measure"]) == (window, measure)),
+                key=lambda row: row["rank"],
+            )
+            assert [row[column] for _, row in order] == [row[column] for row in told]
+            assert [key[1] for key, _ in order] == [row["client_id"] for row in told]
+            shares = [row[column] / total for _, row in order]
+            assert shares == pytest.approx([row["share"] for row in told])
+
+
+def check_intake(intake: list[dict[str, Any]], windows: list[dict[str, Any]], *, read: int) -> None:
+    """Each record is somewhere, and once: the first record came again when its minute was over."""
+    total = {n: sum(row[n] for row in intake) for n in ("records", "late", "malformed", "newer")}
+    told = sum(row["records"] + row["connections"] for row in windows)
+    assert {"records": read, "late": 1, "malformed": 0, "newer": 1} == total
+    assert read == told + 2 + max(intake, key=lambda row: row["batch"])["open_records"]
+
+
+def check_topic(found: dict[str, list[dict[str, Any]]], rig: Rig) -> None:
+    told = documents(published(rig.broker, rig.topic))
+    kinds = {name: len(rows) for name, rows in found.items() if name != "intake"}
+    assert kinds == {kind: sum(k["kind"] == kind for k, _ in told) for kind in kinds}
+    row = found["requests"][0]
+    [value] = [
+        value
+        for key, value in told
+        if (key["kind"], key["window"]) == ("requests", _text(row["window"]))
+        and [key[n] for n in ("api", "client_id", "listener")]
+        == [row[n] for n in ("api", "client_id", "listener")]
+    ]
+    assert {"window": _text(row["window"])}.items() <= value.items()
+    without = {"window", "batch", "cells", "counts"}
+    assert {k: v for k, v in row.items() if k not in without}.items() <= value.items()
+
+
+def _text(window: int) -> str:
+    minute = window - MINUTE + 50
+    day, hour = (22, 23) if minute < 60 else (23, 0)
+    return f"2026-11-{day}T{hour:02}:{minute % 60:02}:00Z"
+
+
+def test_a_micro_batch_that_is_killed_behind_each_of_its_steps_is_repeated(rig: Rig) -> None:
+    records = traffic(seed=3, count=1500, seconds=11 * 60 + 50)
+    undisturbed = attrs.evolve(rig, folder=rig.folder.with_name("undisturbed"))
+    for number, part in enumerate((records[:700], records[700:])):
+        undisturbed.batches()(rig.records(part), number)
+    once = published(rig.broker, rig.topic)
+
+    killed_behind = []
+    for number, part in enumerate((records[:700], records[700:])):
+        table_of_part = rig.records(part)
+        names = list(rig.batches().steps(table_of_part, number))
+        for count in range(1, len(names)):
+            steps = rig.batches().steps(table_of_part, number)
+            killed_behind += [next(steps) for _ in range(count)][-1:]
+            steps.close()
+        rig.batches()(table_of_part, number)
+
+    assert {"folded", "requests", "windows", "intake", "published"} <= set(killed_behind)
+    assert tables(undisturbed.folder) == tables(rig.folder)
+    assert once.keys() == published(rig.broker, rig.topic).keys()
+    documents(published(rig.broker, rig.topic))
