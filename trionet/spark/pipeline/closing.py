@@ -8,6 +8,7 @@ from functools import reduce
 from typing import Any, Final
 
 import attrs
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- as everybody calls it
 
@@ -194,23 +195,22 @@ class Closing:
         return self._keep(_table(rows, ANOMALIES_TABLE))
 
     def _windows(self) -> DataFrame:
-        kinds = ", ".join(f"{name} bigint" for name in ("window", *WINDOW_TOTALS))
-        rows = self._spark.createDataFrame([tuple(each) for each in self._totals], kinds)
-        return _table(rows, WINDOWS_TABLE)
+        columns = {
+            name: [each[name] for each in self._totals] for name in ("window", *WINDOW_TOTALS)
+        }
+        return self._numbers(columns, WINDOWS_TABLE)
 
     def _intake(self) -> DataFrame:
         intake = self._after.intake
         mark = self._after.watermark_us
         assert mark is not None, "a minute is over only by the watermark"
-        values = {
-            "window": self._last,
-            "watermark_us": mark,
-            "records": intake.records,
-            **attrs.asdict(intake),
-            "open_records": self._open_records(),
-        }
-        kinds = ", ".join(f"{name} bigint" for name in values)
-        return _table(self._spark.createDataFrame([tuple(values.values())], kinds), INTAKE_TABLE)
+        row = {"window": self._last, "watermark_us": mark, "records": intake.records}
+        row |= {**attrs.asdict(intake), "open_records": self._open_records()}
+        return self._numbers({name: [each] for name, each in row.items()}, INTAKE_TABLE)
+
+    def _numbers(self, columns: Mapping[str, list[int]], table: Table) -> DataFrame:
+        arrow = {name: pa.array(each, pa.int64()) for name, each in columns.items()}
+        return _table(self._spark.createDataFrame(pa.table(arrow)), table)
 
     def _write(self, table: Table, rows: DataFrame, *, is_published: bool = True) -> str:
         if is_published:
@@ -224,7 +224,8 @@ class Closing:
         return table.name
 
     def _publish(self) -> None:
-        rows = reduce(DataFrame.unionAll, self._published)
+        # By one producer: what takes the time is to start one, not the records of some minutes.
+        rows = reduce(DataFrame.unionAll, self._published).coalesce(1)
         rows.write.format("trionet").options(**self._places.sink).mode("append").save()
 
     def _keep(self, rows: DataFrame) -> DataFrame:
