@@ -1,4 +1,4 @@
-"""Records of a request log for tests, and what they come to: counted in plain Python, one by one."""
+"""Records of a request log for tests, and what they come to: counted one by one."""
 
 from __future__ import annotations
 

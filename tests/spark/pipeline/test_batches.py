@@ -1,4 +1,4 @@
-"""Micro-batches in Spark: what they write is what plain Python counts, also if they are repeated."""
+"""Micro-batches in Spark: what they write is what plain Python counts, also when repeated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spark.pipeline.logged import (
     traffic,
     window_of,
 )
-from spark.pipeline.results import documents, published, tables
+from spark.pipeline.results import documents, published, tables, without_batches
 from trionet.spark.pipeline.finished import api_name
 from trionet.testing.threaded import ThreadedBroker
 

@@ -132,7 +132,7 @@ class Closing:
         return [*self._before.trailing, *own]
 
     def _clear(self) -> None:
-        """Delete what an earlier try of this micro-batch has written: of minutes not over before."""
+        """Delete what an earlier try of this micro-batch has written."""
         storage = Storage(self._spark)
         first = f"day={_day(self._before.closed_before)}"
         for table in TABLES:

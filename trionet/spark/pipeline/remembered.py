@@ -1,4 +1,4 @@
-"""Which minutes are over: the watermark, and what the job remembers from one micro-batch to the next.
+"""Which minutes are over, and what is remembered from one micro-batch to the next.
 
 A micro-batch knows how late each partition of the topic is: the latest time in what it has read of
 it. The watermark is the earliest of these, less the delay, and never goes back. A partition without
