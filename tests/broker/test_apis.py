@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import ast
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from support.brokers import close_reasons, settled
 from support.client import connect, encode_request
 from trionet import Broker, open_broker
+from trionet.broker.served import _NEVER_WAIT, _SERVED
 from trionet.net.close_reason import CloseReason
 from trionet.protocol import error_codes
 from trionet.protocol.codec import lookup
@@ -227,3 +230,19 @@ async def test_calls_are_counted_by_api() -> None:
         await client.call(ApiVersionsRequest(), 0)
 
         assert {"Metadata": 3, "ApiVersions": 1} == (await settled(broker)).calls
+
+
+def test_handlers_that_are_said_not_to_wait_cannot() -> None:
+    """They run in the turn of a processor, which has others to serve."""
+    for key, _, _, module in _SERVED:
+        if key not in _NEVER_WAIT:
+            continue
+        source = Path(str(module.__file__)).with_name(f"{module.__name__.split('.')[-1]}.py")
+        [handle] = [
+            node
+            for node in ast.parse(source.read_text("utf-8")).body
+            if isinstance(node, ast.AsyncFunctionDef) and node.name == "handle"
+        ]
+        waits = (ast.Await, ast.AsyncFor, ast.AsyncWith)
+
+        assert not [node for node in ast.walk(handle) if isinstance(node, waits)]

@@ -132,6 +132,110 @@ async def test_request_staged_behind_an_answered_one_is_handled_without_another_
         assert payloads == [await peer.receive_frame() for _ in payloads]
 
 
+def is_quick(request: Request) -> bool:
+    return request.payload != b"waits"
+
+
+def is_in_a_processor() -> bool:
+    return "network-thread" in trio.lowlevel.current_task().name
+
+
+async def test_lone_request_that_needs_no_wait_is_answered_in_the_turn_that_brought_it(
+    kind: ReadinessKind,
+) -> None:
+    """A handler would take a pass of the scheduler more."""
+    places = []
+
+    async def handle(request: Request) -> Response:
+        places.append(is_in_a_processor())
+        return answer(bytes(request.payload))
+
+    async with serving(kind, handler=handle, never_waits=is_quick) as rig:
+        peer = await rig.connect()
+        for payload in (b"quick", b"waits", b"quick"):
+            await peer.send_frames(payload)
+            assert payload == await peer.receive_frame()
+
+    assert [True, False, True] == places
+
+
+async def test_requests_that_came_together_are_for_a_handler(kind: ReadinessKind) -> None:
+    """One pass of the scheduler is for all of them, and others have their turn at its bound."""
+    places = []
+
+    async def handle(request: Request) -> Response:
+        places.append(is_in_a_processor())
+        return answer(bytes(request.payload))
+
+    async with serving(kind, handler=handle, never_waits=is_quick) as rig:
+        peers = [await rig.connect() for _ in range(10)]
+        await wait_all_tasks_blocked()
+        for peer in peers:
+            peer.send_now(frame(b"quick"))
+        for peer in peers:
+            assert b"quick" == await peer.receive_frame()
+
+    assert [False] * 10 == places
+
+
+async def test_pipelined_requests_that_need_no_wait_are_answered_in_their_order(
+    kind: ReadinessKind,
+) -> None:
+    async def handle(request: Request) -> Response:
+        return answer(bytes(request.payload))
+
+    async with serving(kind, handler=handle, never_waits=is_quick) as rig:
+        peer = await rig.connect()
+        payloads = [b"waits" if number % 3 == 2 else b"%d" % number for number in range(50)]
+        peer.send_now(b"".join(map(frame, payloads)))
+
+        assert payloads == [await peer.receive_frame() for _ in payloads]
+
+
+async def test_requests_that_need_no_wait_are_not_handled_beside_num_io_threads_others(
+    kind: ReadinessKind,
+) -> None:
+    gate = trio.Event()
+    handled = []
+
+    async def handle(request: Request) -> Response:
+        handled.append(bytes(request.payload))
+        if request.payload == b"waits":
+            await gate.wait()
+        return answer(bytes(request.payload))
+
+    async with serving(kind, handler=handle, never_waits=is_quick, num_io_threads=1) as rig:
+        peers = [await rig.connect() for _ in range(2)]
+        await peers[0].send_frames(b"waits")
+        await wait_all_tasks_blocked()
+        await peers[1].send_frames(b"quick")
+        await wait_all_tasks_blocked()
+        assert [b"waits"] == handled
+
+        gate.set()
+
+        assert b"quick" == await peers[1].receive_frame()
+
+
+async def test_handler_that_raises_in_a_processor_closes_its_connection_only(
+    kind: ReadinessKind,
+) -> None:
+    async def handle(request: Request) -> Response:
+        if request.payload == b"raise":
+            raise ZeroDivisionError("bug")
+        return answer(bytes(request.payload))
+
+    async with serving(kind, handler=handle, never_waits=is_quick) as rig:
+        other = await rig.connect()
+        peer = await rig.connect()
+        await peer.send_frames(b"raise")
+        assert b"" == await peer.receive_to_end()
+        await other.send_frames(b"fine")
+
+        assert b"fine" == await other.receive_frame()
+        assert {CloseReason.HANDLER_FAILED: 1} == rig.reasons()
+
+
 async def test_handler_that_raises_closes_its_connection(
     kind: ReadinessKind, caplog: pytest.LogCaptureFixture
 ) -> None:

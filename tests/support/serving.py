@@ -17,7 +17,7 @@ from trionet.net.readiness import ReadinessKind
 from trionet.net.transmission import Send
 from trionet.server import Request, Response, ServerConfig, SocketServer
 from trionet.server.channel_builder import PLAINTEXT, ListenerSecurity
-from trionet.server.handler_pool import Handler
+from trionet.server.handler_pool import Handler, NeverWaits
 from trionet.server.processor import Processor
 
 TLS_PROTOCOLS = (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
@@ -47,11 +47,13 @@ class Serving:
     """The server of a test, and what the test does with it.
 
     Attributes:
+        server: the server.
         requests: what the handlers got, for the test to answer; unless it has its own handler.
     """
 
-    def __init__(self, server: SocketServer, opened: ExitStack) -> None:
-        self.server = server
+    server: SocketServer
+
+    def __init__(self, opened: ExitStack) -> None:
         self._opened = opened
         self._arrived, self.requests = trio.open_memory_channel[Request](10_000)
 
@@ -120,6 +122,7 @@ async def serving(
     kind: ReadinessKind,
     *,
     handler: Handler | None = None,
+    never_waits: NeverWaits | None = None,
     listeners: int = 1,
     security: ListenerSecurity = PLAINTEXT,
     **settings: Any,
@@ -129,6 +132,7 @@ async def serving(
     Args:
         kind: its readiness backend.
         handler: None hands the requests to the test.
+        never_waits: of the :class:`SocketServer`.
         listeners: how many; all on free ports of 127.0.0.1, named L0, L1 and so on.
         security: what goes before the requests of each of them.
         settings: of :class:`ServerConfig`; for the others see :data:`SETTINGS`.
@@ -140,16 +144,15 @@ async def serving(
     secured = {endpoint.listener_name: security for endpoint in endpoints}
     with trio.fail_after(10), ExitStack() as opened:
         async with trio.open_nursery() as nursery:
-            serving = Serving(SocketServer(_nobody, endpoints, config, secured), opened)
-            serving.server._handler = handler or serving.hand_to_test
+            serving = Serving(opened)
+            handler = handler or serving.hand_to_test
+            serving.server = SocketServer(
+                handler, endpoints, config, secured, never_waits=never_waits
+            )
             await nursery.start(serving.server.run)
             yield serving
             nursery.cancel_scope.cancel()
     assert before == open_sockets()
-
-
-async def _nobody(request: Request) -> None:
-    raise NotImplementedError
 
 
 @asynccontextmanager

@@ -46,12 +46,14 @@ class Api:
         min_version: lowest version that is served.
         max_version: highest version that is served: a released Kafka's, not the schema's.
         handle: answers one call.
+        never_waits: ``handle`` makes no checkpoint: it leaves to tasks what takes its time.
     """
 
     key: int
     min_version: int
     max_version: int
     handle: Handle
+    never_waits: bool = False
 
 
 RESPONSES = (bytes, Send, NoOp, CloseConnection)
@@ -100,6 +102,7 @@ class Apis:
             for api in self._apis.values()
         ]
         self.ranges_encoded: dict[int, bytes] = {}
+        self._never_wait = frozenset(key for key, api in self._apis.items() if api.never_waits)
         self._unsupported_api_versions = unsupported_api_versions
         self._elements_max: Any = elements_max  # an object: the decoders are not compiled
         self._routes: dict[tuple[int, int], _Route] = {}
@@ -143,6 +146,13 @@ class Apis:
         if answer is None or isinstance(answer, RESPONSES):
             return answer
         return call.encode(answer)
+
+    def never_waits(self, request: Request) -> bool:
+        """Whether :meth:`handle` comes back from a request without a checkpoint."""
+        # An interceptor may do as it likes. What is too short for a key is only refused.
+        return self.interceptor is None and (
+            int.from_bytes(request.payload[:2], "big") in self._never_wait
+        )
 
     def _find_route(self, key: int, version: int) -> _Route | None:
         api = self._apis.get(key)

@@ -112,6 +112,7 @@ class Node:
                 {name: listener.for_server(answer) for name, listener in secured.items()},
                 network=state.cluster.network,
                 recorder=state.recorder,
+                never_waits=state.apis.never_waits,
             )
             server.closed_connections.listeners.append(log_refusal)
             self.give_ports_back()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from types import ModuleType
+from typing import Final
 
 from ..protocol import api_keys
 from .apis import Api, Apis
@@ -76,12 +77,17 @@ _SERVED: list[tuple[int, int, int, ModuleType]] = [
     (api_keys.LIST_CONFIG_RESOURCES, 0, 1, list_config_resources),
     (api_keys.DESCRIBE_TOPIC_PARTITIONS, 0, 0, describe_topic_partitions),
 ]
+#: Whose handlers make no checkpoint.
+_NEVER_WAIT: Final = frozenset({api_keys.PRODUCE})
 
 
 def served_apis(state: BrokerState) -> Apis:
     """The APIs of one node."""
     return Apis(
-        [Api(key, low, high, partial(module.handle, state)) for key, low, high, module in _SERVED],
+        [
+            Api(key, low, high, partial(module.handle, state), never_waits=key in _NEVER_WAIT)
+            for key, low, high, module in _SERVED
+        ],
         partial(api_versions.unsupported_version, state),
         state.config.integer("request.max.elements"),
     )

@@ -19,10 +19,11 @@ from ..net.delayed_closes import DelayedCloses
 from ..net.endpoint import Endpoint
 from ..net.network import SYSTEM, Network
 from ..net.sockets import ListeningSocket, Socket
+from .accepted import Accepted
 from .admission import Delayed, Rejected
 from .connection_counts import ConnectionGuard
 from .connection_quotas import ConnectionQuotas
-from .processor import Accepted, Processor
+from .processor import Processor
 
 # Accepts per wake-up, before the other tasks run. Few, because each listener has as many in a pass
 # of the loop, each costs 60 µs until it is set up, and a request takes several passes.

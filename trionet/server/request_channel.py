@@ -14,6 +14,7 @@ not a ``trio.lowlevel.ParkingLot``, whose order among the idle nobody needs, at 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
@@ -286,6 +287,12 @@ class RequestChannel:
             return False
         self.requests.append(request)
         return True
+
+    def has_lone(self, is_wanted: Callable[[Request], bool]) -> bool:
+        """Whether one request waits, of a wanted kind, and an idle handler is not woken yet."""
+        if len(self.requests) != 1 or self._is_handler_coming or not self._idle_handlers:
+            return False
+        return is_wanted(self.requests[0])
 
     def wake_handler(self) -> bool:
         """If requests wait, wake an idle handler for them; whether one is on its way."""

@@ -12,6 +12,7 @@ from ..net.network import Network
 from ..net.readiness import ReadinessKind
 from .closed_connections import ClosedConnections
 from .connection_quotas import ConnectionQuotas
+from .handler_pool import Handler, NeverWaits
 from .recorder import Recorder
 from .request_channel import RequestChannel
 
@@ -22,6 +23,8 @@ class Shared:
 
     Attributes:
         request_channel: where receives go.
+        handler: answers requests.
+        never_waits: whether it answers a request, or puts it off, without waiting for anything.
         quotas: count connections, and say when one must make room.
         closed_connections: remembers the last ones that ended.
         times: what requests are timed in as long as nobody says better.
@@ -35,6 +38,8 @@ class Shared:
     """
 
     request_channel: RequestChannel
+    handler: Handler
+    never_waits: NeverWaits | None
     quotas: ConnectionQuotas
     closed_connections: ClosedConnections
     times: RequestTimes

@@ -24,7 +24,7 @@ from .channel_builder import PLAINTEXT, ChannelBuilder, ListenerSecurity
 from .closed_connections import ClosedConnections
 from .connection_quotas import ConnectionQuotas
 from .dialect import SIZE_PREFIXED, Dialect
-from .handler_pool import Handler, HandlerPool
+from .handler_pool import Handler, HandlerPool, NeverWaits
 from .listener import Listener
 from .processor import Processor
 from .recorder import Recorder
@@ -49,6 +49,8 @@ class SocketServer:
         dialect: how frames are marked on the wire.
         network: where connections come from.
         recorder: is told of requests that are over and connections that closed.
+        never_waits: whether the handler is certain to come back from a request without a single
+            checkpoint; a processor may then have it answer there and then.
 
     Raises:
         ConfigError: there is no listener, two have the same name, one has not the security that
@@ -72,6 +74,7 @@ class SocketServer:
         dialect: Dialect = SIZE_PREFIXED,
         network: Network = SYSTEM,
         recorder: Recorder | None = None,
+        never_waits: NeverWaits | None = None,
     ) -> None:
         self.config = config = config or ServerConfig()
         self.endpoints = list(endpoints)
@@ -105,6 +108,8 @@ class SocketServer:
         self._log = _PrefixedLog(logger, {"prefix": f"[SocketServer broker {config.node_id}]"})
         self._shared = Shared(
             request_channel=self.request_channel,
+            handler=handler,
+            never_waits=never_waits,
             quotas=self.quotas,
             closed_connections=self.closed_connections,
             times=self.times,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ...protocol.records.batch import MAGIC, PREFIX_SIZE, BatchHeader
 from ...protocol.records.crc32c import crc32c
@@ -17,6 +17,8 @@ from .directory import Buffer
 from .producer_state import ProducerEntry, accept
 from .validation import LOG_APPEND_TIME
 
+#: Without the checks of its arguments' names, which take longer than the rest.
+_tuple: Final = tuple.__new__
 _HEAD = struct.Struct(">qii")
 # Attributes, last offset delta, base timestamp, newest timestamp: the head of what the CRC covers.
 _STAMPED = struct.Struct(">hiqq")
@@ -97,7 +99,8 @@ def assign(
             duplicate = accept(producers, pending, header, end_offset, timestamp)
         if duplicate is None:
             base_offset, last_offset = end_offset, end_offset + header.last_offset_delta
-            batches.append(Assigned(header, at, batch_size, base_offset, last_offset, timestamp))
+            fields = (header, at, batch_size, base_offset, last_offset, timestamp)
+            batches.append(_tuple(Assigned, fields))
             end_offset = last_offset + 1
             size += batch_size
         else:
@@ -106,7 +109,8 @@ def assign(
         if not at:
             first_offset = base_offset
         at += batch_size
-    return Assignment(batches, pending, size, first_offset, last_offset, duplicate_timestamp)
+    whole = (batches, pending, size, first_offset, last_offset, duplicate_timestamp)
+    return _tuple(Assignment, whole)
 
 
 def buffers_of(

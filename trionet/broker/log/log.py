@@ -9,6 +9,8 @@ taken before the first byte is written, and nothing in memory changes before the
 
 from __future__ import annotations
 
+from typing import Final
+
 import trio
 
 from ..._util.raising import raise_from
@@ -27,6 +29,9 @@ from .segment import BatchPlace, Segment
 from .threads import run_blocking
 from .trust import sync_indexes
 from .validation import check_batches
+
+#: Without the checks of its arguments' names, which take longer than the rest.
+_tuple: Final = tuple.__new__
 
 
 class Log(ReadableLog):
@@ -95,9 +100,9 @@ class Log(ReadableLog):
             self._producers.update(producers)
         elif append_time_ms >= 0:
             append_time_ms = duplicate_timestamp
-        return Appended(
-            first_offset, last_offset, append_time_ms, self.start_offset, size, not batches
-        )
+        start_offset = self.start_offset
+        fields = (first_offset, last_offset, append_time_ms, start_offset, size, not batches)
+        return _tuple(Appended, fields)
 
     def _store(
         self, batches: list[Assigned], buffers: list[Buffer], size: int, now_ms: int
@@ -118,7 +123,7 @@ class Log(ReadableLog):
         position = segment.size
         interval = config.index_interval_bytes
         for _, _, batch_size, base_offset, batch_last_offset, timestamp in batches:
-            place = BatchPlace(base_offset, batch_last_offset, position, batch_size)
+            place = _tuple(BatchPlace, (base_offset, batch_last_offset, position, batch_size))
             segment.note(place, timestamp, interval)
             position += batch_size
         segment.grow(position, last_offset + 1, now_ms)

@@ -12,7 +12,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ...errors import ApiError
 from ...protocol.error_codes import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -23,6 +23,8 @@ NO_EPOCH = -1
 NO_SEQUENCE = -1
 NO_TRANSACTION = -1
 _SEQUENCE_MAX = 2**31 - 1
+#: Without the checks of its arguments' names, which take longer than the rest.
+_tuple: Final = tuple.__new__
 
 
 class StoredBatch(NamedTuple):
@@ -122,13 +124,14 @@ def with_batch(entry: ProducerEntry | None, epoch: int, batch: StoredBatch) -> P
     if entry is None:
         return ProducerEntry(epoch, (batch,), batch.timestamp)
     kept = entry.batches[1 - BATCHES_KEPT :] if entry.epoch == epoch else ()
-    return ProducerEntry(
+    fields = (
         epoch,
         (*kept, batch),
         batch.timestamp,
         entry.coordinator_epoch,
         entry.transaction_first_offset,
     )
+    return _tuple(ProducerEntry, fields)
 
 
 def accept(
@@ -160,7 +163,7 @@ def accept(
     duplicate = find_duplicate(entry, epoch, header.base_sequence, last_sequence)
     if duplicate is None:
         check_next(entry, producer_id, epoch, header.base_sequence)
-        stored = StoredBatch(last_sequence, base_offset + delta, delta, timestamp)
+        stored = _tuple(StoredBatch, (last_sequence, base_offset + delta, delta, timestamp))
         pending[producer_id] = with_batch(entry, epoch, stored)
     return duplicate
 
