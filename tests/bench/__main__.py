@@ -38,6 +38,7 @@ BENCHMARKS = (
     "memory",
     "spark",
     "spark-decode",
+    "spark-scale",
 )
 
 
