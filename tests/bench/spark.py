@@ -30,6 +30,7 @@ from support.cache import Unavailable
 from support.kafka_jars import java
 from support.processes import SAME_TRIONET
 from support.spark_jars import connector_jars, pyspark_folder
+from support.spark_python import spark_python
 
 RUNS = 1
 SECONDS = 2.0
@@ -131,7 +132,7 @@ def _session(task: Task) -> list[Outcome]:
         env={
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, path)),
-            "PYSPARK_PYTHON": sys.executable,
+            **spark_python(),
             "SPARK_HOME": str(pyspark / "pyspark"),
         },
         check=False,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ import pytest
 import trionet
 from spark.brokers import SETTINGS
 from support.java import NO_JAVA, has_java
+from support.spark_python import spark_python
 from trionet.testing.threaded import ThreadedBroker
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     pytest.importorskip("pyspark", reason=_NO_SPARK)
     from pyspark.sql import SparkSession
 
-    # The workers are this Python; `python3` may be another one, without trionet.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.update(spark_python())
     logging.getLogger("py4j").setLevel(logging.WARNING)
     builder = SparkSession.builder.master("local[2,3]").appName("trionet")
     folder = tmp_path_factory.mktemp("spark")

@@ -24,6 +24,7 @@ from spark.brokers import SETTINGS
 from support.cache import Unavailable
 from support.java import NO_JAVA, has_java
 from support.spark_jars import connector_jars, pyspark_folder
+from support.spark_python import spark_python
 from trionet.testing.threaded import ThreadedBroker
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500)]
@@ -168,7 +169,7 @@ def jobs(tmp_path: Path) -> Iterator[Jobs]:
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(map(str, (pyspark, _ROOT))),
-        "PYSPARK_PYTHON": sys.executable,
+        **spark_python(),
         "SPARK_HOME": str(pyspark / "pyspark"),
     }
     with trionet.testing.broker(SETTINGS, sasl="SCRAM-SHA-512") as broker:

@@ -1,0 +1,20 @@
+"""The Python that Spark starts beside its JVM, several times for each session, in tests."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def spark_python() -> dict[str, str]:
+    """Environment variables for whatever starts Spark.
+
+    Its workers are this Python: `python3` may be another one, without trionet. And they find their
+    bytecode beside the environment. Compiling PySpark, pyarrow and pandas anew takes each of them
+    five times the instructions of everything else, where an environment keeps bytecode out.
+    """
+    return {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPYCACHEPREFIX": str(Path(sys.prefix) / "bytecode"),
+        "PYTHONDONTWRITEBYTECODE": "",  # as if it were not set
+    }
