@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import sys
 import typing
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from trionet.broker.own_topic import NAMES_OF
+from trionet.broker.own_topic import FIELDS, NAMES_OF, OwnTopic
 from trionet.broker.served import _SERVED
+from trionet.broker.topics import TopicRegistry
 from trionet.protocol import api_keys
 from trionet.protocol.codec import Message, lookup
+from trionet.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from trionet.protocol.wire import NO_UUID
 
 # Groups' own: what members subscribe to is bytes, which nobody but they reads.
 _NAME_TOPICS = {"topic", "topics", "topic_names", "topic_data", "topic_id", "resource_name"}
@@ -45,4 +49,35 @@ def _request_class(key: int) -> type[Message]:
 @pytest.mark.parametrize("key", [key for key, *_ in _SERVED], ids=api_keys.name_of)
 def test_an_api_that_names_topics_is_known(key: int) -> None:
     names_topics = bool(_NAME_TOPICS & _fields(_request_class(key), set()))
-    assert names_topics == (key in NAMES_OF)
+    assert names_topics == (key in FIELDS or key in NAMES_OF)
+
+
+@pytest.mark.parametrize("key", FIELDS, ids=api_keys.name_of)
+def test_a_request_names_it_or_has_its_id(key: int) -> None:
+    field = FIELDS[key]
+    own = OwnTopic("log", cast(TopicRegistry, {"log": SimpleNamespace(id=b"i" * 16)}))
+
+    def is_touched(name: str | None, id: bytes) -> bool:
+        other = {field.name: "other", field.id or "_": NO_UUID}
+        topics = [
+            SimpleNamespace(**each) for each in (other, {field.name: name, field.id or "_": id})
+        ]
+        return own.is_touched_by(key, SimpleNamespace(**{field.topics: topics}))
+
+    assert is_touched("log", NO_UUID)
+    assert not is_touched("logs", NO_UUID)
+    assert not is_touched("", b"j" * 16)
+    assert bool(field.id) == is_touched("", b"i" * 16)
+
+
+def test_without_the_topic_no_id_is_its() -> None:
+    own = OwnTopic("log", cast(TopicRegistry, {}))
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=None, topic_id=b"i" * 16)])
+    assert not own.is_touched_by(api_keys.METADATA, request)
+
+
+def test_a_field_that_is_looked_at_is_there() -> None:
+    for key, field in FIELDS.items():
+        found = _fields(_request_class(key), set())
+        assert {field.topics, field.name, field.id or field.name} <= found
+        assert bool(field.id) == ("topic_id" in found)

@@ -13,47 +13,57 @@ from ..protocol import api_keys
 from .fetch_sessions import FetchContext
 from .topics import TopicRegistry
 
-_Names = Callable[[Any], Iterable[Any]]
 # Kafka: ConfigResource.Type.TOPIC.
 _TOPIC_RESOURCE: Final = 2
 
 
-def _named(request: Any) -> Iterable[Any]:
-    for topic in request.topics or ():
-        yield topic.name
+class _Field:
+    """Where a request names topics, if it has them in one list: looked up in no time.
+
+    Args:
+        topics: the field with the list.
+        name: the field of one with the name.
+        id: the field of one with the id; nothing if there is none.
+    """
+
+    __slots__ = ("id", "name", "topics")
+
+    def __init__(self, topics: str = "topics", name: str = "name", id: str = "") -> None:
+        self.topics = topics
+        self.name = name
+        self.id = id
 
 
-def _named_or_with_id(request: Any) -> Iterable[Any]:
-    for topic in request.topics or ():
-        yield topic.name
-        yield topic.topic_id
-
-
-def _topic(request: Any) -> Iterable[Any]:
-    for topic in request.topics or ():
-        yield topic.topic
-
-
-def _topic_or_with_id(request: Any) -> Iterable[Any]:
-    for topic in request.topics:
-        yield topic.topic
-        yield topic.topic_id
-
-
-def _produced(request: Any) -> Iterable[Any]:
-    for topic in request.topic_data:
-        yield topic.name
-        yield topic.topic_id
+FIELDS: Final[dict[int, _Field]] = {
+    api_keys.PRODUCE: _Field("topic_data", id="topic_id"),
+    api_keys.FETCH: _Field(name="topic", id="topic_id"),
+    api_keys.LIST_OFFSETS: _Field(),
+    api_keys.METADATA: _Field(id="topic_id"),
+    api_keys.OFFSET_COMMIT: _Field(id="topic_id"),
+    api_keys.OFFSET_FOR_LEADER_EPOCH: _Field(name="topic"),
+    api_keys.OFFSET_DELETE: _Field(),
+    api_keys.CREATE_TOPICS: _Field(),
+    api_keys.CREATE_PARTITIONS: _Field(),
+    api_keys.DELETE_RECORDS: _Field(),
+    api_keys.DESCRIBE_TOPIC_PARTITIONS: _Field(),
+    api_keys.DESCRIBE_LOG_DIRS: _Field(name="topic"),
+}
+"""By API, of those that have nothing but one list."""
 
 
 def _offsets_of_groups(request: Any) -> Iterable[Any]:
-    yield from _named(request)
+    for topic in request.topics or ():
+        yield topic.name
     for group in request.groups:
-        yield from _named_or_with_id(group)
+        for topic in group.topics or ():
+            yield topic.name
+            yield topic.topic_id
 
 
 def _deleted(request: Any) -> Iterable[Any]:
-    yield from _named_or_with_id(request)
+    for topic in request.topics:
+        yield topic.name
+        yield topic.topic_id
     yield from request.topic_names
 
 
@@ -63,26 +73,14 @@ def _configured(request: Any) -> Iterable[Any]:
             yield resource.resource_name
 
 
-NAMES_OF: Final[dict[int, _Names]] = {
-    api_keys.PRODUCE: _produced,
-    api_keys.FETCH: _topic_or_with_id,
-    api_keys.LIST_OFFSETS: _named,
-    api_keys.METADATA: _named_or_with_id,
-    api_keys.OFFSET_COMMIT: _named_or_with_id,
+NAMES_OF: Final[dict[int, Callable[[Any], Iterable[Any]]]] = {
     api_keys.OFFSET_FETCH: _offsets_of_groups,
-    api_keys.OFFSET_FOR_LEADER_EPOCH: _topic,
-    api_keys.OFFSET_DELETE: _named,
-    api_keys.CREATE_TOPICS: _named,
-    api_keys.CREATE_PARTITIONS: _named,
     api_keys.DELETE_TOPICS: _deleted,
-    api_keys.DELETE_RECORDS: _named,
-    api_keys.DESCRIBE_TOPIC_PARTITIONS: _named,
-    api_keys.DESCRIBE_LOG_DIRS: _topic,
     api_keys.DESCRIBE_CONFIGS: _configured,
     api_keys.ALTER_CONFIGS: _configured,
     api_keys.INCREMENTAL_ALTER_CONFIGS: _configured,
 }
-"""By API: the names and ids of the topics in a request, of every API that names any."""
+"""By API, of all others that name any: the names and ids in a request."""
 
 
 class OwnTopic:
@@ -99,16 +97,36 @@ class OwnTopic:
 
     def is_touched_by(self, api_key: int, request: Any) -> bool:
         """Whether a request names the topic, or has its id."""
+        field = FIELDS.get(api_key)
+        if field is not None:
+            return self._is_in(field, request)
         names_of = NAMES_OF.get(api_key)
         if names_of is None:
             return False
-        name, id = self.name, self._id
-        return any(each in (name, id) for each in names_of(request))
+        id = self._id
+        return any(
+            each == self.name or (id is not None and each == id) for each in names_of(request)
+        )
+
+    def _is_in(self, field: _Field, request: Any) -> bool:
+        own = self.name
+        for topic in getattr(request, field.topics) or ():
+            name = getattr(topic, field.name)
+            if name:  # a request has one of the two
+                if name == own:
+                    return True
+            elif field.id and getattr(topic, field.id) == self._id:
+                return True
+        return False
 
     def is_read_by(self, context: FetchContext) -> bool:
         """Whether a fetch reads it, by what its session knows."""
-        name, id = self.name, self._id
-        return any(partition.key[0] in (name, id) for partition in context.partitions)
+        own = self.name
+        for partition in context.partitions:
+            topic = partition.key[0]
+            if topic == own if isinstance(topic, str) else topic == self._id:
+                return True
+        return False
 
     @property
     def _id(self) -> bytes | None:
