@@ -24,7 +24,10 @@ from trionet.protocol.request_log import (
     encode,
 )
 from trionet.protocol.request_log_columns import CONNECTIONS, REQUESTS, decode_columns
+from trionet.protocol.typed_request_log import RequestWriter
 
+# From ``end`` to ``total_us``.
+_MIDDLE_SIZE = 47
 _INT16 = st.integers(-(2**15), 2**15 - 1)
 _INT32 = st.integers(-(2**31), 2**31 - 1)
 _INT64 = st.integers(-(2**53), 2**53)
@@ -162,6 +165,16 @@ def test_columns_hold_what_the_values_do(
         expected[type(each)].append({"row": row, **plain(each)})
     assert rows(requests) == expected[LoggedRequest]
     assert rows(connections) == expected[LoggedConnection]
+
+
+@settings(max_examples=50)
+@given(logged=_REQUESTS)
+def test_both_ways_to_write_a_request_write_the_same(logged: LoggedRequest) -> None:
+    """One is for the interpreter, the other one compiled."""
+    value = encode(logged)
+    prefix, texts = value[: REQUEST_SIZE - _MIDDLE_SIZE], value[REQUEST_SIZE:]
+    numbers = [getattr(logged, field.name) for field in attrs.fields(LoggedRequest)[3:]]
+    assert value == RequestWriter().value(prefix, texts, *numbers)
 
 
 def test_a_long_text_is_cut_between_two_characters() -> None:

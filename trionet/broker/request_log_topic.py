@@ -233,9 +233,7 @@ class RequestLog:
         recorder = self._recorder
         count = min(len(recorder.values), BATCH_ROWS_MAX)
         limit = log.config.max_message_bytes
-        while count > 1 and (
-            sum(map(len, recorder.values[:count])) + count * _ROW_BYTES_MAX > limit
-        ):
+        while count > 1 and recorder.size_of(count) + count * _ROW_BYTES_MAX > limit:
             count //= 2
         return count, encode_columns(recorder.timestamps[:count], recorder.values[:count])
 

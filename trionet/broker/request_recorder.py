@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
-from itertools import islice
 from typing import TYPE_CHECKING, Final, cast
 
 import trio
@@ -20,6 +19,7 @@ from ..metrics.request_times import TimedRequest, now_ns
 from ..net.principal import Principal
 from ..net.transmission import Send
 from ..protocol.codec import ApiVersionCodec
+from ..protocol.records import implementation
 from ..protocol.request_log import (
     ANSWERED,
     CLOSED,
@@ -38,6 +38,8 @@ from ..server.request_channel import NoOp, Request
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
+    from ..protocol.typed_request_log import RequestWriter
+
 # The bytes before a frame that tell its size are not counted as its own.
 _PREFIX_BYTES: Final = 4
 _UINT32_MAX: Final = (1 << 32) - 1
@@ -47,7 +49,16 @@ _NEVER: Final = 1 << 62
 class _Origin:
     """What a connection's rows have in common, for as long as it says the same of itself."""
 
-    __slots__ = ("client_id", "encoded", "key", "prefix", "principal", "software")
+    __slots__ = (
+        "client_id",
+        "encoded",
+        "key",
+        "prefix",
+        "principal",
+        "software_name",
+        "software_version",
+        "texts",
+    )
 
     def __init__(
         self,
@@ -57,9 +68,10 @@ class _Origin:
         encoded: EncodedOrigin,
     ) -> None:
         self.client_id = client_id
-        self.software = software
+        self.software_name, self.software_version = software
         self.principal = principal
         self.encoded = encoded
+        self.texts = encoded.texts
         self.key = -1
         self.prefix = b""
 
@@ -102,6 +114,11 @@ class RequestRecorder:
         self._gap = 0
         self._gap = self._next_gap()
         self._throttled: dict[TimedRequest, None] = {}
+        self._typed: RequestWriter | None = None
+        if implementation.is_typed:
+            from ..protocol.typed_request_log import RequestWriter
+
+            self._typed = RequestWriter()
         self.has_rows = trio.Event()
         self.timestamps: list[int] = []
         self.values: list[bytes] = []
@@ -115,7 +132,8 @@ class RequestRecorder:
     @property
     def buffered(self) -> int:
         """How many requests are still to be written, or to be let go by a throttle."""
-        return len(self.values) - sum(map(_kind_of, self.values)) + len(self._throttled)
+        kept = len(self.values)
+        return kept - self._connections_in(kept) + len(self._throttled)
 
     # As a Recorder.
 
@@ -181,7 +199,7 @@ class RequestRecorder:
 
     def written(self, count: int, *, is_logged: bool) -> None:
         """Forget the first ``count`` rows, which are in the topic, or can never be."""
-        connections = sum(map(_kind_of, islice(self.values, count)))
+        connections = self._connections_in(count)
         if is_logged:
             self.logged += count - connections
             self.connections_logged += connections
@@ -193,7 +211,21 @@ class RequestRecorder:
         if not self.values:
             self.has_rows = trio.Event()
 
+    def size_of(self, count: int) -> int:
+        """How many bytes the first ``count`` rows have."""
+        size = 0
+        for value in self.values[:count]:
+            size += len(value)
+        return size
+
     # Rows.
+
+    def _connections_in(self, count: int) -> int:
+        """How many of the first ``count`` rows are those of connections."""
+        found = 0
+        for value in self.values[:count]:
+            found += value[1]  # the kind: 0 for a request, 1 for a connection
+        return found
 
     def _epoch_us(self) -> int:
         """What the time of day was when ``perf_counter_ns`` was 0."""
@@ -219,19 +251,21 @@ class RequestRecorder:
         if origin.key != key:
             origin.prefix = origin.encoded.prefix(codec.api_key, codec.version)
             origin.key = key
+        completed_us = epoch_us + request.sent_ns // 1000
+        self._keep(completed_us // 1000, self._value(request, origin, completed_us))
+
+    def _value(self, request: Request, origin: _Origin, completed_us: int) -> bytes:
         received: i64 = request.received_ns
         taken: i64 = request.taken_ns
         handled: i64 = request.handled_ns
         answered: i64 = request.answered_ns
         picked_up: i64 = request.picked_up_ns
         sent: i64 = request.sent_ns
-        throttle: i64 = request.throttle_ns
         if handled == 0 or handled > answered:
             handled = answered  # it was answered before the handler came back
-        completed_us = epoch_us + request.sent_ns // 1000
         response = request.response
-        end = ANSWERED
-        response_bytes = 0
+        end: i64 = ANSWERED
+        response_bytes: i64 = 0
         if isinstance(response, bytes):
             response_bytes = len(response) - _PREFIX_BYTES
         elif isinstance(response, Send):
@@ -242,21 +276,28 @@ class RequestRecorder:
             end = CLOSED
         if end != CLOSED and not request.is_answered:
             end = GONE
+        error_code: i64 = request.error_code
+        request_bytes = _uint32(request.request_bytes)
+        request_queue = _us(taken - received)
+        local = _us(handled - taken)
+        remote = _us(answered - handled)
+        throttle = _us(request.throttle_ns)
+        response_queue = _us(picked_up - answered)
+        response_send = _us(sent - picked_up)
+        total = _us(sent - received)
+        typed = self._typed
+        if typed is not None:
+            return typed.value(
+                origin.prefix, origin.texts, end, error_code, completed_us,
+                request_bytes, _uint32(response_bytes), request_queue, local, remote, throttle,
+                response_queue, response_send, total,
+            )  # fmt: skip
         middle = pack_request(
-            end,
-            request.error_code,
-            completed_us,
-            min(request.request_bytes, _UINT32_MAX),
-            min(response_bytes, _UINT32_MAX),
-            _us(taken - received),
-            _us(handled - taken),
-            _us(answered - handled),
-            _us(throttle),
-            _us(picked_up - answered),
-            _us(sent - picked_up),
-            _us(sent - received),
-        )
-        self._keep(completed_us // 1000, origin.prefix + middle + origin.encoded.texts)
+            end, error_code, completed_us,
+            request_bytes, _uint32(response_bytes), request_queue, local, remote, throttle,
+            response_queue, response_send, total,
+        )  # fmt: skip
+        return origin.prefix + middle + origin.texts
 
     def _keep(self, timestamp: int, value: bytes) -> None:
         self.timestamps.append(timestamp)
@@ -267,14 +308,16 @@ class RequestRecorder:
     def _origin_of(self, request: Request) -> _Origin:
         channel = request.channel
         connection: Connection = channel.attachment
-        software = connection.client_software
+        # Not whether it is the same tuple: compiled, an attribute makes a new one at each look.
+        name, version = software = connection.client_software
         principal = channel.principal
         known: _Origin | None = connection.origin
         if (
             known is not None
-            and known.software is software
             and known.principal is principal
             and known.client_id == request.client_id
+            and known.software_name == name
+            and known.software_version == version
         ):
             return known
         encoded = self._origin(
@@ -306,13 +349,16 @@ class RequestRecorder:
         )
 
 
-def _kind_of(value: bytes) -> int:
-    return value[1]
+# Neither min() nor a conditional expression: compiled, those make objects of both numbers.
+def _uint32(number: i64) -> i64:
+    """The number, or the largest that 32 bits hold."""
+    if number > _UINT32_MAX:
+        return _UINT32_MAX
+    return number
 
 
 def _us(nanoseconds: i64) -> i64:
     """Whole microseconds, from nothing to what 32 bits hold."""
     if nanoseconds <= 0:
         return 0
-    us = nanoseconds // 1000
-    return min(_UINT32_MAX, us)
+    return _uint32(nanoseconds // 1000)
