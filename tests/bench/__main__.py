@@ -39,6 +39,7 @@ BENCHMARKS = (
     "spark",
     "spark-decode",
     "spark-scale",
+    "request-log",
 )
 
 

@@ -8,6 +8,7 @@ from bench.load import Frame
 
 PRODUCE, FETCH, API_VERSIONS = 0, 1, 18
 _NO_TAGS = b"\0"
+CLIENT = "bench"
 
 
 def _varint(value: int) -> bytes:
@@ -35,17 +36,17 @@ def _crc32c(data: bytes) -> int:
     return crc ^ 0xFFFFFFFF
 
 
-def _frame(api_key: int, version: int, body: bytes, zeros: tuple[int, ...]) -> Frame:
+def _frame(api_key: int, version: int, body: bytes, zeros: tuple[int, ...], client: str) -> Frame:
     """A request with header version 2 (KIP-482); the generator fills in the correlation id."""
-    client = b"bench"
-    header = struct.pack(">hhih", api_key, version, 0, len(client)) + client + _NO_TAGS
+    client_id = client.encode()
+    header = struct.pack(">hhih", api_key, version, 0, len(client_id)) + client_id + _NO_TAGS
     content = header + body
     return Frame(len(content).to_bytes(4, "big") + content, is_kafka=True, zeros=zeros)
 
 
-def api_versions() -> Frame:
+def api_versions(client: str = CLIENT) -> Frame:
     """ApiVersions v3; its answer has header version 0, then the error code."""
-    return _frame(API_VERSIONS, 3, _compact(b"bench") + _compact(b"1") + _NO_TAGS, (8,))
+    return _frame(API_VERSIONS, 3, _compact(b"bench") + _compact(b"1") + _NO_TAGS, (8,), client)
 
 
 def record_batch(value: bytes) -> bytes:
@@ -59,20 +60,20 @@ def record_batch(value: bytes) -> bytes:
     return struct.pack(">qi", 0, len(rest)) + rest
 
 
-def produce(topic: str, value: bytes) -> Frame:
+def produce(topic: str, value: bytes, client: str = CLIENT) -> Frame:
     """Produce v9 of one record to partition 0, acks=1."""
     partition = struct.pack(">i", 0) + _compact(record_batch(value)) + _NO_TAGS
     topics = _varint(2) + _compact(topic.encode()) + _varint(2) + partition + _NO_TAGS
     body = _compact_null() + struct.pack(">hi", 1, 30_000) + topics + _NO_TAGS
     # size, correlation id, tags, count, topic, count, index: then the partition's error code
-    return _frame(PRODUCE, 9, body, (4 + 4 + 1 + 1 + 1 + len(topic) + 1 + 4,))
+    return _frame(PRODUCE, 9, body, (4 + 4 + 1 + 1 + 1 + len(topic) + 1 + 4,), client)
 
 
 def _compact_null() -> bytes:
     return b"\0"
 
 
-def empty_fetch(topic: str) -> Frame:
+def empty_fetch(topic: str, client: str = CLIENT) -> Frame:
     """Fetch v12 without a session (KIP-227) from offset 0 of an empty partition 0, max wait 0."""
     partition = struct.pack(">iiqiqi", 0, -1, 0, -1, -1, 1 << 20) + _NO_TAGS
     topics = _varint(2) + _compact(topic.encode()) + _varint(2) + partition + _NO_TAGS
@@ -80,4 +81,5 @@ def empty_fetch(topic: str) -> Frame:
     body += _varint(1) + _compact(b"") + _NO_TAGS
     # size, correlation id, tags, throttle time: error code; session id, count, topic, count, index
     whole = 4 + 4 + 1 + 4
-    return _frame(FETCH, 12, body, (whole, whole + 2 + 4 + 1 + 1 + len(topic) + 1 + 4))
+    zeros = (whole, whole + 2 + 4 + 1 + 1 + len(topic) + 1 + 4)
+    return _frame(FETCH, 12, body, zeros, client)

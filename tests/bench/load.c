@@ -1,10 +1,11 @@
 /* Closed-loop load: N connections, each with one request out; prints one line of JSON.
  *
- *   load PORT CONNECTIONS SECONDS FRAME_FILE [--kafka] [--zero OFFSET]...
+ *   load PORT CONNECTIONS SECONDS FRAME_FILE [--kafka] [--zero OFFSET]... [--rate N]
  *
  * The file holds one whole frame, size prefix included. Without --kafka the answer must be the same
  * bytes. With --kafka the correlation id (bytes 8 to 11 asked, 4 to 7 answered) counts
  * up and is checked. Each --zero names two bytes of the answer that must be 0: an error code.
+ * With --rate no more than N requests a second are sent, all connections together.
  * A tenth of the duration (at least 0.1 s) warms up first: "requests" counts all, the other figures
  * what came after it.
  */
@@ -36,6 +37,11 @@ static size_t frame_size;
 static int kafka, zeros[ZEROS_MAX], zero_count;
 static uint32_t *samples; /* latencies in ns / 16: up to 68 s */
 static size_t sample_count, sample_room, requests;
+static double rate;
+static uint64_t started_at, asked;
+/* With --rate only: connections that were answered, and wait for their turn. */
+static struct connection **idle;
+static int idle_first, idle_count, idle_room;
 
 static void fail(const char *what) {
     fprintf(stderr, "load: %s (errno %d: %s)\n", what, errno, strerror(errno));
@@ -84,6 +90,23 @@ static void check(const struct connection *c, size_t size) {
             fprintf(stderr, "load: error code %d at byte %zu\n", code, at);
             exit(1);
         }
+    }
+}
+
+/* Sends the next request, now or when the rate allows it. */
+static void ask_in_time(struct connection *c) {
+    if (rate > 0) idle[(idle_first + idle_count++) % idle_room] = c;
+    else ask(c);
+}
+
+/* Sends what the rate allows by now. A broker that was slow is not made up for: a second's worth
+ * that is missing is let go. */
+static void ask_idle(void) {
+    double seconds = (double)(now() - started_at) / 1e9, due = seconds * rate - (double)asked;
+    if (due > rate) asked += (uint64_t)(due - rate);
+    for (; idle_count && due >= 1; due--, asked++, idle_count--) {
+        ask(idle[idle_first]);
+        idle_first = (idle_first + 1) % idle_room;
     }
 }
 
@@ -137,6 +160,7 @@ int main(int argc, char **argv) {
         if (!strcmp(argv[i], "--kafka")) kafka = 1;
         else if (!strcmp(argv[i], "--zero") && i + 1 < argc && zero_count < ZEROS_MAX)
             zeros[zero_count++] = atoi(argv[++i]);
+        else if (!strcmp(argv[i], "--rate") && i + 1 < argc) rate = atof(argv[++i]);
         else return fprintf(stderr, "load: what is %s?\n", argv[i]), 2;
     }
     FILE *file = fopen(argv[4], "rb");
@@ -146,17 +170,25 @@ int main(int argc, char **argv) {
 
     struct connection *all = calloc((size_t)count, sizeof *all);
     int poller = epoll_create1(0);
-    if (!all || poller < 0) fail("start");
+    idle = calloc((size_t)count, sizeof *idle);
+    idle_room = count;
+    if (!all || !idle || poller < 0) fail("start");
     connect_all(all, count, atoi(argv[1]), poller);
-    for (int i = 0; i < count; i++) ask(&all[i]);
+    started_at = now();
+    for (int i = 0; i < count; i++) ask_in_time(&all[i]);
 
     double warm_up = seconds / 10 < 0.1 ? 0.1 : seconds / 10;
     uint64_t begin = now() + (uint64_t)(warm_up * 1e9), end = begin + (uint64_t)(seconds * 1e9);
     uint64_t time = 0;
     struct epoll_event events[EVENTS_MAX];
     while (time < end) {
-        int ready = epoll_wait(poller, events, EVENTS_MAX, 5000);
+        if (rate > 0) ask_idle();
+        int ready = epoll_wait(poller, events, EVENTS_MAX, idle_count ? 1 : 5000);
         if (ready < 0 && errno == EINTR) continue;
+        if (!ready && idle_count) {
+            time = now();
+            continue;
+        }
         if (ready <= 0) fail(ready ? "epoll_wait" : "no answer for five seconds");
         for (int i = 0; i < ready; i++) {
             struct connection *c = events[i].data.ptr;
@@ -164,7 +196,7 @@ int main(int argc, char **argv) {
             time = now();
             requests++;
             if (time >= begin && time < end) keep(time - c->sent_at);
-            ask(c);
+            ask_in_time(c);
         }
     }
     qsort(samples, sample_count, sizeof *samples, by_size);

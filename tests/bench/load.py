@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
@@ -38,6 +40,32 @@ def load(port: int, connections: int, seconds: float, frame: Frame) -> dict[str,
         RuntimeError: an answer was wrong or missing, or the connection ended.
         Unavailable: there is no C compiler.
     """
+    with load_command(port, connections, seconds, frame) as command, pinned_to(LOAD_CORE):
+        done = subprocess.run(
+            command, check=False, capture_output=True, text=True, timeout=seconds + 30
+        )
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip() or f"the load generator ended: {done.returncode}")
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
+
+
+@contextlib.contextmanager
+def load_command(
+    port: int, connections: int, seconds: float, frame: Frame, rate: float = 0
+) -> Iterator[list[str]]:
+    """The command of a load generator, whose frame is in a file during the block.
+
+    Args:
+        port: of the server.
+        connections: how many there are.
+        seconds: for how long.
+        frame: what is sent.
+        rate: requests a second at most; 0 for as many as the server answers.
+
+    Raises:
+        Unavailable: there is no C compiler.
+    """
     program = compiled(Path(__file__).with_name("load.c"))
     with tempfile.NamedTemporaryFile() as file:
         file.write(frame.content)
@@ -47,14 +75,9 @@ def load(port: int, connections: int, seconds: float, frame: Frame) -> dict[str,
             command.append("--kafka")
         for offset in frame.zeros:
             command += ["--zero", str(offset)]
-        with pinned_to(LOAD_CORE):
-            done = subprocess.run(
-                command, check=False, capture_output=True, text=True, timeout=seconds + 30
-            )
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr.strip() or f"the load generator ended: {done.returncode}")
-    figures: dict[str, float] = json.loads(done.stdout)
-    return figures
+        if rate:
+            command += ["--rate", str(rate)]
+        yield command
 
 
 def processor_seconds(pid: int) -> float:
