@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import json
 import sys
 from collections.abc import Iterator
 from itertools import islice
-from typing import Final
 
 from trionet._util.printable import printable
 from trionet.errors import ConfigError
 from trionet.protocol.codec import schema_versions
 from trionet.protocol.messages.registry import APIS
 
+from .api_names import api_key, api_name
 from .decoding.conversation import Expected
 from .decoding.entries import Selection, entries
 from .decoding.openings import AUTO, FORMATS, open_sources
@@ -22,9 +21,6 @@ from .decoding.recognition import Kind, recognise
 from .decoding.shown import BYTES_SHOWN
 from .decoding.source import Source
 from .decoding.writing import write_documents, write_lines
-
-# How much alike a name has to be to be suggested, from 0 to 1.
-_NEAR: Final = 0.6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -127,19 +123,13 @@ def _expected(text: str | None) -> Expected | None:
     versions = schema_versions(key)
     if not number.isdecimal() or int(number) not in versions:
         raise ConfigError(
-            f"--response {text}: {APIS[key][1]} has versions {versions[0]} to {versions[-1]} here"
+            f"--response {text}: {api_name(key)} has versions {versions[0]} to {versions[-1]} here"
         )
     return Expected(key, int(number))
 
 
 def _api_key(name: str) -> int:
-    keys = {row[1].lower(): key for key, row in APIS.items()}
-    key = int(name) if name.isdecimal() else keys.get(name.lower(), -1)
-    if key in APIS:
-        return key
-    near = difflib.get_close_matches(name.lower(), keys, 1, _NEAR)
-    hint = f"did you mean {APIS[keys[near[0]]][1]}?" if near else "--list shows those that are"
-    raise ConfigError(f"{name}: no API that is known here; {hint}")
+    return api_key(name, "--list shows those that are")
 
 
 def _list(*, as_json: bool) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 #: Subcommand: its module in this package, and what it does.
 COMMANDS = {
     "run": ("pipeline_run", "start the job that turns a request log into results"),
+    "report": ("pipeline_report", "tell what the job has found out, as tables or as a page"),
 }
 
 

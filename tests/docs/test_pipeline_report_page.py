@@ -1,0 +1,44 @@
+"""docs/reference/pipeline.md says what `trionet pipeline report` takes and tells."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+from spark.pipeline.report.samples import report_of, sample
+from trionet.cli import pipeline_report
+from trionet.spark.pipeline.report.bins import BINS_MAX
+from trionet.spark.pipeline.report.charts import SERIES_MAX
+from trionet.spark.pipeline.report.documents import document
+from trionet.spark.pipeline.report.queries import ANOMALIES_MAX
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/pipeline.md").read_text("utf-8")
+SECTION = re.split(
+    r"^## ", PAGE.partition("## `trionet pipeline report`\n")[2], flags=re.MULTILINE
+)[0]
+
+
+def test_the_options_are_those_of_the_command() -> None:
+    parser = argparse.ArgumentParser(add_help=False)
+    pipeline_report.add_arguments(parser)
+    options = {option for action in parser._actions for option in action.option_strings}
+
+    assert options == set(re.findall(r"^\| `(--[a-z]+)[ `]", SECTION, re.MULTILINE))
+
+
+def test_the_fields_are_those_of_the_document() -> None:
+    _, _, table = SECTION.partition("### The document\n")
+    listed = re.findall(r"^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \|", table, re.MULTILINE)
+    names = {name.strip("` ") for row in listed for name in row.split(",")}
+
+    assert set(json.loads(document(report_of(sample())))) == names
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    words = {8: "eight"}
+    assert f"{BINS_MAX} steps at most" in SECTION
+    assert f"of more than {words[SERIES_MAX]}" in SECTION
+    assert f"At most {ANOMALIES_MAX:,} anomalies" in SECTION
+    assert f"(default: {pipeline_report.TOP})" in SECTION

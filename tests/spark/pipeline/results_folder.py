@@ -1,0 +1,157 @@
+"""A folder as the pipeline writes it, from single requests; nothing here needs Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from trionet.spark.pipeline.histogram import BUCKETS_MAX, bucket
+from trionet.spark.pipeline.partials import PHASES
+
+START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+Times = Mapping[str, NDArray[np.int64]]
+
+_TYPES = {
+    "window": pa.timestamp("us", tz="UTC"),
+    "api_key": pa.int32(),
+    "error_code": pa.int32(),
+    "rank": pa.int32(),
+    "minutes": pa.int32(),
+    "cells": pa.list_(pa.int32()),
+    "counts": pa.list_(pa.int64()),
+}
+
+
+def minute(number: int) -> datetime:
+    return START + timedelta(minutes=number)
+
+
+def requests(
+    window: datetime,
+    total: Sequence[int] | NDArray[np.int64],
+    *,
+    api: tuple[int, str] = (0, "Produce"),
+    client_id: str = "shop",
+    listener: str = "PLAINTEXT",
+    phases: Times | None = None,
+    weight: int = 1,
+    errors: int = 0,
+    throttled: int = 0,
+    request_bytes: int = 100,
+    response_bytes: int = 50,
+) -> dict[str, Any]:
+    """The row of a minute's requests: their times in microseconds, sizes of each."""
+    count = len(total)
+    times = {phase: np.zeros(count, np.int64) for phase in PHASES}
+    times |= {"total": np.asarray(total, np.int64), **(phases or {})}
+    row: dict[str, Any] = {
+        "window": window,
+        "api_key": api[0],
+        "api": api[1],
+        "client_id": client_id,
+        "listener": listener,
+        "records": count,
+        "requests": count * weight,
+        "errors": errors,
+        "throttled": throttled,
+        "request_bytes": count * weight * request_bytes,
+        "response_bytes": count * weight * response_bytes,
+        "cells": [],
+        "counts": [],
+    }
+    for number, phase in enumerate(PHASES):
+        row[f"{phase}_mean_us"] = float(times[phase].mean())
+        row[f"{phase}_max_us"] = int(times[phase].max())
+        buckets, counts = np.unique(bucket(times[phase]), return_counts=True)
+        row["cells"] += (buckets + BUCKETS_MAX * number).tolist()
+        row["counts"] += (counts * weight).tolist()
+    return row
+
+
+def error(row: Mapping[str, Any], code: int, name: str, count: int, end: str = "answered") -> Any:
+    """The row of errors among the requests of a row."""
+    return {
+        **{key: row[key] for key in ("window", "api_key", "api", "client_id", "listener")},
+        "end": end,
+        "error_code": code,
+        "error": name,
+        "records": count,
+        "requests": count,
+    }
+
+
+def close(window: datetime, reason: str, connections: int, open_us: float) -> Any:
+    return {
+        "window": window,
+        "listener": "PLAINTEXT",
+        "client_id": "shop",
+        "reason": reason,
+        "connections": connections,
+        "requests": 10 * connections,
+        "bytes_received": 1000 * connections,
+        "bytes_sent": 500 * connections,
+        "open_mean_us": open_us,
+        "open_max_us": int(open_us),
+    }
+
+
+def quota(window: datetime, throttled: int, throttle_us: int, client_id: str = "shop") -> Any:
+    return {
+        "window": window,
+        "client_id": client_id,
+        "principal": "User:shop",
+        "listener": "PLAINTEXT",
+        "records": 4 * throttled,
+        "requests": 4 * throttled,
+        "throttled": throttled,
+        "throttled_share": 0.25,
+        "throttle_us": throttle_us,
+        "throttle_max_us": throttle_us // 2,
+    }
+
+
+def anomaly(row: Mapping[str, Any], measure: str, value: float, score: float) -> Any:
+    return {
+        **{key: row[key] for key in ("window", "api_key", "api", "client_id", "listener")},
+        "measure": measure,
+        "value": value,
+        "expected": 1.0,
+        "spread": 0.1,
+        "score": score,
+        "minutes": 60,
+    }
+
+
+def intake(window: datetime, late: int) -> Any:
+    return {"window": window, "records": 1000, "late": late, "malformed": 0, "newer": 0, "ahead": 0}
+
+
+def windows_of(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """The table of windows that belongs to one of requests."""
+    windows = sorted({row["window"] for row in rows})
+    return [
+        {"window": each, "records": sum(r["records"] for r in rows if r["window"] == each)}
+        for each in windows
+    ]
+
+
+def write_results(folder: Path, **tables: Sequence[Mapping[str, Any]]) -> Path:
+    """Write tables: a file for each day, as if a batch had finished all of its minutes."""
+    tables.setdefault("windows", windows_of(tables.get("requests", [])))
+    for name, rows in tables.items():
+        for day in {row["window"].date() for row in rows}:
+            found = pa.Table.from_pylist([row for row in rows if row["window"].date() == day])
+            for place, field in enumerate(found.schema):
+                if kind := _TYPES.get(field.name):
+                    found = found.set_column(place, field.name, found[field.name].cast(kind))
+            path = folder / name / f"day={day}" / "batch=7"
+            path.mkdir(parents=True, exist_ok=True)
+            pq.write_table(found, path / "part-00000.parquet")
+    return folder
