@@ -22,6 +22,9 @@ from trionet.spark.pipeline.report.time_range import TimeRange
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# The first test of a session waits for all that Java loads then.
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
 NOW = minute(60 * 24 * 30)
 EVERYTHING = TimeRange()
 NOBODY_ELSE = Filters()
@@ -47,7 +50,6 @@ def said(report: Report) -> dict[str, Any]:
     return {**dict(leaves(json.loads(document(report)))), ".folder": ""}
 
 
-@pytest.mark.slow
 def test_what_spark_adds_up_is_what_there_is(spark: SparkSession, folder: str) -> None:
     """Beside the same report added up in plain Python."""
     found = said(make_report(spark, folder, EVERYTHING, NOBODY_ELSE, 10, NOW))
@@ -63,7 +65,6 @@ def test_what_spark_adds_up_is_what_there_is(spark: SparkSession, folder: str) -
     assert {} == different
 
 
-@pytest.mark.spark
 def test_a_range_has_the_minutes_that_begin_in_it(spark: SparkSession, folder: str) -> None:
     report = make_report(spark, folder, TimeRange(minute(2), minute(5)), NOBODY_ELSE, 10, NOW)
 
@@ -73,7 +74,6 @@ def test_a_range_has_the_minutes_that_begin_in_it(spark: SparkSession, folder: s
     assert not report.intake
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("filters", "count"),
     [
@@ -93,7 +93,6 @@ def test_filters_let_through_what_they_name(
     assert errors <= {api.name for api in report.apis}
 
 
-@pytest.mark.spark
 def test_nothing_in_the_range_is_an_error_that_says_what_there_is(
     spark: SparkSession, folder: str
 ) -> None:
@@ -106,19 +105,16 @@ def test_nothing_in_the_range_is_an_error_that_says_what_there_is(
         make_report(spark, folder, another_day, NOBODY_ELSE, 10, NOW)
 
 
-@pytest.mark.spark
 def test_filters_that_let_nobody_through_are_an_error(spark: SparkSession, folder: str) -> None:
     with pytest.raises(ConfigError, match="nobody that the filters let through"):
         make_report(spark, folder, EVERYTHING, Filters({}, ["nobody"]), 10, NOW)
 
 
-@pytest.mark.spark
 def test_a_folder_without_results_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no results of a pipeline"):
         make_report(spark, str(tmp_path / "nowhere"), EVERYTHING, NOBODY_ELSE, 10, NOW)
 
 
-@pytest.mark.spark
 def test_tables_of_somebody_else_are_an_error(spark: SparkSession, tmp_path: Path) -> None:
     write_results(tmp_path, windows=[{"window": minute(0), "planes": 3}])
 
@@ -126,7 +122,6 @@ def test_tables_of_somebody_else_are_an_error(spark: SparkSession, tmp_path: Pat
         make_report(spark, str(tmp_path), EVERYTHING, NOBODY_ELSE, 10, NOW)
 
 
-@pytest.mark.spark
 def test_minutes_of_many_days_are_one_report(spark: SparkSession, tmp_path: Path) -> None:
     days = [minute(60 * 24 * day) for day in range(5)]
     write_results(tmp_path, requests=[requests(day, [1000] * 3) for day in days])
@@ -137,7 +132,6 @@ def test_minutes_of_many_days_are_one_report(spark: SparkSession, tmp_path: Path
     assert 6 == report.traffic.requests == sum(report.timeline.requests["Produce"])
 
 
-@pytest.mark.spark
 def test_the_clock_of_this_machine_does_not_matter(
     spark: SparkSession, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
