@@ -26,7 +26,7 @@ from bench.measured import Figure, Measured
 from bench.options import Options
 from bench.spark_task import CONNECTOR, OURS, SYNTHETIC, Outcome, Task
 from bench.topics import topic
-from support.cache import Unavailable
+from support.cache import Unavailable, cache_folder
 from support.kafka_jars import java
 from support.processes import SAME_TRIONET
 from support.spark_jars import connector_jars, pyspark_folder
@@ -37,6 +37,8 @@ SECONDS = 2.0
 MICRO_BATCHES = 25
 BATCH_BYTES = 16_384
 _SESSION_SECONDS_MAX = 900
+#: Without byte code every process of Spark would compile what it imports.
+_NOT_OF_USERS = ("PYTHONDONTWRITEBYTECODE",)
 
 
 @attrs.frozen
@@ -87,6 +89,8 @@ def measure(options: Options) -> Measured:
         case = CASES[name]
         sides = [side for side in case.sides if options.wants(side)]
         with _task(broker, case, sides, options) as task:
+            if case.is_alone:  # once for the byte code, which pip makes where it installs
+                list(_outcomes(task, is_alone=True))
             for _ in range(options.runs):
                 for outcome in _outcomes(task, is_alone=case.is_alone):
                     ask = f", {outcome.ask}" if outcome.ask else ""
@@ -126,11 +130,13 @@ def _session(task: Task) -> list[Outcome]:
         RuntimeError: Spark has failed, or counts other rows.
     """
     pyspark = pyspark_folder()
+    environment = {key: each for key, each in os.environ.items() if key not in _NOT_OF_USERS}
     path = [str(pyspark), SAME_TRIONET["PYTHONPATH"], os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
         [sys.executable, "-m", "bench.spark_session", task.as_text()],
         env={
-            **os.environ,
+            **environment,
+            "PYTHONPYCACHEPREFIX": str(cache_folder() / "bytecode"),
             "PYTHONPATH": os.pathsep.join(filter(None, path)),
             **spark_python(),
             "SPARK_HOME": str(pyspark / "pyspark"),

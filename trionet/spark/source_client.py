@@ -25,7 +25,13 @@ from .host import host
 from .options import SourceOptions
 
 #: Where a source differs from a consumer: it reads one partition at a time, and as fast as it can.
-DEFAULTS: Final = MappingProxyType({"max.partition.fetch.bytes": str(4 * 1024 * 1024)})
+DEFAULTS: Final = MappingProxyType(
+    {
+        "max.partition.fetch.bytes": str(4 * 1024 * 1024),
+        # The system makes room as it is needed: fewer and longer reads of an answer of megabytes.
+        "receive.buffer.bytes": "-1",
+    }
+)
 
 #: How long brokers have to say that there is no such partition, until it is believed: what is asked
 #: about was there when a query was planned.
