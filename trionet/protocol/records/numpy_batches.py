@@ -54,11 +54,6 @@ CODEC: Final = 7
 #: takes less time than a loop over their records.
 LANES_MIN: Final = 64
 
-# Two bytes of a varint, the first one in the low bits.
-_LOW: Final = 0x7F
-_HIGH: Final = 0x3F80
-_BOTH_GO_ON: Final = 0x8080
-
 
 def read_headers(buf: Bytes, places: Numbers) -> BatchHeaders:
     """The headers of the batches at these places, which have the room for them."""
@@ -158,28 +153,38 @@ def record_starts(body: Bytes, starts: Numbers, ends: Numbers, counts: Numbers) 
     return _one_by_one(body, starts, ends, counts)
 
 
-def short_varints(
-    words: NDArray[np.uint16],
-) -> tuple[NDArray[np.uint16], NDArray[np.uint16], NDArray[np.bool_]]:
-    """Varints of one or two bytes, of words that begin with them.
+class ShortVarints(NamedTuple):
+    """Varints of one or two bytes.
 
-    Returns:
-        The numbers, not yet zigzag-decoded; 1 for each that has two bytes; and which go on: these
-        are wrong.
+    Attributes:
+        numbers: not yet zigzag-decoded.
+        has_two: 1 for each that has two bytes, else 0.
+        is_longer: which have more: their numbers are wrong.
     """
-    has_two = words >> 7 & 1
-    numbers = (words & _LOW) | (words >> 1 & _HIGH) * has_two
-    return numbers, has_two, words & _BOTH_GO_ON == _BOTH_GO_ON
+
+    numbers: NDArray[np.uint16]
+    has_two: NDArray[np.uint8]
+    is_longer: NDArray[np.bool_]
 
 
-def words_of(body: Bytes) -> NDArray[np.uint16]:
-    """The two bytes at each place, the first one in the low bits; nothing is copied."""
-    return np.ndarray(max(len(body) - 1, 0), "<u2", body, strides=(1,))  # type: ignore[arg-type]
+def short_varints(data: NDArray[np.uint8], at: Numbers) -> ShortVarints:
+    """The varints at these places.
+
+    Raises:
+        IndexError: a place is not, or nothing stands behind it, as it does in a record.
+    """
+    first, second = data.take(at), data[1:].take(at)
+    has_two = first >> 7
+    numbers = (second & 127).astype(np.uint16)
+    numbers <<= 7
+    numbers *= has_two
+    numbers |= first & 127
+    return ShortVarints(numbers, has_two, first & second > 127)
 
 
 def _in_step(body: Bytes, starts: Numbers, ends: Numbers, counts: Numbers) -> Numbers | None:
     """A step goes to the next record of all batches that have one; None if any is a large one."""
-    words = words_of(body)
+    data = np.frombuffer(body, np.uint8)
     order = np.argsort(-counts, kind="stable")  # so that those that have one are the first
     at = starts[order]
     firsts = (np.cumsum(counts) - counts)[order]
@@ -190,7 +195,7 @@ def _in_step(body: Bytes, starts: Numbers, ends: Numbers, counts: Numbers) -> Nu
     for step, count in enumerate(lanes.tolist()):
         here = at[:count]
         found[firsts[:count] + step] = here
-        sizes, has_two, is_longer = short_varints(words[here])
+        sizes, has_two, is_longer = short_varints(data, here)
         if is_longer.any():
             return None
         seen |= int(np.bitwise_or.reduce(sizes))

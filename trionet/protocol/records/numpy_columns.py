@@ -21,7 +21,6 @@ from trionet.protocol.records.numpy_batches import (
     Numbers,
     record_starts,
     short_varints,
-    words_of,
 )
 from trionet.protocol.records.records import INFLATED_BYTES_MAX, open_batch
 from trionet.protocol.records.types import Headers
@@ -122,14 +121,13 @@ def _of_records(headers: BatchHeaders, name: str, counts: Numbers) -> Numbers:
 def _columns(body: Bytes, starts: Numbers, with_headers: bool) -> NumpyColumns:
     """Offsets and timestamps are relative to those of the batch."""
     data = np.frombuffer(body, np.uint8)
-    words = words_of(body)
-    sizes, at = _varints(data, words, starts)
+    sizes, at = _varints(data, starts)
     ends = at + sizes
-    timestamps, at = _varints(data, words, at + 1)  # behind the attributes, which mean nothing yet
-    offsets, at = _varints(data, words, at)
-    key_lengths, key_starts = _varints(data, words, at)
+    timestamps, at = _varints(data, at + 1)  # behind the attributes, which mean nothing yet
+    offsets, at = _varints(data, at)
+    key_lengths, key_starts = _varints(data, at)
     at = key_starts + _checked(key_lengths, len(body))
-    value_lengths, value_starts = _varints(data, words, at)
+    value_lengths, value_starts = _varints(data, at)
     at = value_starts + _checked(value_lengths, len(body))
     headers: dict[int, Headers] = {}
     has_headers = np.flatnonzero(data[at])
@@ -147,11 +145,9 @@ def _columns(body: Bytes, starts: Numbers, with_headers: bool) -> NumpyColumns:
     )
 
 
-def _varints(
-    data: NDArray[np.uint8], words: NDArray[np.uint16], at: Numbers
-) -> tuple[Numbers, Numbers]:
+def _varints(data: NDArray[np.uint8], at: Numbers) -> tuple[Numbers, Numbers]:
     """The zigzag varints at these places, and where they end; something stands behind each."""
-    short, has_two, is_longer = short_varints(words[at])
+    short, has_two, is_longer = short_varints(data, at)
     signs = (short & 1).view(np.int16)
     numbers = ((short >> 1).view(np.int16) ^ -signs).astype(np.int64)
     after = at + (has_two + 1)
