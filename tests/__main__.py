@@ -19,6 +19,7 @@ PROGRAMS = {
     "conformance": ("which lines of Kafka's network layer have tests", "conformance"),
     "suites": ("other projects' own integration tests; names as arguments", "suites"),
     "churn": ("members of a group come, leave and crash, for five minutes", "churn"),
+    "telemetry": ("a pipeline that is killed counts every request once", "telemetry"),
     "ordeal": ("our clients while leaders move and brokers are killed, from seeds", "ordeal"),
     "sim": ("simulate a broker, its clients, faults and crashes, from a seed", "sim"),
     "cancellations": ("cancel each await point of our clients in turn", "cancellations"),
@@ -95,7 +96,7 @@ def main(arguments: list[str]) -> None:
         path = [str(ROOT / "tests"), str(ROOT / ".ci")]
         path += filter(None, [os.environ.get("PYTHONPATH")])
         os.environ["PYTHONPATH"] = os.pathsep.join(path)
-        also = compile_to_measure if first in {"bench", "faults"} else None
+        also = compile_to_measure if first in {"bench", "faults", "telemetry"} else None
         run_inside("test", "-m", PROGRAMS[first][1], *arguments[1:], also=also)
     if first in SELECTIONS:
         run_inside("test", "-m", "pytest", *SELECTIONS[first][1], *arguments[1:])

@@ -1,0 +1,132 @@
+"""What the log's records say, without the pipeline: read from the files of the broker's log."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trionet.protocol import api_keys
+from trionet.protocol.records.batch import iter_batches
+from trionet.protocol.records.records import decode_values
+from trionet.protocol.request_log_columns import decode_columns
+
+PHASES = (
+    "request_queue",
+    "local",
+    "remote",
+    "throttle",
+    "response_queue",
+    "response_send",
+    "total",
+)
+SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+_DIMENSIONS = ("api_key", "client_id", "listener")
+_COLUMNS = (
+    "completed_at",
+    *_DIMENSIONS,
+    "request_bytes",
+    "response_bytes",
+    *(f"{phase}_us" for phase in PHASES),
+)
+# So many values are decoded at once.
+_BATCHES = 200
+
+Key = tuple[datetime, str, str, str]
+"""A row of the results: its window, API, client id and listener."""
+
+
+@attrs.frozen
+class Exact:
+    """What is exactly so of one row of the results.
+
+    Attributes:
+        records: how many there are.
+        request_bytes: of all requests.
+        response_bytes: of all answers.
+        percentiles: by column of the results, the nearest rank.
+    """
+
+    records: int
+    request_bytes: int
+    response_bytes: int
+    percentiles: Mapping[str, int]
+
+
+def exact_rows(folder: Path, topic: str, before: datetime) -> Iterator[tuple[Key, Exact]]:
+    """All rows that the table ``requests`` must have of the windows that begin before a time.
+
+    Args:
+        folder: the data folder of a broker that has ended.
+        topic: of its request log.
+        before: only whole windows are looked at.
+    """
+    table = pa.concat_tables(_logged(folder, topic))
+    table = table.filter(
+        pc.less(table["completed_at"], pa.scalar(before, pa.timestamp("us", "UTC")))
+    )
+    table = table.set_column(0, "window", pc.floor_temporal(table["completed_at"], unit="minute"))
+    keys = ["window", *_DIMENSIONS]
+    order = pc.sort_indices(table, sort_keys=[(key, "ascending") for key in keys])
+    table = table.take(order).combine_chunks()
+    sizes = table.group_by(keys, use_threads=False).aggregate([([], "count_all")])
+    numbers = {name: table[name].to_numpy() for name in table.column_names if name not in keys}
+    start = 0
+    for *found, count in zip(
+        *(sizes[name].to_pylist() for name in (*keys, "count_all")), strict=True
+    ):
+        rows = slice(start, start + count)
+        start += count
+        window, api_key, client_id, listener = found
+        yield (
+            (window.astimezone(UTC), api_keys.name_of(api_key), client_id, listener),
+            _exact({name: column[rows] for name, column in numbers.items()}, count),
+        )
+
+
+def _exact(columns: Mapping[str, np.ndarray], count: int) -> Exact:
+    percentiles = {}
+    for phase in PHASES:
+        ordered = np.sort(columns[f"{phase}_us"])
+        for name, share in SHARES.items():
+            rank = max(1, int(np.ceil(share * count - 1e-9)))
+            percentiles[f"{phase}_{name}_us"] = int(ordered[rank - 1])
+        percentiles[f"{phase}_max_us"] = int(ordered[-1])
+    return Exact(
+        records=count,
+        request_bytes=int(columns["request_bytes"].sum(dtype=np.int64)),
+        response_bytes=int(columns["response_bytes"].sum(dtype=np.int64)),
+        percentiles=percentiles,
+    )
+
+
+def _logged(folder: Path, topic: str) -> Iterator[Any]:
+    """The requests in the log, some batches at a time."""
+    values: list[bytes | None] = []
+    for path in sorted(folder.glob(f"{topic}-*/*.log")):
+        if not path.stat().st_size:
+            continue
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as log:
+            view = log[:]
+        for number, (position, _) in enumerate(iter_batches(view)):
+            values += decode_values(view, position)
+            if number % _BATCHES == _BATCHES - 1:
+                yield _requests(values)
+                values = []
+    yield _requests(values)
+
+
+def _requests(values: list[bytes | None]) -> Any:
+    requests, _ = decode_columns(pa.array(values, pa.binary()))
+    table = pa.Table.from_batches([requests]).select(_COLUMNS)
+    for name in ("client_id", "listener"):  # dictionaries differ from piece to piece
+        at = table.column_names.index(name)
+        table = table.set_column(at, name, table[name].cast(pa.string()))
+    return table
