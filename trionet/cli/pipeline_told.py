@@ -79,9 +79,11 @@ def _document(event: Event) -> dict[str, Any] | None:
     if isinstance(event, str):
         return None
     if isinstance(event, JobDone):
-        return {"event": "end", **attrs.asdict(event), "records": event.intake.records}
+        intake = {"records": event.intake.records, **attrs.asdict(event.intake)}
+        others = {"open_records": event.open_records, "is_stopped": event.is_stopped}
+        return {"event": "end", "windows": event.windows, **intake, **others}
     told = event.told
-    windows = {f"{_time(window).replace(' ', 'T')}Z": n for window, n in told.windows.items()}
+    windows = {f"{_time(window).replace(' ', 'T')}:00Z": n for window, n in told.windows.items()}
     return {
         "event": "batch",
         "batch": told.batch,

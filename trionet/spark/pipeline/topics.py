@@ -9,6 +9,7 @@ import trio
 
 from trionet.client.admin import Admin, NewTopic, open_admin
 from trionet.errors import ApiError, ConfigError
+from trionet.net.network import SYSTEM, Network
 from trionet.protocol.error_codes import TOPIC_ALREADY_EXISTS
 
 from .settings import JobSettings
@@ -20,7 +21,11 @@ RESULTS_CONFIGS: Final = {"cleanup.policy": "compact,delete"}
 
 
 async def prepare_topics(
-    settings: JobSettings, is_stopped: Callable[[], bool], tell: Callable[[str], None]
+    settings: JobSettings,
+    is_stopped: Callable[[], bool],
+    tell: Callable[[str], None],
+    *,
+    network: Network = SYSTEM,
 ) -> bool:
     """Wait for the log's topic, and make that of the results if it is missing.
 
@@ -28,6 +33,7 @@ async def prepare_topics(
         settings: of the job.
         is_stopped: whether to give up waiting.
         tell: told once if it has to wait.
+        network: where connections come from.
 
     Returns:
         Whether the topics are there; not, if waiting was given up.
@@ -36,7 +42,7 @@ async def prepare_topics(
         ConfigError: the log is not there, and the job is to read what is there.
         TrionetError: the cluster could not be asked.
     """
-    async with open_admin(settings.bootstrap_servers, settings.admin()) as admin:
+    async with open_admin(settings.bootstrap_servers, settings.admin(), network=network) as admin:
         topics = await admin.list_topics(internal=True)
         if settings.topic not in topics:
             if settings.available_now:

@@ -1,0 +1,125 @@
+"""The whole way: a broker's own request log, the streaming query, and its results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+import pytest
+import trio
+
+import trionet
+from spark.pipeline.logged import Logged, counted, window_of
+from spark.pipeline.results import documents, published, tables
+from trionet.protocol.request_log import LoggedRequest, decode, encode
+from trionet.testing.threaded import ThreadedBroker
+
+pytest.importorskip("pyspark", reason="PySpark cannot be imported")
+
+from trionet.spark.pipeline.batches import Batches
+from trionet.spark.pipeline.closing import Places
+from trionet.spark.pipeline.job import start
+from trionet.spark.pipeline.settings import JobSettings
+from trionet.spark.pipeline.topics import prepare_topics
+from trionet.spark.source import TrionetDataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+LOG, RESULTS = "requests", "requests-results"
+
+
+@pytest.fixture
+def broker() -> Iterator[ThreadedBroker]:
+    """A broker with a request log."""
+    with trionet.testing.broker({"request.log.topic": LOG, "request.log.linger.ms": 10}) as running:
+        yield running
+
+
+def settings_of(broker: ThreadedBroker, folder: Path) -> JobSettings:
+    return JobSettings(
+        bootstrap_servers=broker.bootstrap_servers,
+        topic=LOG,
+        results_topic=RESULTS,
+        folder=str(folder),
+        checkpoint=f"{folder}/_checkpoint",
+        master="local[2]",
+        delay_seconds=1,
+        interval_seconds=10,
+        max_records=None,
+        available_now=True,
+        allow_data_loss=False,
+    )
+
+
+async def ask(broker: ThreadedBroker, client_id: str, count: int) -> None:
+    """Make some requests."""
+    async with trionet.open_producer(broker.bootstrap_servers, client_id=client_id) as producer:
+        for _ in range(count):
+            await producer.send("orders", b"an order")
+
+
+def logged(broker: ThreadedBroker) -> list[Logged]:
+    return [decode(record.value) for record in broker.records(LOG) if record.value is not None]
+
+
+def pass_minutes(broker: ThreadedBroker, minutes: int) -> None:
+    """Put a request into the log that is over so much later than the last one."""
+    last = max(
+        (each for each in logged(broker) if isinstance(each, LoggedRequest)),
+        key=lambda each: each.completed_at_us,
+    )
+    later = attrs.evolve(last, completed_at_us=last.completed_at_us + minutes * 60_000_000)
+    broker.seed(LOG, [encode(later)])
+
+
+def run(spark: SparkSession, settings: JobSettings) -> Batches:
+    """Read what there is, as a job that was started just now."""
+    batches = Batches(
+        Places(settings.folder, settings.checkpoint, settings.sink()), settings.delay_us
+    )
+    query = start(spark, settings, batches)
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
+    return batches
+
+
+def test_the_requests_of_a_broker_are_told_by_the_minute_also_by_a_job_that_is_started_again(
+    spark: SparkSession, broker: ThreadedBroker, tmp_path: Path
+) -> None:
+    spark.dataSource.register(TrionetDataSource)
+    settings = settings_of(broker, tmp_path / "results")
+    assert trio.run(prepare_topics, settings, _never, pytest.fail)
+    trio.run(ask, broker, "shop", 5)
+    first = run(spark, settings)
+
+    assert {} == tables(tmp_path / "results")  # no minute is over
+    assert 0 < sum(each.intake.records for each in first.told.values())
+
+    trio.run(ask, broker, "shop", 3)
+    pass_minutes(broker, 2)
+    run(spark, settings)
+
+    found = tables(tmp_path / "results")
+    told = {row["window"] for row in found["windows"]}
+    over = counted(each for each in logged(broker) if window_of(each) in told)
+    assert [row["requests"] for _, row in sorted(over["windows"].items())] == [
+        row["requests"] for row in sorted(found["windows"], key=lambda row: row["window"])
+    ]
+    produced = [r for r in found["requests"] if (r["api"], r["client_id"]) == ("Produce", "shop")]
+    assert 8 == sum(row["requests"] for row in produced)
+    kinds = {key["kind"] for key, _ in documents(published(broker, RESULTS))}
+    assert {"requests", "windows", "talkers", "closes"} <= kinds
+
+
+def _never() -> bool:
+    return False
