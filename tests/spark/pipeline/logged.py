@@ -15,8 +15,8 @@ from trionet.protocol.request_log import LoggedConnection, LoggedRequest, Origin
 
 Logged = LoggedRequest | LoggedConnection
 
-#: 2026-11-22 23:50 UTC, so that a quarter of an hour is on two days.
-BEGIN = 1_795_391_400
+#: 2025-11-22 23:50 UTC, so that a quarter of an hour is on two days.
+BEGIN = 1_763_855_400
 MINUTE = BEGIN // 60
 
 PHASES = (

@@ -165,7 +165,7 @@ def check_topic(found: dict[str, list[dict[str, Any]]], rig: Rig) -> None:
 def _text(window: int) -> str:
     minute = window - MINUTE + 50
     day, hour = (22, 23) if minute < 60 else (23, 0)
-    return f"2026-11-{day}T{hour:02}:{minute % 60:02}:00Z"
+    return f"2025-11-{day}T{hour:02}:{minute % 60:02}:00Z"
 
 
 @pytest.mark.spark

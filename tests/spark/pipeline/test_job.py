@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,8 +67,9 @@ async def ask(broker: ThreadedBroker, client_id: str, count: int) -> None:
             await producer.send("orders", b"an order")
 
 
-def logged(broker: ThreadedBroker) -> list[Logged]:
-    return [decode(record.value) for record in broker.records(LOG) if record.value is not None]
+def logged(broker: ThreadedBroker, until: int | None = None) -> list[Logged]:
+    """What is in the log, or what is in it before an offset."""
+    return [decode(each.value) for each in broker.records(LOG)[:until] if each.value is not None]
 
 
 def pass_minutes(broker: ThreadedBroker, minutes: int) -> None:
@@ -80,8 +82,8 @@ def pass_minutes(broker: ThreadedBroker, minutes: int) -> None:
     broker.seed(LOG, [encode(later)])
 
 
-def run(spark: SparkSession, settings: JobSettings) -> Batches:
-    """Read what there is, as a job that was started just now."""
+def run(spark: SparkSession, settings: JobSettings) -> tuple[Batches, int]:
+    """Read what there is, as a job that was started just now; and the offset where that ends."""
     batches = Batches(
         Places(settings.folder, settings.checkpoint, settings.sink()), settings.delay_us
     )
@@ -90,7 +92,9 @@ def run(spark: SparkSession, settings: JobSettings) -> Batches:
         query.awaitTermination()
     finally:
         query.stop()
-    return batches
+    progress = query.lastProgress
+    assert progress is not None
+    return batches, json.loads(progress.sources[0].endOffset)[LOG]["0"]
 
 
 def test_the_requests_of_a_broker_are_told_by_the_minute_also_by_a_job_that_is_started_again(
@@ -100,18 +104,18 @@ def test_the_requests_of_a_broker_are_told_by_the_minute_also_by_a_job_that_is_s
     settings = settings_of(broker, tmp_path / "results")
     assert trio.run(prepare_topics, settings, _never, pytest.fail)
     trio.run(ask, broker, "shop", 5)
-    first = run(spark, settings)
+    first, _ = run(spark, settings)
 
     assert {} == tables(tmp_path / "results")  # no minute is over
     assert 0 < sum(each.intake.records for each in first.told.values())
 
     trio.run(ask, broker, "shop", 3)
     pass_minutes(broker, 2)
-    run(spark, settings)
+    _, end = run(spark, settings)
 
     found = tables(tmp_path / "results")
     told = {row["window"] for row in found["windows"]}
-    over = counted(each for each in logged(broker) if window_of(each) in told)
+    over = counted(each for each in logged(broker, end) if window_of(each) in told)
     assert [row["requests"] for _, row in sorted(over["windows"].items())] == [
         row["requests"] for row in sorted(found["windows"], key=lambda row: row["window"])
     ]
