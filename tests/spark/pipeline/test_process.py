@@ -1,4 +1,4 @@
-"""``trionet pipeline run`` as a process: what ends it, and what is there when it is started again."""
+"""``trionet pipeline run`` as a process: what ends it, and what the next one goes on with."""
 
 from __future__ import annotations
 
