@@ -19,8 +19,12 @@ def chosen(arguments: list[str]) -> tuple[str, list[str]]:
     return STORIES[0], arguments
 
 
+def extras(arguments: list[str]) -> str:
+    """What is installed for these: PySpark is large, so only for those who ask for it."""
+    return "demo,spark" if "--spark" in arguments else "demo"
+
+
 if __name__ == "__main__":
     story, rest = chosen(sys.argv[1:])
     # -P: a folder called "demo" where the user happens to be must not win.
-    extras = "demo,spark" if "--spark" in rest else "demo"
-    run_inside(extras, "-P", "-m", "demo." + story, *rest)
+    run_inside(extras(rest), "-P", "-m", "demo." + story, *rest)

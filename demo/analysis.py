@@ -7,10 +7,12 @@ early, a line says so.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 from importlib.util import find_spec
 
 import attrs
@@ -21,6 +23,8 @@ from demo.board import Board
 from demo.child import Child, ChildFailed, open_child
 from demo.windows import as_factor, windows_for
 
+#: What the source and the sink need.
+PYSPARK_MIN = (4, 2)
 #: With this begins the line on the child's stderr that says why it has failed. The JVM writes
 #: there, too.
 FAILED = "pipeline: "
@@ -32,6 +36,8 @@ def no_spark() -> str:
     """What has to be installed before Spark can run; empty if nothing has to."""
     if any(find_spec(name) is None for name in ("pyspark", "pyarrow", "numpy")):
         return "PySpark is not installed; `python3 demo --spark` installs it"
+    if tuple(map(int, re.findall(r"\d+", version("pyspark"))[:2])) < PYSPARK_MIN:
+        return f"PySpark {version('pyspark')} is too old; `python3 demo --spark` installs another"
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java", path=f"{home}/bin" if home else None) is None:
         return (

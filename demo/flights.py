@@ -42,6 +42,9 @@ PARTITIONS = 6
 DEFAULT_SPEED = 86_400.0
 #: How long the two processes may take for their last records, once they are asked to stop.
 END_SECONDS_MAX = 30.0
+#: How long Spark may take for what is left when the year is over; at the highest speed it has
+#: hardly started then.
+SPARK_SECONDS_MAX = 300.0
 
 
 class Result(NamedTuple):
@@ -79,16 +82,22 @@ class Story:
             nursery.start_soon(self._show)
             with trio.move_on_after(seconds):
                 async with trio.open_nursery() as waiting:
-                    for event in (interrupted.wait, self._producer.finished):
+                    for event in (interrupted.wait, self._all_is_done):
                         waiting.start_soon(_cancel_after, event, waiting.cancel_scope)
-            has_all = self._producer.is_finished
+            # Spark is not waited for: who ends it before the year is over wants the end.
             with trio.move_on_after(END_SECONDS_MAX):
                 await self._producer.stop()
                 await self._consumer.stop()
-                if has_all:  # who ends it before does not want to wait for Spark
-                    await self._analysis.finish()
             nursery.cancel_scope.cancel(reason="the demo is over")
         return self._result()
+
+    async def _all_is_done(self) -> None:
+        """Wait for the end of the year, and until everybody has taken all of it."""
+        await self._producer.finished()
+        with trio.move_on_after(END_SECONDS_MAX):
+            await self._consumer.stop()
+        with trio.move_on_after(SPARK_SECONDS_MAX):
+            await self._analysis.finish()
 
     async def _show(self) -> None:
         while True:

@@ -17,6 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from support.process_list import children_of
 from trionet.spark import TrionetDataSource
+from trionet.spark.pipeline.fold import folded
+from trionet.spark.pipeline.partials import COLUMNS, INTAKE
 
 WARM_UP_ACTIONS = 2
 TIMED_ACTIONS = 5
@@ -36,7 +38,7 @@ class Task:
         workers: how many, with a core each.
         topics: how many partitions each has.
         rows: how many are in each.
-        works: functions of this module.
+        works: of `WORKS`.
     """
 
     bootstrap: str
@@ -61,7 +63,7 @@ class Outcome:
     """What one work has taken on one topic.
 
     Attributes:
-        work: the function of this module.
+        work: of `WORKS`.
         partitions: of the topic.
         seconds: of each action.
         cpu: by role, the seconds of a core that all actions have taken together.
@@ -88,12 +90,35 @@ class Outcome:
         return {"per_s": rows / statistics.median(self.seconds), "cores": cores, **costs}
 
 
-def source(table: DataFrame) -> DataFrame:
-    """All columns."""
-    return table
+@attrs.frozen
+class Work:
+    """What is done with a topic.
+
+    Attributes:
+        rows: what comes out.
+        count: how many rows of the topic that is made of.
+    """
+
+    rows: Callable[[DataFrame], DataFrame]
+    count: Callable[[DataFrame], int]
 
 
-WORKS: Mapping[str, Callable[[DataFrame], DataFrame]] = {work.__name__: work for work in (source,)}
+def _folded(table: DataFrame) -> DataFrame:
+    """The sums and histograms of `trionet pipeline run`, before they are put together."""
+    records = table.selectExpr("value", "partition", "current_timestamp() as read_at")
+    return records.mapInArrow(folded, COLUMNS)
+
+
+def _fold_count(table: DataFrame) -> int:
+    intake = _folded(table).where(f"kind = {INTAKE}")
+    [[requests]] = intake.selectExpr("sum(get(sums, 0))").collect()
+    return int(requests)
+
+
+WORKS: Mapping[str, Work] = {
+    "source": Work(lambda table: table, DataFrame.count),
+    "fold": Work(_folded, _fold_count),
+}
 
 
 def main(task: Task) -> None:
@@ -104,10 +129,11 @@ def main(task: Task) -> None:
         for name, partitions in task.topics.items():
             reader = spark.read.format("trionet").option("subscribe", name)
             table = reader.option("kafka.bootstrap.servers", task.bootstrap).load()
-            if table.count() != task.rows:
-                raise RuntimeError(f"{name} has other rows than {task.rows}")
-            for work in task.works:
-                outcome = Outcome(work, partitions, *timed(WORKS[work](table), task))
+            for key in task.works:
+                work = WORKS[key]
+                if (count := work.count(table)) != task.rows:
+                    raise RuntimeError(f"{count} rows of {name}, not {task.rows}, in {key}")
+                outcome = Outcome(key, partitions, *timed(work.rows(table), task))
                 print(outcome.as_text(), flush=True)
         spark.stop()
 

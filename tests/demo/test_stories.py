@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.__main__ import STORIES, chosen
+from demo.__main__ import STORIES, chosen, extras
 
 DEMO = Path(__file__).resolve().parents[2] / "demo"
 
@@ -25,6 +25,14 @@ def test_a_story_is_named_first_or_it_is_the_flights(
     arguments: list[str], expected: tuple[str, list[str]]
 ) -> None:
     assert expected == chosen(arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [([], "demo"), (["--no-spark"], "demo"), (["--for", "3", "--spark"], "demo,spark")],
+)
+def test_pyspark_is_installed_for_those_who_ask_for_it(arguments: list[str], expected: str) -> None:
+    assert expected == extras(arguments)
 
 
 @pytest.mark.parametrize("story", STORIES)
