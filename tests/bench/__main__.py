@@ -61,6 +61,8 @@ def main(arguments: list[str]) -> None:
     measured: Measured = modules[chosen.name].measure(options)
     if chosen.json:
         print(json.dumps(measured.as_values(), indent=1))
+    elif chosen.markdown:
+        print(measured.as_markdown())
     else:
         # A pipe has no width: 80 columns would wrap the figures.
         measured.show(Console(width=None if sys.stdout.isatty() else 150))

@@ -103,6 +103,18 @@ class Measured:
             "skipped": self.skipped,
         }
 
+    def as_markdown(self) -> str:
+        """The medians as a table for a page, with the machine below it."""
+        rows = [
+            ["case", "side", *(figure.heading for figure in self.figures)],
+            ["---", "---", *("--:" for _ in self.figures)],
+        ]
+        for case, side in self._by_case():
+            cells = [f.shown(self.median(case, side, f.key)) for f in self.figures]
+            rows.append([case, side, *cells])
+        table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        return f"{table}\n\nMeasured: {self.title};\n{build()}; {machine()}."
+
     def show(self, console: Console) -> None:
         """Print the medians as a table, then what was skipped and why."""
         ours = [side for side in self.sides() if side.startswith(OURS)]

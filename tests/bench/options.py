@@ -45,7 +45,9 @@ def add_options(parser: argparse.ArgumentParser, runs: int, seconds: float) -> N
     parser.add_argument(
         "--cases", type=_words, default=(), help="only cases that contain one of these words"
     )
-    parser.add_argument("--json", action="store_true", help="every run as JSON, not a table")
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="every run as JSON, not a table")
+    output.add_argument("--markdown", action="store_true", help="the table as a page has it")
 
 
 def _words(text: str) -> tuple[str, ...]:
