@@ -39,7 +39,7 @@ int64 = st.sampled_from([0, NOW, -1, 2**63 - 1, -(2**63)]) | st.integers(-(2**63
 
 def rows_of(columns: NumpyColumns) -> list[Record]:
     def cut(start: int, length: int) -> bytes | None:
-        return None if length < 0 else columns.body[start : start + length]
+        return None if length < 0 else bytes(columns.body[start : start + length])
 
     keys = map(cut, columns.key_starts.tolist(), columns.key_lengths.tolist())
     found = map(cut, columns.value_starts.tolist(), columns.value_lengths.tolist())

@@ -59,7 +59,8 @@ def read_headers(buf: Bytes, places: Numbers) -> BatchHeaders:
     """The headers of the batches at these places, which have the room for them."""
     data = np.frombuffer(buf, np.uint8)
     rows = data[places[:, None] + np.arange(HEADER_SIZE)]
-    return rows.view(BATCH_HEADER)[:, 0]
+    headers: BatchHeaders = rows.view(BATCH_HEADER)[:, 0]
+    return headers
 
 
 class OpenedBatches(NamedTuple):
@@ -163,7 +164,7 @@ class ShortVarints(NamedTuple):
     """
 
     numbers: NDArray[np.uint16]
-    has_two: NDArray[np.uint8]
+    has_two: NDArray[Any]
     is_longer: NDArray[np.bool_]
 
 
