@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import trio
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from trionet.errors import TrionetError
 
@@ -23,28 +20,23 @@ from .batches import Batches, Told
 from .closing import Places
 from .ownership import claim
 from .remembered import Intake
+from .session import check_master, open_session
 from .settings import JobSettings
 from .storage import State, Storage
 from .topics import prepare_topics
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 #: How often to look whether a micro-batch is done, or whether to stop.
 LOOK_SECONDS: Final = 1
 
-_DEFAULTS: Final = {
-    # What goes wrong is told once, by this program.
-    "spark.log.level": "OFF",
+_SPARK: Final = {
     # Folding is per batch of Arrow: with ten thousand records it is half as fast.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
-    "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.stopTimeout": "30s",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
 }
-_LOCAL: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-_SHUFFLE: Final = "spark.sql.shuffle.partitions"
 
 
 class Stop:
@@ -107,16 +99,20 @@ def run_job(settings: JobSettings, tell: Callable[[Event], None]) -> None:
         tell: told what happens, in this thread.
 
     Raises:
-        ConfigError: the log is not there, or the folder has results of another checkpoint.
+        ConfigError: there is no such master, the log is not there, or the folder has results of
+            another checkpoint.
+        SparkError: Spark does not start.
         JobError: the query has failed.
         TrionetError: the cluster could not be asked.
     """
+    check_master(settings.master)
     stop = Stop()
     stop.listen()
     if not trio.run(prepare_topics, settings, lambda: stop.is_asked, tell):
         tell(JobDone(Intake(), 0, 0, is_stopped=True))
         return
-    with open_session(settings) as spark:
+    with open_session("trionet pipeline", settings.master, {**_SPARK, **settings.spark}) as spark:
+        spark.dataSource.register(TrionetDataSource)
         stop.listen()
         places = Places(settings.folder, settings.checkpoint, settings.sink())
         storage = Storage(spark)
@@ -134,27 +130,6 @@ def run_job(settings: JobSettings, tell: Callable[[Event], None]) -> None:
         teller.tell_done(query)
         last = State(storage, settings.checkpoint).before(sys.maxsize)
         tell(teller.end(last.open_records, is_stopped=stop.is_asked))
-
-
-@contextmanager
-def open_session(settings: JobSettings) -> Iterator[SparkSession]:
-    """A session of Spark for the length of a block."""
-    # Workers are this Python, unless somebody says which is theirs, as on a cluster.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    is_local = settings.master.startswith("local")
-    wanted = {**_DEFAULTS, **(_LOCAL if is_local else {}), **settings.spark}
-    builder: Any = SparkSession.builder.master(settings.master).appName("trionet pipeline")
-    for key, text in wanted.items():
-        builder = builder.config(key, text)
-    spark: SparkSession = builder.getOrCreate()
-    try:
-        if _SHUFFLE not in settings.spark:
-            # Results are small: Spark's 200 tasks for each would take longer than all else.
-            spark.conf.set(_SHUFFLE, str(spark.sparkContext.defaultParallelism))
-        spark.dataSource.register(TrionetDataSource)
-        yield spark
-    finally:
-        spark.stop()
 
 
 def start(spark: SparkSession, settings: JobSettings, batches: Batches) -> StreamingQuery:
