@@ -58,7 +58,7 @@ def stream_plan(
         max_records: see :func:`.split`.
         topic_ids: of the topics, as far as they are known.
     """
-    begins = {**{each: earliest[each] for each in end.keys() - start.keys() & earliest.keys()}}
+    begins = {each: earliest[each] for each in end.keys() - start.keys() & earliest.keys()}
     losses = _losses(start, end, begins)
     begins.update((each, offset) for each, offset in start.items() if each in end)
     ids = topic_ids or {}
