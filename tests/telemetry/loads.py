@@ -44,9 +44,9 @@ def _failing(client: str) -> Frame:
 
 
 LOADS = (
-    Load("asks", api_versions("asks"), 0.4),
-    Load("writes", produce(ORDERS, bytes(PAYLOAD_BYTES), "writes"), 0.3),
-    Load("reads", empty_fetch(EMPTY, "reads"), 0.25),
+    Load("asks", api_versions("asks"), 0.6),
+    Load("writes", produce(ORDERS, bytes(PAYLOAD_BYTES), "writes"), 0.2),
+    Load("reads", empty_fetch(EMPTY, "reads"), 0.15),
     Load("errs", _failing("errs"), 0.05),
 )
 

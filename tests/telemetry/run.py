@@ -204,9 +204,11 @@ async def _wait_for_progress(job: Job, pipeline: Running) -> None:
     """Until it begins or ends a batch: what disturbs it before would disturb Spark's start only."""
     before = job.progress()
     with trio.fail_after(PATIENCE_SECONDS):
-        while job.progress() == before:
+        while True:
             pipeline.check()
             await trio.sleep(_LOOK_SECONDS)
+            if job.progress() != before:
+                return
 
 
 async def _finish(rig: Rig, job: Job, results: Results, end: datetime, say: Say) -> None:
