@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -76,23 +77,29 @@ def exact_rows(folder: Path, topic: str, before: datetime) -> Iterator[tuple[Key
     keys = ["window", *_DIMENSIONS]
     order = pc.sort_indices(table, sort_keys=[(key, "ascending") for key in keys])
     table = table.take(order).combine_chunks()
-    sizes = table.group_by(keys, use_threads=False).aggregate([([], "count_all")])
     numbers = {name: table[name].to_numpy() for name in table.column_names if name not in keys}
-    start = 0
-    for *found, count in zip(
-        *(sizes[name].to_pylist() for name in (*keys, "count_all")), strict=True
-    ):
-        rows = slice(start, start + count)
-        start += count
-        window, api_key, client_id, listener = found
+    for rows in _runs([table[key] for key in keys]):
+        window, api_key, client_id, listener = (table[key][rows.start].as_py() for key in keys)
         yield (
             (window.astimezone(UTC), api_keys.name_of(api_key), client_id, listener),
-            _exact({name: column[rows] for name, column in numbers.items()}, count),
+            _exact({name: column[rows] for name, column in numbers.items()}),
         )
 
 
-def _exact(columns: Mapping[str, np.ndarray], count: int) -> Exact:
+def _runs(columns: list[Any]) -> Iterator[slice]:
+    """From where to where sorted rows have the same values in these columns."""
+    count = len(columns[0])
+    is_new = np.zeros(max(0, count - 1), bool)
+    for column in columns:
+        is_new |= pc.not_equal(column[1:], column[:-1]).to_numpy()
+    edges = [0, *(np.flatnonzero(is_new) + 1).tolist(), count] if count else []
+    for start, end in pairwise(edges):
+        yield slice(start, end)
+
+
+def _exact(columns: Mapping[str, np.ndarray]) -> Exact:
     percentiles = {}
+    count = len(columns["request_bytes"])
     for phase in PHASES:
         ordered = np.sort(columns[f"{phase}_us"])
         for name, share in SHARES.items():
@@ -110,7 +117,7 @@ def _exact(columns: Mapping[str, np.ndarray], count: int) -> Exact:
 def _logged(folder: Path, topic: str) -> Iterator[Any]:
     """The requests in the log, some batches at a time."""
     values: list[bytes | None] = []
-    for path in sorted(folder.glob(f"{topic}-*/*.log")):
+    for path in sorted(folder.glob(f"{topic}-[0-9]*/*.log")):
         if not path.stat().st_size:
             continue
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as log:
