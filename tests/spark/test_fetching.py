@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import pickle
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
 from typing import Any
 
 import attrs
@@ -153,6 +155,22 @@ def test_a_task_that_is_tried_again_has_a_new_client(cluster: ThreadedBroker, to
     first = list(read_range(options, wanted))
 
     assert first == list(read_range(options, wanted, is_retry=True))
+
+
+def test_many_tasks_read_at_once(cluster: ThreadedBroker, topic: str) -> None:
+    """PO3: many readers at once, in threads."""
+    for each in range(10, 40):
+        cluster.seed(topic, [{"value": b"%d" % each, "timestamp": 1000}])
+    options = options_of(cluster, topic, kafka_max_partition_fetch_bytes="1")
+    chance = Random(3)
+    starts = [chance.randrange(40) for _ in range(40)]
+    ranges = [(start, chance.randint(start + 1, 40)) for start in starts]
+    wanted = {each: planned(cluster, topic, *each) for each in ranges}
+
+    with ThreadPoolExecutor(20) as threads:
+        found = list(threads.map(lambda each: values(options, wanted[each]), ranges))
+
+    assert [[*map(str, range(start, until))] for start, until in ranges] == found
 
 
 # Leaders and brokers.

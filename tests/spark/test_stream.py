@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def test_at_most_so_many_offsets_go_into_a_micro_batch(
 def test_a_run_goes_on_where_the_one_before_has_ended(
     spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
 ) -> None:
-    """SB1, SB6, MB2: a stream is stopped, and started again; new partitions from their begin."""
+    """SB1, SB6, MB2, SO3: stopped and started again, by the log; new partitions from their begin."""
     kafka.create_topic(topic, 1)
     seed(kafka, topic, 0, 0, 4)
     options = {"subscribe": topic, "startingOffsets": "earliest"}
@@ -258,3 +259,124 @@ def test_records_that_are_gone_are_read_neither_once_nor_twice(
     second = run(stream(spark, kafka, failOnDataLoss=False, **options), checkpoint)
 
     assert [numbers(0, 4), numbers(10, 19)] == [first.values, second.values]
+
+
+@more
+def test_without_a_limit_nothing_waits(
+    spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
+) -> None:
+    """ME2: offsets behind the latest without a limit: none."""
+    kafka.create_topic(topic, 2)
+    seed(kafka, topic, 0, 0, 4)
+    seed(kafka, topic, 1, 5, 9)
+    table = stream(spark, kafka, subscribe=topic, startingOffsets="earliest")
+
+    done = run(table, checkpoint)
+
+    [source] = lag(done.progress[-1])
+    assert 10 == done.progress[-1]["numInputRows"]
+    behind = (source.min_offsets_behind_latest, source.max_offsets_behind_latest)
+    assert (0, 0) == behind
+    assert 0 == source.avg_offsets_behind_latest
+
+
+@more
+def test_a_stream_has_the_columns_of_the_connector(
+    spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
+) -> None:
+    """SB21: the columns and their types, headers among them."""
+    kafka.create_topic(topic, 1)
+    headers = {"a": "b", "c": None, "é": ""}
+    kafka.seed(topic, [{"key": "k", "value": "v", "timestamp": 1500, "headers": headers}])
+    kafka.seed(topic, [{"value": "w", "timestamp": 2000}])
+    plain = stream(spark, kafka, subscribe=topic)
+    table = stream(spark, kafka, subscribe=topic, startingOffsets="earliest", includeHeaders=True)
+
+    rows = run(table.selectExpr("cast(to_json(struct(*)) as binary) value"), checkpoint).values
+
+    columns = (
+        "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,"
+        "timestamp:timestamp,timestampType:int"
+    )
+    of_headers = ",headers:array<struct<key:string,value:binary>>"
+    assert f"{columns}>" == plain.schema.simpleString()
+    assert f"{columns}{of_headers}>" == table.schema.simpleString()
+    by_offset = {row["offset"]: row for row in map(json.loads, rows)}
+    place = {"topic": topic, "partition": 0, "timestampType": 0}
+    told = [{"key": "a", "value": "Yg=="}, {"key": "c"}, {"key": "é", "value": ""}]
+    assert {
+        0: {
+            **place,
+            "key": "aw==",
+            "value": "dg==",
+            "offset": 0,
+            "timestamp": "1970-01-01T00:00:01.500Z",
+            "headers": told,
+        },
+        1: {**place, "value": "dw==", "offset": 1, "timestamp": "1970-01-01T00:00:02.000Z"},
+    } == by_offset
+
+
+@more
+def test_a_join_with_itself_reads_the_same_in_both_places(
+    spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
+) -> None:
+    """Spark plans the source once for each place, and both go on at the same offsets."""
+    kafka.create_topic(topic, 1)
+    seed(kafka, topic, 0, 1, 5)
+    table = stream(spark, kafka, subscribe=topic, startingOffsets="earliest")
+    texts = table.selectExpr("cast(value as string) v")
+    joined = texts.join(texts, "v").selectExpr("v value")
+
+    first = run(joined, checkpoint)
+    seed(kafka, topic, 0, 4, 8)
+    second = run(joined, checkpoint)
+
+    assert numbers(1, 5) == first.values
+    # What is there twice meets itself and the earlier one, in both places.
+    assert sorted([*numbers(4, 5) * 3, *numbers(6, 8)]) == second.values
+    last = max((Path(checkpoint) / "offsets").glob("[0-9]*"), key=lambda each: int(each.name))
+    logged = [json.loads(each) for each in last.read_text("utf-8").splitlines()[2:]]
+    assert [{topic: {"0": 10}}] * 2 == logged
+
+
+@more
+def test_a_checkpoint_of_spark_2_4_goes_on(
+    spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
+) -> None:
+    """MB28: a checkpoint of Spark 2.4, without headers, goes on."""
+    kafka.create_topic(topic, 2)
+    seed(kafka, topic, 0, 0, 9)
+    seed(kafka, topic, 1, 10, 19)
+    written_by_2_4(Path(checkpoint), topic, {"1": 4, "0": 7})
+    options = {"subscribe": topic, "startingOffsets": "earliest", "includeHeaders": True}
+
+    done = run(stream(spark, kafka, **options), checkpoint)
+
+    assert sorted([*numbers(7, 9), *numbers(14, 19)]) == done.values
+
+
+def written_by_2_4(checkpoint: Path, topic: str, ends: dict[str, int]) -> None:
+    """A checkpoint as that version leaves it after its first micro-batch."""
+    conf = {
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+        ),
+        "spark.sql.streaming.flatMapGroupsWithState.stateFormatVersion": "2",
+        "spark.sql.streaming.multipleWatermarkPolicy": "min",
+        "spark.sql.streaming.aggregation.stateFormatVersion": "2",
+        "spark.sql.shuffle.partitions": "1",
+    }
+    batch = {"batchWatermarkMs": 0, "batchTimestampMs": 1_540_000_000_000, "conf": conf}
+    compact = json.dumps({topic: ends}, separators=(",", ":"))
+    files = {
+        "metadata": '{"id":"0b2c3d4e-1111-4222-8333-944455556666"}',
+        "offsets/0": f"v1\n{json.dumps(batch)}\n{compact}",
+        "commits/0": 'v1\n{"nextBatchWatermarkMs":0}',
+        # The byte is there for the readers of Spark 2.1, which leave it out.
+        "sources/0/0": f"\0v1\n{compact}",
+    }
+    for name, text in files.items():
+        path = checkpoint / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")

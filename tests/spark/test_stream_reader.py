@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from random import Random
 
 import pytest
 
@@ -11,8 +12,6 @@ import trionet
 from spark.brokers import SETTINGS, add_partitions, delete_records, numbers
 from trionet.spark.errors import DataLossError
 from trionet.spark.host import host
-from trionet.spark.offsets import PlainOffsets
-from trionet.spark.options import SourceOptions
 from trionet.testing.threaded import ThreadedBroker
 
 pytest.importorskip("pyspark", reason="PySpark cannot be imported: pip install 'trionet[spark]'")
@@ -20,6 +19,8 @@ pytest.importorskip("pyspark", reason="PySpark cannot be imported: pip install '
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from spark import reading
+from spark.reading import Query, read
 from trionet.spark.stream_reader import StreamReader
 
 pytestmark = pytest.mark.slow
@@ -35,41 +36,12 @@ def broker() -> Iterator[ThreadedBroker]:
 
 
 def opened(broker: ThreadedBroker, **options: object) -> StreamReader:
-    texts = {name.replace("_", "."): str(value) for name, value in options.items()}
-    texts["kafka.bootstrap.servers"] = broker.bootstrap_servers
-    return StreamReader(SourceOptions.parse(texts, is_stream=True))
+    return reading.opened(broker.bootstrap_servers, **options)
 
 
 def seed(broker: ThreadedBroker, topic: str, first: int, last: int, partition: int = 0) -> None:
     each = range(first, last + 1)
     broker.seed(topic, [{"partition": partition, "value": str(n), "timestamp": n} for n in each])
-
-
-def read(reader: StreamReader, start: PlainOffsets, end: PlainOffsets) -> list[str]:
-    return sorted(
-        value.decode()
-        for partition in reader.partitions(start, end)
-        for batch in reader.read(partition)
-        for value in batch.column("value").to_pylist()
-    )
-
-
-class Query:
-    """A query as Spark would run it, up to its next micro-batch."""
-
-    def __init__(self, reader: StreamReader, start: PlainOffsets | None = None) -> None:
-        self.reader = reader
-        self.limit = reader.getDefaultReadLimit()
-        self.start = reader.initialOffset() if start is None else start
-        if start is None:
-            assert self.start == reader.latestOffset(self.start, self.limit)
-            assert [] == read(reader, self.start, self.start)
-
-    def next(self) -> list[str]:
-        end = self.reader.latestOffset(self.start, self.limit)
-        values = read(self.reader, self.start, end)
-        self.start = end
-        return values
 
 
 @pytest.fixture
@@ -342,3 +314,89 @@ def test_stopping_and_committing_do_nothing(broker: ThreadedBroker, topic: str) 
 
     reader.commit({topic: {"0": 0}})
     reader.stop()
+
+
+def test_a_topic_that_is_deleted_while_it_is_read_is_let_go(
+    broker: ThreadedBroker, topic: str
+) -> None:
+    """MB17: a topic is deleted while a job runs, without failOnDataLoss."""
+    for number in range(10):
+        seed(broker, topic, number, number)
+    options = {
+        "subscribePattern": topic,
+        "startingOffsets": "earliest",
+        "failOnDataLoss": False,
+        "kafka_max_partition_fetch_bytes": 1,  # one record at a time, as each is a batch
+        "kafkaConsumer_pollTimeoutMs": 200,
+    }
+    query = Query(opened(broker, **options))
+    end = query.reader.latestOffset(query.start, query.limit)
+    [partition] = query.reader.partitions(query.start, end)
+    batches = query.reader.read(partition)
+    first = next(batches).column("value").to_pylist()
+
+    broker.delete_topic(topic)
+    rest = [each for batch in batches for each in batch.column("value").to_pylist()]
+
+    found = [*first, *rest]
+    assert [b"%d" % number for number in range(len(found))] == found
+    assert len(found) < 10
+    query.start = end
+    assert [] == query.next()
+    broker.create_topic(f"{topic}-again", 1)
+    seed(broker, f"{topic}-again", 10, 12)
+    assert numbers(10, 12) == query.next()
+
+
+def test_topics_and_partitions_come_and_go_and_nothing_is_lost_or_doubled(
+    broker: ThreadedBroker, topic: str
+) -> None:
+    """SB22: stress: topics and partitions come and go."""
+    chance = Random(7)
+    query = Query(
+        opened(
+            broker,
+            subscribePattern=f"{topic}-.*",
+            startingOffsets="earliest",
+            failOnDataLoss=False,
+        )
+    )
+    partitions: dict[str, int] = {}
+    written: list[str] = []
+    found: list[str] = []
+
+    def come() -> None:
+        name = f"{topic}-{len(written)}-{len(partitions)}"
+        partitions[name] = chance.randint(1, 3)
+        broker.create_topic(name, partitions[name])
+
+    def go() -> None:
+        look()  # what is deleted before it is read is lost
+        if partitions:
+            name = chance.choice(sorted(partitions))
+            del partitions[name]
+            broker.delete_topic(name)
+
+    def grow() -> None:
+        if partitions:
+            name = chance.choice(sorted(partitions))
+            partitions[name] += chance.randint(1, 2)
+            add_partitions(broker, name, partitions[name])
+
+    def write() -> None:
+        if partitions:
+            name = chance.choice(sorted(partitions))
+            first = len(written)
+            written.extend(map(str, range(first, first + chance.randint(1, 20))))
+            where = chance.randrange(partitions[name])
+            seed(broker, name, first, len(written) - 1, where)
+
+    def look() -> None:
+        found.extend(query.next())
+
+    for _ in range(60):
+        chance.choice([come, go, grow, write, write, write, look])()
+    look()
+
+    assert 100 < len(written)
+    assert sorted(written) == sorted(found)
