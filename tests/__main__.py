@@ -21,6 +21,7 @@ PROGRAMS = {
     "churn": ("members of a group come, leave and crash, for five minutes", "churn"),
     "telemetry": ("a pipeline that is killed counts every request once", "telemetry"),
     "ordeal": ("our clients while leaders move and brokers are killed, from seeds", "ordeal"),
+    "spark-kills": ("kill the processes and the broker of jobs in Spark", "spark_kills"),
     "sim": ("simulate a broker, its clients, faults and crashes, from a seed", "sim"),
     "cancellations": ("cancel each await point of our clients in turn", "cancellations"),
     "mutations": ("decode a million frames that something has changed", "protocol.mutations"),

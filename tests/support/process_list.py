@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+from typing import NamedTuple
+
+
+class Listed(NamedTuple):
+    """One process: its id, its parent's, and its command line."""
+
+    pid: int
+    parent: int
+    command: str
 
 
 def commands_with(text: str) -> list[str]:
@@ -12,8 +21,24 @@ def commands_with(text: str) -> list[str]:
 
 def children_of(pid: int) -> dict[int, str]:
     """The child processes of a process: their ids and command lines."""
+    return {each.pid: each.command for each in _processes() if each.parent == pid}
+
+
+def descendants_of(pid: int) -> list[Listed]:
+    """The children of a process, theirs, and so on."""
+    processes = _processes()
+    found: list[Listed] = []
+    parents = {pid}
+    while parents:
+        children = [each for each in processes if each.parent in parents]
+        found += children
+        parents = {each.pid for each in children}
+    return found
+
+
+def _processes() -> list[Listed]:
     lines = [line.split(maxsplit=2) for line in _listed("pid=,ppid=,args=")]
-    return {int(child): args for child, parent, args in lines if int(parent) == pid}
+    return [Listed(int(line[0]), int(line[1]), "".join(line[2:])) for line in lines]
 
 
 def _listed(columns: str) -> list[str]:

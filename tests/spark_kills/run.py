@@ -1,0 +1,117 @@
+"""One run: a job works while it and its broker are killed, and has to come to the right end."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+import trio
+
+from spark_kills.plan import Kill
+from spark_kills.victims import DurableBroker, Job
+
+#: However busy the machine is: what does not go on for so long stands still.
+PATIENCE_SECONDS: Final = 300.0
+LOOK_SECONDS: Final = 0.05
+
+
+@attrs.define
+class Outcome:
+    """What came of a run.
+
+    Attributes:
+        seed: of what was drawn.
+        kills: what was killed, and at which second.
+        seconds: how long it took.
+        told: what else there is to say of it.
+        wrong: in words.
+    """
+
+    seed: int
+    kills: list[str] = attrs.field(factory=list)
+    seconds: float = 0.0
+    told: list[str] = attrs.field(factory=list)
+    wrong: list[str] = attrs.field(factory=list)
+
+
+class StandstillError(Exception):
+    """Something has not happened for long; says what."""
+
+
+class Run:
+    """A job and a broker that are killed.
+
+    Args:
+        seed: of what is drawn at each kill.
+        job: started by :meth:`work`.
+        broker: running.
+        progress: a number that grows while the job goes on.
+    """
+
+    def __init__(
+        self, seed: int, job: Job, broker: DurableBroker, progress: Callable[[], int]
+    ) -> None:
+        self.outcome = Outcome(seed)
+        self._job = job
+        self._broker = broker
+        self._progress = progress
+        self._chance = random.Random(f"{seed} victims")
+        self._began = trio.current_time()
+
+    async def kill_all(self, kills: list[Kill]) -> None:
+        """Kill as planned, or until the job is through.
+
+        Raises:
+            StandstillError: the job does not go on after one of them.
+        """
+        for kill in kills:
+            if not kill.is_at_once:
+                await self._go_on()
+            with trio.move_on_after(kill.seconds):
+                await self.until(lambda: False, "a pause")
+            if self._job.is_through:
+                return
+            self.outcome.kills.append(f"{await self._kill(kill)} at {self._seconds():.1f} s")
+
+    async def _go_on(self) -> None:
+        before = self._progress()
+        await self.until(lambda: self._progress() > before, "micro-batch more")
+
+    async def _kill(self, kill: Kill) -> str:
+        match kill.kind:
+            case "worker":
+                with trio.move_on_after(PATIENCE_SECONDS):
+                    return await self._job.kill_worker(self._chance)
+                raise StandstillError("there is no worker")
+            case "driver":
+                return self._job.kill()
+            case _:
+                return await self._broker.kill(self._chance)
+
+    async def until(self, reached: Callable[[], bool], what: str) -> None:
+        """Wait until it is so, or the job is through.
+
+        Raises:
+            StandstillError: it is not for very long, or the job ends again and again.
+        """
+        with trio.move_on_after(PATIENCE_SECONDS):
+            while not reached() and not self._job.is_through:
+                if self._job.has_given_up:
+                    raise StandstillError(f"it ends again and again, and there is no {what}")
+                await trio.sleep(LOOK_SECONDS)
+            return
+        raise StandstillError(f"no {what} within {PATIENCE_SECONDS:.0f} s")
+
+    def _seconds(self) -> float:
+        return trio.current_time() - self._began
+
+    def end(self) -> Outcome:
+        """What came of it so far, the job's own part in it added."""
+        outcome = self.outcome
+        outcome.seconds = self._seconds()
+        outcome.told.append(f"{self._job.starts} starts")
+        outcome.told += [f"ended by {each!r}" for each in self._job.ended]
+        outcome.wrong += [f"it ended by itself: {each}" for each in self._job.odd_ends]
+        return outcome
