@@ -47,7 +47,7 @@ def test_at_most_so_many_offsets_go_into_a_micro_batch(
 def test_a_run_goes_on_where_the_one_before_has_ended(
     spark: SparkSession, kafka: ThreadedBroker, topic: str, checkpoint: str
 ) -> None:
-    """SB1, SB6, MB2, SO3: stopped and started again, by the log; new partitions from their begin."""
+    """SB1, SB6, MB2, SO3: started again, by the log; new partitions from their begin."""
     kafka.create_topic(topic, 1)
     seed(kafka, topic, 0, 0, 4)
     options = {"subscribe": topic, "startingOffsets": "earliest"}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from trionet.spark import TrionetDataSource
 
-_LOOK_SECONDS = 0.1
+_LOOK_SECONDS = 1
 _SETTINGS: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -58,8 +57,8 @@ def main(job: Mapping[str, Any]) -> None:
     copied = rows.writeStream.format("trionet").options(**job["sink"])
     query = copied.option("checkpointLocation", job["copied"]).start()
     # Spark waits ten seconds for each Python process: not all are to start at the same time.
-    while query.isActive and query.lastProgress is None:
-        time.sleep(_LOOK_SECONDS)
+    while query.lastProgress is None and not query.awaitTermination(_LOOK_SECONDS):
+        pass
     rows.writeStream.foreachBatch(put).option("checkpointLocation", job["filed"]).start()
     spark.streams.awaitAnyTermination()
 
