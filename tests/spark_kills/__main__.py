@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import shutil
 import sys
 import tempfile
@@ -49,6 +50,8 @@ def main(arguments: list[str]) -> int:
     if not has_java():
         print(f"skipped: {NO_JAVA}")
         return 0
+    # Where brokers are killed warnings are no news; errors are.
+    logging.basicConfig(level=logging.ERROR)
     names = chosen.scenarios or list(SCENARIOS)
     kinds: Sequence[str] = [chosen.only] if chosen.only else KINDS
     bad = 0

@@ -97,6 +97,7 @@ class Run:
             StandstillError: it is not for very long, or the job ends again and again.
         """
         with trio.move_on_after(PATIENCE_SECONDS):
+            await trio.lowlevel.checkpoint()
             while not reached() and not self._job.is_through:
                 if self._job.has_given_up:
                     raise StandstillError(f"it ends again and again, and there is no {what}")
