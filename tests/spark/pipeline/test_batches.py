@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from spark.pipeline.logged import (
     Logged,
     counted,
     nearest_rank,
+    request,
     table,
     traffic,
     window_of,
@@ -185,6 +187,46 @@ def test_a_micro_batch_that_is_killed_behind_a_step_is_repeated(rig: Rig) -> Non
     assert_same(tables(undisturbed.folder), tables(rig.folder))
     assert once.keys() == published(rig.broker, rig.topic).keys()
     documents(published(rig.broker, rig.topic))
+
+
+@pytest.mark.spark
+def test_what_a_job_of_spark_had_not_finished_is_not_told_with_what_comes_after_it(
+    rig: Rig,
+) -> None:
+    """Hadoop's FileOutputCommitter takes for its own whatever is in its folder."""
+    records = traffic(seed=6, count=300, seconds=3 * 60 + 50)
+    parts = [rig.records(records[:200]), rig.records(records[200:])]
+    undisturbed = attrs.evolve(rig, folder=rig.folder.with_name("undisturbed"))
+    for number, part in enumerate(parts):
+        undisturbed.batches()(part, number)
+    rig.batches()(parts[0], 0)
+    # Killed when the tasks of a table had ended, and the job had not.
+    days = undisturbed.folder / "requests"
+    for each in days.glob("day=*/batch=1/part-*"):
+        left = rig.folder / "requests" / "_temporary/0/task_202511222350" / each.relative_to(days)
+        left.parent.mkdir(parents=True, exist_ok=True)
+        left.with_name(f"left-{each.name}").write_bytes(each.read_bytes())
+
+    rig.batches()(parts[1], 1)
+
+    assert_same(tables(undisturbed.folder), tables(rig.folder))
+
+
+@pytest.mark.spark
+def test_a_job_goes_on_after_a_pause_though_what_it_told_before_is_deleted(rig: Rig) -> None:
+    first = [request(60 * minute) for minute in range(12)]
+    later = [request(5400 + 60 * minute) for minute in range(12)]
+    batches = rig.batches()
+    batches(rig.records(first), 0)
+    told = len(tables(rig.folder)["windows"])
+    for table_ in rig.folder.iterdir():
+        if not table_.name.startswith("_"):
+            shutil.rmtree(table_)
+
+    batches(rig.records(later), 1)
+
+    assert 10 == told  # the watermark is half a minute behind
+    assert 2 + 10 == len(tables(rig.folder)["windows"])
 
 
 def assert_same(expected: dict[str, Any], found: dict[str, Any]) -> None:

@@ -37,6 +37,9 @@ from .tables import (
 
 _KEYS: Final = [name for name, _ in partials.KEYS if name != "sample_ppm"]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+#: Where Spark keeps what the tasks of a job have written until it is done with them all. It takes
+#: what it finds there for its own, also that of a job which was killed before.
+_UNFINISHED: Final = "_temporary"
 _TIME_OF_WINDOW: Final = "timestamp_seconds(window * 60) as window"
 
 
@@ -137,6 +140,7 @@ class Closing:
         first = f"day={_day(self._before.closed_before)}"
         for table in TABLES:
             folder = f"{self._places.folder}/{table.name}"
+            storage.delete(f"{folder}/{_UNFINISHED}")
             for day in storage.names(folder):
                 if day.startswith("day=") and day >= first:
                     storage.delete(f"{folder}/{day}/batch={self._after.batch}")
@@ -171,13 +175,18 @@ class Closing:
         yield self._write(INTAKE_TABLE, self._intake(), is_published=False)
 
     def _unusual(self) -> DataFrame | None:
-        trailing = self._trailing()
-        windows = [window for window, _ in trailing]
+        folder = f"{self._places.folder}/{REQUESTS_TABLE.name}"
+        trailing = {
+            window: f"{folder}/day={_day(window)}/batch={batch}"
+            for window, batch in self._trailing()
+        }
+        # Days may be deleted by whoever has seen them, also while the job does not run.
+        storage = Storage(self._spark)
+        folders = [each for each in sorted(set(trailing.values())) if storage.names(each)]
+        windows = [window for window, each in trailing.items() if each in folders]
         first = int(self._totals[0]["window"])
         if len(windows) <= MINUTES_MIN or windows[-1] < first:
             return None
-        folder = f"{self._places.folder}/{REQUESTS_TABLE.name}"
-        folders = {f"{folder}/day={_day(window)}/batch={batch}" for window, batch in trailing}
         judge = Anomalies(windows, first)
 
         def judged(batches: Iterator[Any]) -> Iterator[Any]:
@@ -186,7 +195,7 @@ class Closing:
         rows = (
             self._spark.read.schema(anomalies.TABLE)
             .option("basePath", folder)
-            .parquet(*sorted(folders))
+            .parquet(*folders)
             .selectExpr(*anomalies.READ)
             .where(f"window >= {windows[0]}")
             .repartition(*anomalies.KEYS)
