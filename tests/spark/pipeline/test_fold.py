@@ -25,6 +25,7 @@ from trionet.protocol.request_log import encode
 from trionet.spark.pipeline import fold as folding
 from trionet.spark.pipeline.finished import PER_MILLE, api_name, end_name, error_name, finished
 from trionet.spark.pipeline.fold import folded
+from trionet.spark.pipeline.histogram import BUCKETS_MAX
 from trionet.spark.pipeline.partials import (
     CLOSES,
     ERRORS,
@@ -178,6 +179,23 @@ def test_a_sample_is_scaled_and_the_count_of_records_stands_beside() -> None:
     assert 6 * 10 + 1000 == row["local_us"]
     # Six of the seven took 10, so that a rank of 950 of 1000 is the slow one.
     assert [10, 1000] == row["percentiles"][4:6]
+
+
+@pytest.mark.parametrize("sample_ppm", [100_000, 300_000, 400_000, 700_000])
+def test_percentiles_of_a_sample_are_those_of_its_records(sample_ppm: int) -> None:
+    """Each stands for as many as another, also where that is no whole number."""
+    fast, slow = [100] * 800, [round(1000 * 2 ** (number / 64)) for number in range(200)]
+    records = [request(1, sample_ppm=sample_ppm, total_us=time) for time in fast + slow]
+
+    [row] = rows_of(REQUESTS, fold_of([table(records)]))
+
+    exact = [nearest_rank(fast + slow, per_mille) for per_mille in PER_MILLE]
+    told = row["percentiles"][4 * PHASES.index("total") :]
+    assert told[:4] == pytest.approx(exact, rel=0.02)  # two records are 1 % from one another
+    of_phase = [0] * len(PHASES)
+    for cell, count in zip(row["cells"], row["counts"], strict=True):
+        of_phase[cell // BUCKETS_MAX] += count
+    assert [row["requests"]] * len(PHASES) == of_phase
 
 
 def test_what_cannot_be_read_is_counted_and_ends_nothing() -> None:
