@@ -19,9 +19,10 @@ from trionet.testing.threaded import ThreadedBroker
 
 pytest.importorskip("pyspark", reason="PySpark cannot be imported")
 
+from spark.streams import stream
 from trionet.spark.pipeline.batches import Batches
 from trionet.spark.pipeline.closing import Places
-from trionet.spark.pipeline.job import start
+from trionet.spark.pipeline.job import last_noted, start
 from trionet.spark.pipeline.settings import JobSettings
 from trionet.spark.pipeline.topics import prepare_topics
 from trionet.spark.source import TrionetDataSource
@@ -123,6 +124,35 @@ def test_the_requests_of_a_broker_are_told_by_the_minute_also_by_a_job_that_is_s
     assert 8 == sum(row["requests"] for row in produced)
     kinds = {key["kind"] for key, _ in documents(published(broker, RESULTS))}
     assert {"requests", "windows", "talkers", "closes"} <= kinds
+
+
+@pytest.mark.spark
+def test_a_trigger_that_has_found_nothing_does_not_say_of_the_next_micro_batch_that_it_is_done(
+    spark: SparkSession, kafka: ThreadedBroker, topic: str, tmp_path: Path
+) -> None:
+    spark.dataSource.register(TrionetDataSource)
+    kafka.seed(topic, [b"a record"])
+    done: list[int] = []
+    spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", "0")
+    query = (
+        stream(spark, kafka, subscribe=topic, startingOffsets="earliest")
+        .writeStream.foreachBatch(lambda table, number: done.extend([number] * table.count()))
+        .option("checkpointLocation", str(tmp_path))
+        .start()
+    )
+    try:
+        query.processAllAvailable()
+        told = len(query.recentProgress)
+        while len(query.recentProgress) < told + 2:
+            assert not query.awaitTermination(1)
+    finally:
+        query.stop()
+        spark.conf.unset("spark.sql.streaming.noDataProgressEventInterval")
+
+    busy = [each for each in query.recentProgress if each.numInputRows]
+    idle = query.recentProgress[-1]
+    assert done == [last_noted(each) for each in busy]
+    assert (done[-1] + 1, done[-1]) == (idle.batchId, last_noted(idle))
 
 
 def _never() -> bool:

@@ -27,10 +27,14 @@ from .topics import prepare_topics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
 #: How often to look whether a micro-batch is done, or whether to stop.
 LOOK_SECONDS: Final = 1
+
+#: What Spark times in a trigger only if it has had a micro-batch.
+_ADDED: Final = "addBatch"
 
 _SPARK: Final = {
     # Folding is per batch of Arrow: with ten thousand records it is half as fast.
@@ -164,8 +168,9 @@ class _Teller:
         if progress is None:
             return
         waiting = sum(each.total_offsets_behind_latest for each in lag(progress))
+        last = last_noted(progress)
         for number in sorted(self._batches.told):
-            if number <= progress.batchId:
+            if number <= last:
                 told = self._batches.told.pop(number)
                 self._intake += told.intake
                 self._windows += len(told.windows)
@@ -173,6 +178,14 @@ class _Teller:
 
     def end(self, open_records: int, *, is_stopped: bool) -> JobDone:
         return JobDone(self._intake, self._windows, open_records, is_stopped)
+
+
+def last_noted(progress: StreamingQueryProgress) -> int:
+    """The number of the last micro-batch that Spark has noted as done.
+
+    A trigger that finds nothing to read has the number of the one that is still to come.
+    """
+    return progress.batchId if _ADDED in progress.durationMs else progress.batchId - 1
 
 
 def reason(error: PySparkException) -> str:
