@@ -46,6 +46,14 @@ def test_options_of_the_job_are_those_of_its_source() -> None:
     assert 250_000 == given.delay_us
 
 
+@pytest.mark.parametrize("name", ["folder", "checkpoint"])
+@pytest.mark.parametrize("path", ["results[1]", "s3a://telemetry/{broker}", "a*", "b?"])
+def test_a_path_that_spark_would_take_for_a_pattern_is_refused(name: str, path: str) -> None:
+    """It would be written as it is, and not be found again."""
+    with pytest.raises(ConfigError, match="patterns"):
+        settings(**{name: path})
+
+
 def test_a_setting_of_one_client_does_not_disturb_the_others() -> None:
     client = {"security.protocol": "SSL", "fetch.max.bytes": "1000", "linger.ms": "5"}
     given = settings(client=client)

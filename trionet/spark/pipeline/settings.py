@@ -13,6 +13,9 @@ from trionet.errors import ConfigError
 #: How many records a task reads at most; more are read by several tasks at once.
 RECORDS_PER_TASK_MAX: Final = 1_000_000
 
+#: What Hadoop takes for a pattern, in paths that are read and not in those that are written.
+_PATTERNS: Final = frozenset("*?[]{}")
+
 _KAFKA: Final = "kafka."
 _SPARK: Final = "spark."
 
@@ -56,6 +59,12 @@ class JobSettings:
             raise ConfigError(
                 f"results cannot go to {self.topic}, which is read; name another --results-topic"
             )
+        for path in (self.folder, self.checkpoint):
+            if set(path) & _PATTERNS:
+                raise ConfigError(
+                    f"{path}: Spark takes {' '.join(sorted(_PATTERNS))} in a path that it reads for"
+                    " patterns; name a folder without them"
+                )
         for key in self.client:
             if not any(keys.has(key) for keys in (CONSUMER_KEYS, PRODUCER_KEYS)):
                 CONSUMER_KEYS.row(key)
