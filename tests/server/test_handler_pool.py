@@ -217,6 +217,29 @@ async def test_requests_that_need_no_wait_are_not_handled_beside_num_io_threads_
         assert b"quick" == await peers[1].receive_frame()
 
 
+async def test_request_that_cannot_be_told_to_need_no_wait_is_for_a_handler(
+    kind: ReadinessKind, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Only cancellation leaves the loop of a processor (design 3.2)."""
+    places = []
+
+    async def handle(request: Request) -> Response:
+        places.append(is_in_a_processor())
+        return answer(bytes(request.payload))
+
+    def fails(request: Request) -> bool:
+        raise ZeroDivisionError("bug")
+
+    async with serving(kind, handler=handle, never_waits=fails) as rig:
+        peer = await rig.connect()
+        for payload in (b"one", b"two"):
+            await peer.send_frames(payload)
+            assert payload == await peer.receive_frame()
+
+    assert [False, False] == places
+    assert "could not find out" in caplog.text
+
+
 async def test_handler_that_raises_in_a_processor_closes_its_connection_only(
     kind: ReadinessKind,
 ) -> None:

@@ -42,6 +42,19 @@ async def handle_requests(
         await handle_waiting(request_channel, handler, log)
 
 
+def has_lone(
+    request_channel: RequestChannel,
+    never_waits: NeverWaits,
+    log: logging.LoggerAdapter[logging.Logger],
+) -> bool:
+    """Whether one request waits that a processor may answer in its own turn."""
+    try:
+        return request_channel.has_lone(never_waits)
+    except Exception:  # boundary: one request, which is then a handler's as all others
+        log.exception("could not find out whether a request has to wait")
+        return False
+
+
 async def handle_waiting(  # noqa: ASYNC910 -- a checkpoint is before it, and behind it
     request_channel: RequestChannel, handler: Handler, log: logging.LoggerAdapter[logging.Logger]
 ) -> None:

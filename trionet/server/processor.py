@@ -35,7 +35,7 @@ from .channel_builder import ChannelBuilder
 from .closed_connections import ClosedConnection
 from .connection import Connection
 from .connection_counts import ConnectionGuard
-from .handler_pool import handle_waiting
+from .handler_pool import handle_waiting, has_lone
 from .request_channel import CloseConnection, NoOp, Request, Response, ResponseQueue
 from .shared import Shared
 
@@ -238,15 +238,15 @@ class Processor:
     async def poll(self) -> PollResult:
         """Wait for, and make, progress on the sockets."""
         assert self._selector is not None
-        never_waits = self._never_waits
-        if never_waits and not self._held and self._request_channel.has_lone(never_waits):
+        channel, never_waits = self._request_channel, self._never_waits
+        if never_waits and not self._held and has_lone(channel, never_waits, self._log):
             # A handler would take a pass of the scheduler, a fifth of the work of a small Produce.
-            await handle_waiting(self._request_channel, self._shared.handler, self._log)
-        elif self._request_channel.wake_handler():
+            await handle_waiting(channel, self._shared.handler, self._log)
+        elif channel.wake_handler():
             # Those that were woken before are held up; look again before the loop parks.
             self._selector.wakeup()
         # What is read beyond the queue's room is held: in memory, and one of each channel at worst.
-        room = EVENTS_MAX if self._held else self._request_channel.room
+        room = EVENTS_MAX if self._held else channel.room
         try:
             return await self._selector.poll(min(EVENTS_MAX, room))
         except Exception:  # boundary: a failing poll never ends the loop (KAFKA-5607)
