@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark.pipeline.report.samples import minute, report_of, sample
+from spark.pipeline.report.samples import HOSTILE, minute, report_of, sample
 from spark.pipeline.results_folder import requests
 from trionet.spark.pipeline.report.terminal import divided, write
 
@@ -62,6 +62,13 @@ def test_nothing_that_a_client_calls_itself_reaches_the_terminal_as_it_is(
     assert "<script>alert(1)</script>[bold]x[/nope]\\u001b[2J\\u0007\\u202egpj" in without_colours
     assert [] == [each for each in without_colours if not each.isprintable() and each != "\n"]
     assert (file is Terminal) == (text != without_colours)
+
+
+def test_neither_does_the_name_of_an_api_in_a_folder_of_others() -> None:
+    file = io.StringIO()
+    write(report_of({"requests": [requests(minute(0), [5], api=(99, HOSTILE))]}), 10, file)
+
+    assert [] == [each for each in file.getvalue() if not each.isprintable() and each != "\n"]
 
 
 def test_a_table_has_so_many_rows_and_says_how_many_there_are_besides() -> None:

@@ -63,7 +63,7 @@ def _overview(report: Report) -> Iterator[tuple[str, str]]:
     yield "Folder", printable(report.folder)
     yield "Time", f"{shown(report.start)} to {shown(report.end)}"
     minutes = round(seconds / 60)
-    there = "" if report.windows == minutes else f", {count(report.windows)} of them with requests"
+    there = "" if report.windows == minutes else f", {count(report.windows)} of them with results"
     yield "Minutes", f"{count(minutes)}{there}"
     yield "Only", _filters(report)
     is_sample = traffic.records != traffic.requests

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ...._util.printable import printable
 from .figures import Report
 from .quantities import duration
 from .sections import PARTS, Section, overview, sections
@@ -84,7 +85,9 @@ def _phases(report: Report, glyphs: str) -> RenderableType:
     for api in report.apis:
         means = {part: api.traffic.mean_us(part) for part in PARTS}
         table.add_row(
-            Text(api.name), Text(duration(api.traffic.mean_us("total"))), _bar(means, glyphs)
+            Text(printable(api.name)),
+            Text(duration(api.traffic.mean_us("total"))),
+            _bar(means, glyphs),
         )
     legend = Text()
     for style, glyph, name in zip(_STYLES, glyphs, PARTS.values(), strict=True):

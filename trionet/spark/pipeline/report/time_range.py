@@ -14,8 +14,7 @@ import attrs
 from ....errors import ConfigError
 
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-#: Also for argparse, which takes such a value for an option unless it looks like a number.
-RELATIVE: Final = re.compile(r"-(?P<count>\d+)(?P<unit>[smhdw])")
+_RELATIVE: Final = re.compile(r"-(?P<count>\d+)(?P<unit>[smhdw])")
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 _FORMS: Final = (
@@ -62,7 +61,7 @@ def time_range(start: str | None, end: str | None, now: datetime) -> TimeRange:
 
 def _time(option: str, text: str, now: datetime, *, is_end: bool) -> datetime:
     try:
-        if ago := RELATIVE.fullmatch(text):
+        if ago := _RELATIVE.fullmatch(text):
             return now - timedelta(**{_UNITS[ago["unit"]]: int(ago["count"])})
         if _DAY.fullmatch(text):
             day = date.fromisoformat(text) + timedelta(days=is_end)
