@@ -16,7 +16,7 @@ from trionet._util.printable import printable
 from trionet.errors import ConfigError
 
 from .api_names import api_key, api_name
-from .pipeline_run import check_environment
+from .pipeline_run import check_environment, positive
 
 if TYPE_CHECKING:
     from trionet.spark.pipeline.report.figures import Filters, Report
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="minutes before this time; of a day, to its end (default: the last)",
     )
     parser.add_argument(
-        "--top", type=_positive, default=TOP, metavar="N", help=f"rows of a table (default: {TOP})"
+        "--top", type=positive, default=TOP, metavar="N", help=f"rows of a table (default: {TOP})"
     )
     for option, what in (
         ("--api", "of this API, by name or key"),
@@ -154,12 +154,6 @@ def _setting(text: str) -> tuple[str, str]:
     if not separator or not key.startswith("spark."):
         raise ConfigError(f"--set {text}: must have the form spark.KEY=VALUE")
     return key, value
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
-    return int(text)
 
 
 class _Page:

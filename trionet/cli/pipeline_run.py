@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--max-records",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="how many records to read at once at most (default: all there are)",
     )
@@ -175,7 +175,8 @@ def duration(text: str) -> float:
     return float(found[1]) * _UNITS[found[2]]
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """A whole number from 1 on."""
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
     return int(text)
