@@ -176,10 +176,20 @@ def test_rows_some_of_which_have_no_key_are_left_to_the_producer() -> None:
     """One without may go where one with a key goes, and is not to change places with it."""
     keys = pa.array([b"k", None] * 500)
 
-    [rows] = rows_of(pa.record_batch({"key": keys, "value": ["x"] * 1000}), "t", lambda _: 2)
+    [rows] = rows_of(pa.record_batch({"key": keys, "value": ["x"] * 1000}), "t", pytest.fail)
 
     assert rows.partition is None
     assert [b"k", None] == (rows.keys or [])[:2]
+
+
+def test_nobody_is_asked_for_the_partitions_of_few_rows() -> None:
+    """Of each topic, of which a batch may have a thousand."""
+    names = [f"t{number % 3}" for number in range(3 * (ROWS_OF_PARTITION_MIN - 1))]
+    columns = {"topic": names, "key": [b"k"] * len(names), "value": ["x"] * len(names)}
+
+    parts = [*rows_of(pa.record_batch(columns), None, pytest.fail)]
+
+    assert [("t0", None), ("t1", None), ("t2", None)] == [(p.topic, p.partition) for p in parts]
 
 
 def test_rows_that_name_their_partition_are_not_asked_for_their_keys() -> None:

@@ -108,7 +108,7 @@ def rows_of(
         for partition, part in _by_partition(its):
             rows = _taken(of_topic, part)
             if partition is None and not _is_without(rows.get("key")):
-                yield from _by_key(name, rows, key_partitions(name))
+                yield from _by_key(name, rows, key_partitions)
             else:
                 yield _rows(name, partition, rows)
 
@@ -161,14 +161,19 @@ def _by_partition(column: Column | None) -> Iterator[tuple[int | None, Numbers |
         yield None if number < 0 else number, np.arange(start, stop)
 
 
-def _by_key(topic: str, columns: Mapping[str, Column], partitions: int) -> Iterator[Rows]:
+def _by_key(
+    topic: str, columns: Mapping[str, Column], key_partitions: Callable[[str], int]
+) -> Iterator[Rows]:
     """Rows that go where their keys say.
 
     Those without a key may come to lie beside any other: where there are some, the producer finds
     the partitions, and so it does where there are few rows for each.
     """
     keys = columns["key"]
-    if not partitions or keys.null_count or len(keys) < partitions * ROWS_OF_PARTITION_MIN:
+    # To ask takes as long as some hundred rows: not for each of many topics that have a few.
+    is_small = keys.null_count or len(keys) < ROWS_OF_PARTITION_MIN
+    partitions = 0 if is_small else key_partitions(topic)
+    if not partitions or len(keys) < partitions * ROWS_OF_PARTITION_MIN:
         yield _rows(topic, None, columns)
         return
     if partitions == 1:
