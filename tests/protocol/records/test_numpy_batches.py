@@ -16,13 +16,14 @@ pytest.importorskip("numpy", reason="numpy is of the extra `spark`")
 
 import numpy as np
 
+from support.column_rows import rows_of
 from trionet.protocol.records.numpy_batches import (
     LANES_MIN,
     Numbers,
     opened_together,
     read_headers,
 )
-from trionet.protocol.records.numpy_columns import NumpyColumns, decode_batches
+from trionet.protocol.records.numpy_columns import decode_batches
 
 pytestmark = pytest.mark.usefixtures("each_implementation")
 
@@ -62,16 +63,6 @@ def at_once(data: bytes, bytes_max: int = 2**30) -> list[Record]:
     for opened in opened_together(view, places, headers, bytes_max):
         rows += rows_of(decode_batches(*opened))
     return rows
-
-
-def rows_of(columns: NumpyColumns) -> list[Record]:
-    def cut(start: int, length: int) -> bytes | None:
-        return None if length < 0 else bytes(columns.body[start : start + length])
-
-    keys = map(cut, columns.key_starts.tolist(), columns.key_lengths.tolist())
-    found = map(cut, columns.value_starts.tolist(), columns.value_lengths.tolist())
-    rows = zip(columns.offsets.tolist(), columns.timestamps.tolist(), keys, found, strict=True)
-    return [(*row, ()) for row in rows]
 
 
 @pytest.mark.parametrize("sizes", [SMALL, LARGE], ids=["small", "large"])

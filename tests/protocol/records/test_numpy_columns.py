@@ -14,11 +14,12 @@ from trionet.errors import WireFormatError
 from trionet.protocol.records.batch import BatchHeader
 from trionet.protocol.records.compression import ZSTD
 from trionet.protocol.records.records import decode_batch, encode_batch
-from trionet.protocol.records.types import NewRecord, Record
+from trionet.protocol.records.types import NewRecord
 
 pytest.importorskip("numpy", reason="numpy is of the extra `spark`")
 
-from trionet.protocol.records.numpy_columns import NumpyColumns, decode_numpy
+from support.column_rows import rows_of
+from trionet.protocol.records.numpy_columns import decode_numpy
 
 pytestmark = pytest.mark.usefixtures("each_implementation")
 
@@ -35,16 +36,6 @@ values = st.none() | st.binary(max_size=200)
 headers = st.lists(st.tuples(st.text(max_size=90), values), max_size=2)
 new_records = st.lists(st.tuples(st.integers(0, 2**62), values, values, headers), min_size=1)
 int64 = st.sampled_from([0, NOW, -1, 2**63 - 1, -(2**63)]) | st.integers(-(2**63), 2**63 - 1)
-
-
-def rows_of(columns: NumpyColumns) -> list[Record]:
-    def cut(start: int, length: int) -> bytes | None:
-        return None if length < 0 else bytes(columns.body[start : start + length])
-
-    keys = map(cut, columns.key_starts.tolist(), columns.key_lengths.tolist())
-    found = map(cut, columns.value_starts.tolist(), columns.value_lengths.tolist())
-    rows = zip(columns.offsets.tolist(), columns.timestamps.tolist(), keys, found, strict=True)
-    return [(*row, columns.headers.get(number, ())) for number, row in enumerate(rows)]
 
 
 @given(new_records, st.integers(0, 2**40), st.sampled_from([0, ZSTD]))
