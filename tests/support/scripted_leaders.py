@@ -189,11 +189,18 @@ class Leaders:
                 offset, _ = written[batch.sequence]
                 return PartitionProduceResponse(index=index, base_offset=offset)
             following = max((end for _, end in written.values()), default=0)
-            if batch.sequence != following:
+            if self._knows_producer(batch) and batch.sequence != following:
                 return refused(batch, error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER)
             written[batch.sequence] = len(log), batch.sequence + len(batch.values)
         log += batch.values
         return PartitionProduceResponse(index=index, base_offset=len(log) - len(batch.values))
+
+    def _knows_producer(self, batch: Batch) -> bool:
+        """Whether it has a batch of this producer; the number of the first one may be any."""
+        return any(
+            written and (partition, id) == (batch.partition, self.id)
+            for (partition, id, _), written in self._written.items()
+        )
 
     def write_and(self, say: Answer) -> Answer:
         """Write a batch, and say something else."""

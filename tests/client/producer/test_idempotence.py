@@ -33,6 +33,7 @@ class Batch:
     producer_epoch: int = NONE
     base_sequence: int = NONE
     attempts: int = 0
+    is_split: bool = False
 
     def set_producer_state(self, producer_id: int, epoch: int, base_sequence: int) -> None:
         self.producer_id = producer_id
@@ -310,6 +311,29 @@ def test_pieces_of_a_split_batch_share_its_numbers() -> None:
     state.completed(pieces[1])
     sent(state, following)
     assert (0, 5) == following.number
+
+
+def test_pieces_that_were_overtaken_begin_a_new_epoch() -> None:
+    """A leader that knows nothing of a producer takes any number first."""
+    state = idempotence()
+    large, behind = Batch(record_count=2), Batch()
+    sent(state, large, behind)
+    pieces = [Batch(base_sequence=number, is_split=True) for number in (0, 1)]
+    for piece in pieces:
+        piece.set_producer_state(7, 0, piece.base_sequence)
+    state.split(large, pieces)
+    state.completed(behind)
+    sent(state, pieces[0])
+
+    assert state.can_retry(pieces[0], OUT_OF_ORDER, 0)
+    state.settle()
+
+    assert [(1, 0), (1, 1)] == [each.number for each in pieces]
+    following = Batch()
+    for each in (*pieces, following):
+        sent(state, each)
+        state.completed(each)
+    assert following.number == (1, 2)
 
 
 def test_worn_out_epoch_needs_a_new_id() -> None:

@@ -181,6 +181,26 @@ async def test_batch_that_is_too_large_is_split(
         assert [b"0", *values] == leaders.values()
 
 
+async def test_first_batch_that_is_split_is_written_after_one_that_overtook_it(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D22: a leader that knows nothing of a producer takes the second batch for its first."""
+    settings = attrs.evolve(AT_ONCE, batch_bytes=1000)
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, settings, network=network) as producer,
+    ):
+        leaders.answers = [refusal(error_codes.MESSAGE_TOO_LARGE)]
+        values = [b"%d" % each * 300 for each in range(5)]
+        deliveries = await producer.send_batch("t", values)
+        offsets = [each.result().offset for each in deliveries]
+
+    written = leaders.values()
+    assert set(values) == set(written) and len(values) == len(written)
+    assert values == [written[each] for each in offsets]
+    assert values[3:] == written[:2]  # it did overtake
+
+
 async def test_batch_that_may_have_been_written_leaves_the_numbers_of_the_next_as_they_are(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:

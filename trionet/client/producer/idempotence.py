@@ -168,6 +168,10 @@ class Idempotence:
         return error_code in error_codes.RETRIABLE
 
     def _out_of_order(self, batch: SequencedBatch, sequences: PartitionSequences) -> None:
+        if sequences.is_overtaken(batch):
+            # Its own leader will never take these numbers, so this one was not written.
+            self._bump(batch.topic_partition)
+            return
         if sequences.unresolved is None:
             # One that is not next fails for the one before it, which is tried again.
             is_gap = sequences.is_next(batch.base_sequence)

@@ -52,6 +52,9 @@ class SequencedBatch(Protocol):
     def attempts(self) -> int: ...
 
     @property
+    def is_split(self) -> bool: ...
+
+    @property
     def producer_id(self) -> int: ...
 
     @property
@@ -183,6 +186,16 @@ class PartitionSequences:
     def is_next(self, sequence: int) -> bool:
         """Whether a sequence is the one that the leader waits for."""
         return sequence == (0 if self.last_acked == NONE else after(self.last_acked, 1))
+
+    def is_overtaken(self, batch: SequencedBatch) -> bool:
+        """Whether a piece of a batch that was too large comes after what was behind that one.
+
+        A leader that knows nothing of a producer takes any number first (Kafka:
+        ProducerAppendInfo.checkSequence): if it refuses the first batch, it takes the second one.
+        """
+        if not batch.is_split or self.last_acked == NONE:
+            return False
+        return not is_newer(batch.base_sequence, self.last_acked)
 
     def start_again(self, identity: ProducerIdentity) -> None:
         """Number from 0 in a new life, what is in flight included (KIP-360)."""
