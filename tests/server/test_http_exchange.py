@@ -325,3 +325,34 @@ def test_whatever_comes_is_a_request_a_refusal_or_the_end(pieces: list[bytes]) -
             assert exchange.answer(HttpAnswer(b"x")).startswith(b"HTTP/1.1 200 ")
         if exchange.must_close:
             return
+
+
+# What is to be done, where there is a token.
+
+TOKEN = HttpRules(host="metrics.example", token="sixteen-characters")
+
+
+def order(target: str = "/", token: str = "sixteen-characters") -> bytes:
+    return get(target, "Host: x", f"Authorization: Bearer {token}", method="POST")
+
+
+def test_who_has_the_token_may_ask_for_something_to_be_done() -> None:
+    wanted = HttpRequest("/connections/close", {"id": "7"}, is_head=False, is_order=True)
+
+    assert wanted == ask(order("/connections/close?id=7"), TOKEN)
+
+
+def test_who_does_not_may_not() -> None:
+    assert HTTPStatus.UNAUTHORIZED == refusal(order(token="another-one-of-16"), TOKEN)
+
+
+def test_other_methods_are_refused_there_as_well() -> None:
+    put = get("/", "Host: x", "Authorization: Bearer sixteen-characters", method="PUT")
+    exchange = HttpExchange(TOKEN)
+    exchange.receive(put)
+
+    with pytest.raises(Refused) as refused:
+        exchange.next_request()
+
+    assert HTTPStatus.METHOD_NOT_ALLOWED == refused.value.answer.status
+    assert (("Allow", "GET, HEAD, POST"),) == refused.value.answer.headers

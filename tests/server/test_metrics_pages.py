@@ -41,6 +41,7 @@ def pages() -> MetricsPages:
         lambda: registry.snapshot(12.5),
         lambda: {"node_id": 1, "queues": {"requests": 7}},
         {"numbers": numbers},
+        {"/double": lambda parameters: 2 * int(parameters["of"])},
     )
 
 
@@ -143,3 +144,19 @@ def test_what_is_not_there_or_not_allowed_is_refused(
         pages.find(HttpRequest(path, parameters, is_head=False))
 
     assert status == refused.value.answer.status
+
+
+def test_what_is_to_be_done_is_done_and_told(pages: MetricsPages) -> None:
+    done = pages.find(HttpRequest("/double", {"of": "21"}, is_head=False, is_order=True))
+
+    assert {"version": 1, "done": 42} == json.loads("".join(done.parts))
+
+
+@pytest.mark.parametrize(("path", "is_order"), [("/double", False), ("/snapshot", True)])
+def test_pages_are_read_and_the_rest_is_done(
+    pages: MetricsPages, path: str, is_order: bool
+) -> None:
+    with pytest.raises(Refused) as refused:
+        pages.find(HttpRequest(path, {"of": "1"}, is_head=False, is_order=is_order))
+
+    assert HTTPStatus.NOT_FOUND == refused.value.answer.status

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any, cast
 
 import pytest
 import trio
@@ -231,8 +232,33 @@ async def test_the_state_of_a_server_in_a_few_words(kind: ReadinessKind) -> None
         peer.close()
         await wait_all_tasks_blocked(0.01)
 
+        state = server_state(rig.server, UnnamedRequests(rig.server))
+
+        [api] = cast(list[dict[str, Any]], state.pop("apis"))
+        [processor] = cast(list[dict[str, Any]], state.pop("processors"))
+        quotas = cast(list[dict[str, Any]], state.pop("quotas"))
+        size = len(b"....? hello")
+        counts = {"requests": 1, "responses": 1, "bytes_received": size, "bytes_sent": size}
         assert {
             "listeners": [str(endpoint) for endpoint in rig.server.endpoints],
             "queues": {"requests": 0, "requests_max": 500, "responses": {"0": 0}},
             "closed": {"PEER_CLOSED": 1},
-        } == server_state(rig.server)
+            "totals": {**counts, "connections_created": 1, "connections_closed": 1},
+        } == state
+        assert {
+            "id": 0,
+            "listener": "L0",
+            "connections": 0,
+            "in_flight": 0,
+            "response_queue": 0,
+            "request_queue_full": 0,
+            **counts,
+        } == processor
+        assert (1, len(b"? hello")) == (api["requests"], api["bytes"])
+        assert [1] == [count for _, count in api["total_ms"]]
+        assert ("broker", "max.connections", None, 0) == (
+            quotas[0]["entity"],
+            quotas[0]["key"],
+            quotas[0]["limit"],
+            quotas[0]["value"],
+        )

@@ -18,7 +18,9 @@ from trionet.server.snapshot_sections import closed_section, connections_section
 
 
 def rows(rig: Serving, count_max: int = 100, before: int | None = None) -> list[dict[str, Any]]:
-    section = connections_section(lambda: rig.server.processors, trio.current_time)
+    section = connections_section(
+        lambda: rig.server.processors, trio.current_time, lambda request: "Echo"
+    )
     page = section(count_max, before)
     assert rig.server.statistics().connections == page.total
     return [dict(row) for row in page.rows]
@@ -38,15 +40,21 @@ async def test_an_open_connection_is_told_with_what_it_did(kind: ReadinessKind) 
             "id": channel.id,
             "listener": "L0",
             "processor": 0,
+            "peer": channel.attachment.peer,
             "principal": "User:ANONYMOUS",
             "software": "unknown",
             "software_version": "unknown",
+            "client_id": None,
             "cipher": None,
             "protocol": None,
             "requests": 2,
             "bytes_received": len(b"....? hello....? again"),
             "bytes_sent": len(b"....! hello....! again"),
             "is_muted": False,
+            "mute_state": "NOT_MUTED",
+            "phase": "idle",
+            "request": None,
+            "staged": 0,
         } == {key: value for key, value in row.items() if not key.endswith("_seconds")}
         assert 0 <= row["idle_seconds"] <= row["age_seconds"]
 
@@ -57,7 +65,23 @@ async def test_a_connection_whose_request_is_in_work_is_muted(kind: ReadinessKin
         await peer.send_frames(b"?")
         await rig.receive(b"?")
 
-        assert [True] == [row["is_muted"] for row in rows(rig)]
+        [row] = rows(rig)
+        assert row["is_muted"]
+        assert ("MUTED_AND_RESPONSE_PENDING", "remote", "Echo") == (
+            row["mute_state"],
+            row["phase"],
+            row["request"],
+        )
+        assert row["request_seconds"] > 0
+
+
+async def test_frames_that_came_with_a_request_are_staged(kind: ReadinessKind) -> None:
+    async with serving(kind) as rig:
+        peer = await rig.connect()
+        await peer.send_frames(b"?", b"?", b"?")
+        await rig.receive(b"?")
+
+        assert [2] == [row["staged"] for row in rows(rig)]
 
 
 async def test_pages_are_the_newest_first_and_none_comes_twice(kind: ReadinessKind) -> None:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from typing import TYPE_CHECKING
 
 import attrs
@@ -272,6 +278,29 @@ class Broker:
             loop=self._monitor.statistics(),
             request_log=statistics(recorders) if recorders else None,
         )
+
+    @contextmanager
+    def watch(self, log: LogRing | None = None) -> Iterator[BrokerMetrics]:
+        """Measure the first node for as long as the block lasts, without ``metrics.listener``.
+
+        With that setting it is measured anyway, and this gives what is in :attr:`metrics`. Take a
+        snapshot every few seconds: rates and quantiles of late are made of what changes between
+        snapshots.
+
+        Args:
+            log: keeps the log lines that are told; by default those from now on.
+        """
+        metrics = self.metrics
+        if metrics is not None:
+            yield metrics
+            return
+        with ExitStack() as stack:
+            if log is None:
+                log = LogRing()
+                root = logging.getLogger("trionet")
+                root.addHandler(log)
+                stack.callback(root.removeHandler, log)
+            yield self._nodes[self._state.node_id].measured(log)
 
     def __repr__(self) -> str:
         return f"<Broker {', '.join(map(str, self._nodes))} at {self.bootstrap_servers}>"

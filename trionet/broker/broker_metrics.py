@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
+from typing import cast
 
 import trio
 
@@ -16,9 +18,13 @@ from ..metrics.registry import Registry
 from ..metrics.request_metrics import RequestSource
 from ..metrics.sensors import Meter, gauges
 from ..net.endpoint import Endpoint
+from ..protocol.codec import ApiVersionCodec
+from ..server.request_channel import Request
 from ..server.server_metrics import server_collectors, server_sections, server_state
+from ..server.snapshot_sections import Section
 from ..server.socket_server import SocketServer
 from . import process_metrics
+from .broker_sections import fetch_sessions_section, groups_section
 from .metrics_settings import MetricsSettings
 from .state import BrokerState
 
@@ -134,6 +140,7 @@ class BrokerMetrics:
     Attributes:
         registry: its collectors; others may be added.
         log: as given.
+        sections: the lists of ``/snapshot``, by name.
         endpoint: where the metrics listener listens, with its bound port; None without one.
         url: the same as a URL, such as ``http://127.0.0.1:9404``; None without one.
     """
@@ -150,8 +157,16 @@ class BrokerMetrics:
         self._state = state
         self._server = server
         self._monitor = monitor
+        self._requests = requests
         self._settings = settings
         self.log = log
+        self.sections: Mapping[str, Section] = {
+            **server_sections(server, log, _name_of),
+            "groups": groups_section(state.groups.groups.values, trio.current_time),
+            "fetch_sessions": fetch_sessions_section(
+                lambda: state.fetch_sessions.sessions, trio.current_time
+            ),
+        }
         self.endpoint: Endpoint | None = None
         self.url: str | None = None
         self._produce_conversions = Meter(*PRODUCE_CONVERSIONS)
@@ -205,7 +220,8 @@ class BrokerMetrics:
             secured.log_doubts()
             nursery.start_soon(secured.keep_fresh, name="metrics-certificates")
             tls = secured.tls
-        pages = MetricsPages(self.snapshot, self._about, server_sections(self._server, self.log))
+        orders = {"/connections/close": self._close_connection}
+        pages = MetricsPages(self.snapshot, self.about, self.sections, orders)
         listener = MetricsListener(
             pages.find,
             endpoint,
@@ -217,15 +233,37 @@ class BrokerMetrics:
         self.url = f"{'http' if tls is None else 'https'}://{bound.address}"
         logger.info("metrics are at %s/metrics", self.url)
 
-    def _about(self) -> dict[str, object]:
+    def about(self) -> dict[str, object]:
+        """What ``/snapshot`` has beside its lists and metrics, by name; values as JSON has them."""
         state = self._state
         return {
             "trionet": __version__,
             "node_id": state.node_id,
             "cluster_id": state.cluster_id,
             "uptime_seconds": self._monitor.statistics().seconds,
-            **server_state(self._server),
+            **server_state(self._server, self._requests),
         }
+
+    def close_connection(self, id: str) -> bool:
+        """Close a connection now, whatever it is doing; its close reason is LOCAL_CLOSE.
+
+        Args:
+            id: its connection id.
+
+        Returns:
+            Whether it was there.
+        """
+        return self._server.close_connection(id, "an operator asked for it")
+
+    def _close_connection(self, parameters: Mapping[str, str]) -> object:
+        from ..server.http_exchange import Refused
+
+        id = parameters.get("id")
+        if id is None:
+            raise Refused(HTTPStatus.BAD_REQUEST, "id: of a connection, as in /snapshot")
+        if not self.close_connection(id):
+            raise Refused(HTTPStatus.NOT_FOUND, "there is no such connection; it may have ended")
+        return {"closed": id}
 
     def _collect(self, now: float) -> Iterator[Family]:
         state = self._state
@@ -248,6 +286,11 @@ class BrokerMetrics:
         lags = (("0.50", loop.lag_p50_us), ("0.99", loop.lag_p99_us), ("1", loop.lag_max_us))
         yield Family(LOOP_LAG, tuple(Sample((name,), us / 1e6) for name, us in lags))
         yield Family(BUILD_INFO, (Sample((__version__,), 1),))
+
+
+def _name_of(request: Request) -> str | None:
+    """The API of a request; None before it was decoded."""
+    return None if request.kind is None else cast(ApiVersionCodec, request.kind).name
 
 
 def _no_users(mechanism: str) -> Callable[[str], None]:  # noqa: ARG001 - there is no SASL

@@ -125,6 +125,11 @@ class FetchSessionCache:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    @property
+    def sessions(self) -> list[FetchSession]:
+        """All of them, the one that was unused longest first."""
+        return list(self._sessions.values())
+
     def get(self, id: int) -> FetchSession | None:
         """The session with this id, if there is one."""
         return self._sessions.get(id)

@@ -229,13 +229,21 @@ class Node:
     async def _start_metrics(self, nursery: trio.Nursery) -> None:
         """Measure the node and serve what is measured, if somebody may watch."""
         await trio.lowlevel.checkpoint()
-        state, log, monitor = self.state, self._surroundings.log, self._surroundings.monitor
-        if log is None:
+        if self._surroundings.log is None:
             return
+        self.metrics = self.measured(self._surroundings.log)
+        await nursery.start(self.metrics.run, name="metrics")
+
+    def measured(self, log: LogRing) -> BrokerMetrics:
+        """What is measured of the node as it serves now.
+
+        Args:
+            log: the log lines to be told.
+        """
         # Imported only here: most brokers are not watched, and it takes 15 ms to load.
         from .broker_metrics import BrokerMetrics
         from .metrics_settings import metrics_settings
 
+        state, monitor = self.state, self._surroundings.monitor
         settings = metrics_settings(state.config)
-        self.metrics = BrokerMetrics(state, self.server, monitor, state.apis.counts, settings, log)
-        await nursery.start(self.metrics.run, name="metrics")
+        return BrokerMetrics(state, self.server, monitor, state.apis.counts, settings, log)

@@ -1,6 +1,7 @@
 """One connection of HTTP/1.1 without I/O: bytes in, whole requests out; answers in, bytes out.
 
-h11 knows HTTP. Here is what is asked of a peer beyond it: GET or HEAD, no body, the path as such
+h11 knows HTTP. Here is what is asked of a peer beyond it: GET or HEAD, or POST where there is a
+token, no body, the path as such
 and nothing else in the request line, one of the names that this server has, and the token. What
 does not fit becomes a refusal, an answer like any other, after most of which the connection closes.
 """
@@ -30,11 +31,13 @@ class HttpRequest:
         path: as it was sent, from its slash on.
         parameters: of the query; the last one of a name.
         is_head: whether the answer goes without its body.
+        is_order: whether something is to be done (POST); only who has the token may ask for that.
     """
 
     path: str
     parameters: Mapping[str, str]
     is_head: bool
+    is_order: bool = False
 
 
 @attrs.frozen
@@ -178,10 +181,7 @@ class HttpExchange:
         self._check_version(request)
         self._check_host(headers.get(b"host", []))
         self._check_token(headers.get(b"authorization", []))
-        if request.method not in (b"GET", b"HEAD"):
-            raise Refused(
-                HTTPStatus.METHOD_NOT_ALLOWED, "GET and HEAD are served", (("Allow", "GET, HEAD"),)
-            )
+        self._check_method(request.method)
         path, _, query = request.target.decode("ascii").partition("?")
         if not path.startswith("/"):
             raise Refused(HTTPStatus.BAD_REQUEST, "a path begins with a slash")
@@ -189,7 +189,21 @@ class HttpExchange:
             parameters = dict(parse_qsl(query, max_num_fields=_PARAMETERS_MAX))
         except ValueError:
             raise Refused(HTTPStatus.BAD_REQUEST, "too many parameters") from None
-        return HttpRequest(path, parameters, self._is_head)
+        return HttpRequest(path, parameters, self._is_head, request.method == b"POST")
+
+    def _check_method(self, method: bytes) -> None:
+        if method in (b"GET", b"HEAD") or (method == b"POST" and self._rules.token is not None):
+            return
+        served = "GET and HEAD are served"
+        if self._rules.token is not None:
+            raise Refused(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                "GET, HEAD and POST are served",
+                (("Allow", "GET, HEAD, POST"),),
+            )
+        if method == b"POST":
+            served += "; POST needs a server that asks for a token"
+        raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, served, (("Allow", "GET, HEAD"),))
 
     def _check_version(self, request: h11.Request) -> None:
         if request.http_version not in (b"1.0", b"1.1"):

@@ -27,6 +27,12 @@ _INDEX = """/metrics   for Prometheus
 /snapshot  everything, as JSON
 """
 
+Order = Callable[[Mapping[str, str]], object]
+"""``(parameters) -> value``: does something, and tells what, as JSON has it.
+
+It raises :class:`~trionet.server.http_exchange.Refused` if it cannot.
+"""
+
 
 class MetricsPages:
     """What a metrics listener serves.
@@ -35,6 +41,7 @@ class MetricsPages:
         snapshot: takes a snapshot of the metrics.
         about: what else ``/snapshot`` has, by name; values as JSON has them.
         sections: the lists of ``/snapshot``, by name.
+        orders: what can be asked to be done, by path.
     """
 
     def __init__(
@@ -42,10 +49,12 @@ class MetricsPages:
         snapshot: Callable[[], Snapshot],
         about: Callable[[], Mapping[str, object]],
         sections: Mapping[str, Section],
+        orders: Mapping[str, Order] | None = None,
     ) -> None:
         self._snapshot = snapshot
         self._about = about
         self._sections = sections
+        self._orders = orders or {}
 
     def find(self, request: HttpRequest) -> Page:
         """The page at a path.
@@ -54,6 +63,8 @@ class MetricsPages:
             Refused: there is none, or its parameters are wrong.
         """
         path = request.path
+        if request.is_order:
+            return self._carry_out(path, request.parameters)
         if path == "/metrics":
             return Page(prometheus.CONTENT_TYPE, self._metrics())
         if path == "/snapshot":
@@ -64,6 +75,16 @@ class MetricsPages:
         if path == "/":
             return Page("text/plain; charset=utf-8", iter([_INDEX]))
         raise Refused(HTTPStatus.NOT_FOUND, "there is no such page; see /")
+
+    def _carry_out(self, path: str, parameters: Mapping[str, str]) -> Page:
+        order = self._orders.get(path)
+        if order is None:
+            raise Refused(
+                HTTPStatus.NOT_FOUND,
+                f"nothing to be done there; there is {', '.join(self._orders)}",
+            )
+        done = order(parameters)
+        return Page(_JSON, iter([_json({"version": SNAPSHOT_VERSION, "done": done}) + "\n"]))
 
     def _metrics(self) -> Iterator[str]:
         yield from prometheus.exposition(self._snapshot())

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import trio
 
+from ..metrics.api_totals import api_totals
 from ..metrics.log_ring import LogRing
 from ..metrics.loop import LoopStatistics
 from ..metrics.rates import SAMPLE_SECONDS, SAMPLES
@@ -17,6 +18,8 @@ from .connection_metrics import ConnectionKinds
 from .load_metrics import LoadMetrics
 from .processor import Processor
 from .quota_metrics import MemoryPoolMetrics, QuotaMetrics
+from .quota_rows import quota_rows
+from .request_channel import Request
 from .selector_metrics import SelectorMetrics
 from .snapshot_sections import Section, closed_section, connections_section, log_section
 from .socket_server import SocketServer
@@ -87,17 +90,32 @@ def server_collectors(
     ]
 
 
-def server_sections(server: SocketServer, log: LogRing) -> dict[str, Section]:
-    """The lists of a server's snapshot, by name."""
+def server_sections(
+    server: SocketServer,
+    log: LogRing,
+    name_of: Callable[[Request], str | None] = lambda request: None,  # noqa: ARG005
+) -> dict[str, Section]:
+    """The lists of a server's snapshot, by name.
+
+    Args:
+        server: running.
+        log: its last log lines.
+        name_of: what a request is called; None if nobody knows.
+    """
     return {
-        "connections": connections_section(lambda: server.processors, trio.current_time),
+        "connections": connections_section(lambda: server.processors, trio.current_time, name_of),
         "recently_closed": closed_section(server.closed_connections, trio.current_time),
         "log": log_section(log),
     }
 
 
-def server_state(server: SocketServer) -> dict[str, object]:
-    """The rest of a server's snapshot: where it listens, what waits, why connections ended."""
+def server_state(server: SocketServer, requests: RequestSource) -> dict[str, object]:
+    """The rest of a server's snapshot.
+
+    Where it listens, what waits, why connections ended, what its processors and all of it did
+    since the start, and its requests by kind.
+    """
+    statistics = server.statistics()
     return {
         "listeners": [str(endpoint) for endpoint in server.endpoints],
         "queues": {
@@ -107,8 +125,32 @@ def server_state(server: SocketServer) -> dict[str, object]:
         },
         "closed": {
             reason.name: count
-            for reason, count in sorted(
-                server.statistics().closed.items(), key=lambda item: item[0].name
-            )
+            for reason, count in sorted(statistics.closed.items(), key=lambda item: item[0].name)
         },
+        "totals": {
+            "requests": statistics.requests,
+            "responses": statistics.responses,
+            "bytes_received": statistics.bytes_received,
+            "bytes_sent": statistics.bytes_sent,
+            "connections_created": statistics.connections_created,
+            "connections_closed": sum(statistics.closed.values()),
+        },
+        "processors": [_processor_row(processor) for processor in server.processors],
+        "quotas": quota_rows(server.quotas, trio.current_time()),
+        "apis": api_totals(requests.request_times()),
+    }
+
+
+def _processor_row(processor: Processor) -> dict[str, object]:
+    return {
+        "id": processor.id,
+        "listener": processor.endpoint.listener_name,
+        "connections": processor.connection_count,
+        "in_flight": processor.in_flight,
+        "response_queue": processor.response_queue_size,
+        "request_queue_full": processor.request_queue_full,
+        "requests": processor.requests_received,
+        "responses": processor.responses_sent,
+        "bytes_received": processor.bytes_received,
+        "bytes_sent": processor.bytes_sent,
     }

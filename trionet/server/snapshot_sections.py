@@ -12,10 +12,15 @@ from collections.abc import Callable, Iterable, Mapping
 import attrs
 
 from ..metrics.log_ring import LogRing
+from ..metrics.request_times import now_ns
 from ..net.channel import Channel
 from .closed_connections import ClosedConnections
 from .connection import Connection
+from .connection_phase import phase_of
 from .processor import Processor
+from .request_channel import Request
+
+NS = 1e9
 
 Row = Mapping[str, object]
 """One row of a section, as JSON has it; it has a ``number``."""
@@ -39,13 +44,16 @@ Section = Callable[[int, int | None], SectionPage]
 
 
 def connections_section(
-    processors: Callable[[], Iterable[Processor]], clock: Callable[[], float]
+    processors: Callable[[], Iterable[Processor]],
+    clock: Callable[[], float],
+    name_of: Callable[[Request], str | None],
 ) -> Section:
     """The section of open connections: those of the last processor first.
 
     Args:
         processors: the processors there are at the moment.
         clock: seconds of the loop's clock.
+        name_of: what a request is called; None if nobody knows (yet).
     """
 
     def page(count_max: int, before: int | None) -> SectionPage:
@@ -58,7 +66,9 @@ def connections_section(
             if before is not None:
                 end = bisect_left(channels, before, key=lambda each: _number(processor, each))
             wanted = channels[max(0, end - count_max + len(rows)) : end]
-            rows += [_connection_row(channel, processor, now) for channel in reversed(wanted)]
+            rows += [
+                _connection_row(channel, processor, now, name_of) for channel in reversed(wanted)
+            ]
         return SectionPage(sum(processor.connection_count for processor in found), rows)
 
     return page
@@ -78,8 +88,14 @@ def _number(processor: Processor, channel: Channel) -> int:
     return (processor.id << 32) + int(channel.id.rpartition("-")[2])
 
 
-def _connection_row(channel: Channel, processor: Processor, now: float) -> Row:
+def _connection_row(
+    channel: Channel,
+    processor: Processor,
+    now: float,
+    name_of: Callable[[Request], str | None],
+) -> Row:
     connection: Connection = channel.attachment
+    request: Request | None = connection.request
     software, version = software_of(channel)
     cipher, protocol = channel.tls.cipher if channel.tls is not None else (None, None)
     return {
@@ -87,9 +103,11 @@ def _connection_row(channel: Channel, processor: Processor, now: float) -> Row:
         "id": channel.id,
         "listener": processor.endpoint.listener_name,
         "processor": processor.id,
+        "peer": connection.peer,
         "principal": str(channel.principal),
         "software": software,
         "software_version": version,
+        "client_id": connection.client_id,
         "cipher": cipher,
         "protocol": protocol,
         "age_seconds": now - connection.opened_at,
@@ -98,6 +116,11 @@ def _connection_row(channel: Channel, processor: Processor, now: float) -> Row:
         "bytes_received": channel.bytes_received,
         "bytes_sent": channel.bytes_sent,
         "is_muted": channel.is_muted,
+        "mute_state": connection.mute_state.name,
+        "phase": phase_of(channel),
+        "request": None if request is None else name_of(request),
+        "request_seconds": None if request is None else (now_ns() - request.received_ns) / NS,
+        "staged": len(channel.staged),
     }
 
 

@@ -15,6 +15,7 @@ import trio
 
 from ..errors import ConfigError, LocalProtocolError
 from ..metrics.request_times import RequestTimes
+from ..net.close_reason import CloseReason
 from ..net.endpoint import Endpoint
 from ..net.memory_pool import MemoryPool
 from ..net.network import SYSTEM, Network
@@ -209,6 +210,24 @@ class SocketServer:
 
     def statistics(self) -> ServerStatistics:
         return self._totals.statistics(self._running, len(self.request_channel))
+
+    def close_connection(self, id: str, detail: str = "") -> bool:
+        """Close one connection now, whatever it is doing (LOCAL_CLOSE).
+
+        Args:
+            id: its connection id.
+            detail: who wants it closed; told with the reason.
+
+        Returns:
+            Whether it was there.
+        """
+        for processor in self.processors:
+            for channel in processor.channels:
+                if channel.id == id:
+                    processor.selector.disconnect(channel, CloseReason.LOCAL_CLOSE, detail)
+                    processor.wakeup()
+                    return True
+        return False
 
     # Changes while it runs.
 

@@ -71,6 +71,11 @@ class Group:
         self._joining = JoinPhase(settings.initial_delay)
         self._sync_ends_at = math.inf
 
+    @property
+    def pending(self) -> int:
+        """How many were given an id and have not joined with it yet (KIP-394)."""
+        return len(self._pending)
+
     # Joining.
 
     def join(self, join: Join, reply: object, now: float) -> None:

@@ -1,0 +1,172 @@
+"""A broker in this process tells its dashboard what its metrics listener tells everybody."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+
+from support.calls import append, create_topic
+from support.client import connect
+from trionet import Broker, open_broker, open_consumer
+from trionet.broker.broker_metrics import BrokerMetrics
+from trionet.dashboard.model import Model
+from trionet.dashboard.sources.http_client import HttpClient
+from trionet.dashboard.sources.in_process import InProcess
+from trionet.dashboard.sources.metrics_source import MetricsListenerTeller
+from trionet.dashboard.sources.network_source import LISTS, NetworkSource
+
+
+@asynccontextmanager
+async def measured() -> AsyncIterator[tuple[Broker, BrokerMetrics]]:
+    async with open_broker(metrics_listener="http://127.0.0.1:0") as broker:
+        assert broker.metrics is not None
+        yield broker, broker.metrics
+
+
+@asynccontextmanager
+async def busy_broker() -> AsyncIterator[tuple[InProcess, MetricsListenerTeller]]:
+    """Both tellers of a broker that has done something of everything."""
+    async with (
+        measured() as (broker, metrics),
+        connect(broker.bootstrap_servers) as client,
+        HttpClient(f"{metrics.url}") as http,
+    ):
+        await create_topic(client, "t", partitions=2)
+        await append(client, b"one", b"two")
+        logging.getLogger("trionet.broker").warning("something to be told")
+        async with open_consumer(
+            broker.bootstrap_servers, group_id="g", topics="t", auto_offset_reset="earliest"
+        ) as consumer:
+            await consumer.next_batch()
+            yield InProcess(metrics), MetricsListenerTeller(http)
+
+
+async def test_both_tell_the_same_of_a_broker() -> None:
+    async with busy_broker() as (near, far):
+        told, told_far = (await near.take()), (await far.take())
+
+        for name in ("node_id", "cluster_id", "listeners", "processors", "closed"):
+            assert told_far.about[name] == told.about[name]
+        assert set(told.about) - {"metrics"} <= set(told_far.about)
+        assert set(told.readings) == set(told_far.readings)
+        for name, numbers in told.readings.items():
+            assert set(numbers) == set(told_far.readings[name]), name
+
+
+async def test_models_of_both_show_the_same() -> None:
+    async with busy_broker() as (near, far):
+        models = []
+        for teller in (near, far):
+            model = Model()
+            model.fold(await teller.take(), 1.0)
+            models.append(model)
+
+        here, there = models
+        assert {row.name: (row.requests, row.errors) for row in here.apis.values()} == {
+            row.name: (row.requests, row.errors) for row in there.apis.values()
+        }
+        assert {"Produce", "Fetch", "JoinGroup"} <= set(here.apis)
+        assert dict(here.close_reasons) == dict(there.close_reasons)
+        assert list(here.figures) == list(there.figures)
+
+
+@pytest.mark.parametrize("section", sorted(set(LISTS.values())))
+async def test_lists_of_both_are_the_same(section: str) -> None:
+    async with busy_broker() as (near, far):
+        rows, total = await near.rows(section)
+        rows_far, total_far = await far.rows(section)
+
+        assert (total, len(rows)) == (total_far, len(rows_far))
+        assert [_still(row) for row in rows] == [_still(row) for row in rows_far]
+        assert rows or section == "recently_closed"
+
+
+#: What goes on while one looks, as the consumer's fetches do.
+GOES_ON = {
+    "requests",
+    "bytes_received",
+    "bytes_sent",
+    "request",
+    "phase",
+    "mute_state",
+    "is_muted",
+    "epoch",
+}
+
+
+def _still(value: Any) -> Any:
+    """A row without what goes on while one looks."""
+    if isinstance(value, Mapping):
+        return {
+            key: _still(each)
+            for key, each in value.items()
+            if not key.endswith("_seconds") and key not in GOES_ON
+        }
+    return [_still(each) for each in value] if isinstance(value, list) else value
+
+
+async def test_a_broker_without_a_metrics_listener_is_watched_as_well() -> None:
+    async with open_broker() as broker, connect(broker.bootstrap_servers) as client:
+        await create_topic(client, "t")
+        with broker.watch() as metrics:
+            told = await InProcess(metrics).take()
+
+        assert 1 == dict(told.readings)["kafka_controller_kafkacontroller_globaltopiccount"][()]
+        assert {"CreateTopics"} <= {api["name"] for api in told.about["apis"]}
+
+
+async def test_the_log_lines_since_one_watches_are_told() -> None:
+    async with open_broker() as broker:
+        with broker.watch() as metrics, broker.watch() as others:
+            logging.getLogger("trionet.broker").warning("something")
+            rows, total = await InProcess(metrics).rows("log")
+            assert "something" == rows[0]["text"]
+            assert total == (await InProcess(others).rows("log"))[1]
+
+
+async def test_a_connection_can_be_closed() -> None:
+    async with (
+        open_broker() as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        await create_topic(client, "t")
+        with broker.watch() as metrics:
+            teller = InProcess(metrics)
+            [row] = (await teller.rows("connections"))[0]
+
+            assert await teller.close_connection(row["id"])
+            with trio.fail_after(5):
+                while (await teller.rows("recently_closed"))[1] == 0:
+                    await trio.lowlevel.checkpoint()
+            [closed] = (await teller.rows("recently_closed"))[0]
+            assert ("LOCAL_CLOSE", "an operator asked for it") == (
+                closed["reason"],
+                closed["detail"],
+            )
+            assert not await teller.close_connection(row["id"])
+
+
+async def test_a_list_is_only_read_while_it_is_looked_at() -> None:
+    async with open_broker() as broker, connect(broker.bootstrap_servers):
+        with broker.watch() as metrics:
+            model, news = Model(), trio.Event()
+            source = NetworkSource(InProcess(metrics), "the broker")
+            source.interval_seconds = 0.02
+
+            def changed() -> None:
+                if len(model.connections) == 1:
+                    news.set()
+
+            async with trio.open_nursery() as nursery:
+                await nursery.start(source.run, model, changed)
+                assert 1 == model.figures["connections"]
+                assert None is model.connections.updated_at
+                source.want("connections")
+                with trio.fail_after(5):
+                    await news.wait()
+                nursery.cancel_scope.cancel()

@@ -1,0 +1,159 @@
+"""What a metrics listener tells, and what it is asked to do, over HTTP and HTTPS."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+
+from support.client import connect
+from support.tls import certificate, client_context, write_pem
+from trionet import ConfigError, open_broker
+from trionet.dashboard.model import Model
+from trionet.dashboard.sources.http_client import HttpClient, HttpError
+from trionet.dashboard.sources.metrics_source import MetricsListenerTeller, MetricsPagesError
+from trionet.dashboard.sources.network_source import NetworkSource
+
+TOKEN = "sixteen-characters-at-least"
+HERE = "http://127.0.0.1:0"
+
+
+@pytest.mark.slow
+async def test_more_connections_than_a_page_has_are_all_read() -> None:
+    async with (
+        open_broker(metrics_listener=HERE) as broker,
+        trio.open_nursery() as nursery,
+    ):
+        assert broker.metrics is not None
+        streams = [
+            await trio.open_tcp_stream("127.0.0.1", broker.endpoints[0].port) for _ in range(505)
+        ]
+        async with HttpClient(f"{broker.metrics.url}") as client:
+            teller = MetricsListenerTeller(client)
+            with trio.fail_after(5):
+                while broker.statistics().server.connections < len(streams):
+                    await trio.lowlevel.checkpoint()
+            rows, total = await teller.rows("connections")
+
+        assert (505, 505) == (total, len({row["number"] for row in rows}))
+        for stream in streams:
+            nursery.start_soon(stream.aclose)
+
+
+async def test_a_connection_is_closed_by_who_has_the_token() -> None:
+    async with (
+        open_broker(metrics_listener=HERE, metrics_listener_token=TOKEN) as broker,
+        connect(broker.bootstrap_servers),
+    ):
+        assert broker.metrics is not None
+        async with HttpClient(f"{broker.metrics.url}", token=TOKEN) as client:
+            teller = MetricsListenerTeller(client)
+            [row] = (await teller.rows("connections"))[0]
+
+            assert await teller.close_connection(row["id"])
+            with trio.fail_after(5):
+                while (await teller.rows("connections"))[1]:
+                    await trio.lowlevel.checkpoint()
+            assert not await teller.close_connection(row["id"])
+
+
+async def test_without_a_token_nothing_is_closed() -> None:
+    async with open_broker(metrics_listener=HERE) as broker, connect(broker.bootstrap_servers):
+        assert broker.metrics is not None
+        async with HttpClient(f"{broker.metrics.url}") as client:
+            teller = MetricsListenerTeller(client)
+            [row] = (await teller.rows("connections"))[0]
+
+            with pytest.raises(
+                MetricsPagesError, match="POST needs a server that asks for a token"
+            ):
+                await teller.close_connection(row["id"])
+            assert 1 == broker.statistics().server.connections
+
+
+async def test_a_wrong_token_is_told() -> None:
+    async with open_broker(metrics_listener=HERE, metrics_listener_token=TOKEN) as broker:
+        assert broker.metrics is not None
+        async with HttpClient(f"{broker.metrics.url}", token="another") as client:
+            with pytest.raises(MetricsPagesError, match="it wants its token"):
+                await MetricsListenerTeller(client).take()
+
+
+async def test_a_listener_with_tls_is_read(tmp_path: Path) -> None:
+    path = write_pem(tmp_path / "metrics.pem", certificate())
+    settings = {
+        "metrics.listener": "https://127.0.0.1:0",
+        "metrics.listener.token": TOKEN,
+        "listener.name.metrics.ssl.keystore.type": "PEM",
+        "listener.name.metrics.ssl.keystore.location": str(path),
+    }
+    async with open_broker(settings) as broker:
+        assert broker.metrics is not None
+        url = f"https://127.0.0.1:{broker.metrics.endpoint.port}"  # type: ignore[union-attr]
+        async with HttpClient(url, token=TOKEN, tls=client_context()) as client:
+            told = await MetricsListenerTeller(client).take()
+        assert broker.cluster_id == told.about["cluster_id"]
+        async with HttpClient(url, token=TOKEN) as client:
+            with pytest.raises(HttpError, match="certificate verify failed"):
+                await MetricsListenerTeller(client).take()
+
+
+async def test_a_server_that_is_none_of_ours_is_told() -> None:
+    async def serve(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(trio.serve_tcp, serve, 0)
+        port = listeners[0].socket.getsockname()[1]
+        async with HttpClient(f"http://127.0.0.1:{port}") as client:
+            with pytest.raises(MetricsPagesError, match="no metrics listener"):
+                await MetricsListenerTeller(client).take()
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_listener_that_is_not_there_is_an_alarm_and_is_tried_again() -> None:
+    async with open_broker(metrics_listener=HERE) as broker:
+        assert broker.metrics is not None
+        url = f"{broker.metrics.url}"
+    async with HttpClient(url) as client, trio.open_nursery() as nursery:
+        model = Model()
+        source = NetworkSource(MetricsListenerTeller(client), url)
+        source.interval_seconds = 0.02
+        await nursery.start(source.run, model, lambda: None)
+
+        assert [url] == list(model.alarms)
+        assert url in f"{model.apis.missing}"
+        async with open_broker(metrics_listener=url):
+            with trio.fail_after(5):
+                while model.alarms:
+                    await trio.lowlevel.checkpoint()
+            assert "None" == f"{model.apis.missing}"
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:9404", "ftp://x:1", "http://x", "http://x:y"])
+async def test_what_is_no_address_is_an_error(url: str) -> None:
+    with pytest.raises(ConfigError, match="no address of a metrics listener"):
+        HttpClient(url)
+
+
+async def test_a_kept_connection_that_was_closed_is_made_anew() -> None:
+    connections = 0
+
+    async def serve(stream: trio.SocketStream) -> None:
+        nonlocal connections
+        connections += 1
+        await stream.receive_some()
+        await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        await stream.aclose()
+
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(trio.serve_tcp, serve, 0)
+        port = listeners[0].socket.getsockname()[1]
+        async with HttpClient(f"http://127.0.0.1:{port}") as client:
+            assert (200, b"ok") == await client.request("GET", "/")
+            assert (200, b"ok") == await client.request("GET", "/")
+        assert 2 == connections
+        nursery.cancel_scope.cancel()

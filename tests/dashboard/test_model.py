@@ -1,0 +1,280 @@
+"""The model, told by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trionet.dashboard import readings
+from trionet.dashboard.model import Model
+from trionet.dashboard.readings import Taken
+from trionet.dashboard.rows import GroupRow, MemberRow
+from trionet.metrics.request_times import PHASES
+
+
+def about(requests: int = 0, **others: Any) -> dict[str, Any]:
+    """What ``/snapshot`` has beside lists and metrics."""
+    processor = {
+        "id": 0,
+        "listener": "PLAINTEXT",
+        "connections": 3,
+        "in_flight": 2,
+        "response_queue": 1,
+        "request_queue_full": 0,
+        "requests": requests,
+        "responses": requests,
+        "bytes_received": 10 * requests,
+        "bytes_sent": 20 * requests,
+    }
+    return {
+        "trionet": "1.0",
+        "node_id": 7,
+        "cluster_id": "abc",
+        "uptime_seconds": 12.0,
+        "listeners": ["PLAINTEXT://127.0.0.1:9092"],
+        "queues": {"requests": 4, "requests_max": 500, "responses": {"0": 1}},
+        "closed": {"PEER_CLOSED": requests},
+        "totals": {
+            "requests": requests,
+            "responses": requests,
+            "bytes_received": 10 * requests,
+            "bytes_sent": 20 * requests,
+            "connections_created": 3,
+            "connections_closed": requests,
+        },
+        "processors": [processor],
+        "quotas": [],
+        "apis": [
+            {
+                "name": "Fetch",
+                "requests": requests,
+                "bytes": 0,
+                "phases_ms": dict.fromkeys(PHASES, 0.0),
+                "total_ms": [],
+            }
+        ],
+        **others,
+    }
+
+
+def test_what_grows_is_told_by_how_fast() -> None:
+    model = Model()
+    errors: dict[tuple[str, ...], float] = {
+        ("Fetch", "NONE"): 100.0,
+        ("Fetch", "NOT_COORDINATOR"): 3.0,
+    }
+    model.fold(Taken(1000.0, about(100), {readings.ERRORS: {}}), 5.0)
+    model.fold(Taken(1002.0, about(300), {readings.ERRORS: errors}), 7.0)
+
+    figures = model.figures
+    assert (100, 1000, 2000, 100, 0) == (
+        figures["requests"],
+        figures["bytes_in"],
+        figures["bytes_out"],
+        figures["connections_closed"],
+        figures["connections_created"],
+    )
+    assert 1.5 == figures["errors"]
+    assert (300, 100, 3) == (
+        model.apis["Fetch"].requests,
+        model.apis["Fetch"].rate,
+        model.apis["Fetch"].errors,
+    )
+    assert (100, 1000) == (
+        model.processors[0].request_rate,
+        model.processors[0].bytes_received_rate,
+    )
+    assert (300, 100) == (
+        model.close_reasons["PEER_CLOSED"].count,
+        model.close_reasons["PEER_CLOSED"].rate,
+    )
+
+
+def test_histories_are_of_the_clock_of_who_looks() -> None:
+    model = Model()
+    for second in range(3):
+        model.fold(Taken(1000.0 + second, about(second), {}), 5.0 + second)
+
+    assert [(5.0, 3), (6.0, 3), (7.0, 3)] == list(model.figures.history("connections"))
+    assert [(6.0, 1), (7.0, 1)] == list(model.figures.history("requests"))
+
+
+def test_what_is_as_it_is_is_told_so() -> None:
+    model = Model()
+    model.fold(
+        Taken(
+            1.0,
+            about(),
+            {
+                readings.LOOP_LAG: {("0.50",): 0.001, ("0.99",): 0.004, ("1",): 0.2},
+                readings.LOOP_IDLE: {(): 0.75},
+                readings.BLOCKED: {("A",): 0.1, ("B",): 0.4},
+                readings.FAILED_AUTHENTICATIONS: {("A", "0"): 2.0, ("A", "1"): 3.0},
+            },
+        ),
+        1.0,
+    )
+
+    figures = model.figures
+    assert (4, 500, 1, 2) == (
+        figures["request_queue"],
+        figures["request_queue_max"],
+        figures["response_queue"],
+        figures["in_flight"],
+    )
+    assert (0.75, 0.004, 0.4, 5) == (
+        figures["loop_idle"],
+        figures["loop_lag_p99"],
+        figures["acceptor_blocked"],
+        figures["failed_authentications"],
+    )
+    assert ("trionet 1.0", 7, "abc", 12.0) == (
+        model.about.software,
+        model.about.node_id,
+        model.about.cluster_id,
+        model.about.uptime_seconds,
+    )
+
+
+def test_a_figure_that_nobody_tells_is_not_there() -> None:
+    model = Model()
+
+    assert None is model.figures.get("loop_idle")
+    assert 0 == len(model.figures.history("loop_idle"))
+
+
+def test_what_the_protocol_does_not_tell_is_missing_and_says_why() -> None:
+    model = Model()
+
+    model.refuse_network("only a trionet broker tells")
+
+    sections = (model.apis, model.connections, model.closed, model.processors, model.log)
+    assert {"only a trionet broker tells"} == {section.missing for section in sections}
+    assert None is model.topics.missing
+
+
+CONNECTION = {
+    "number": 3,
+    "id": "127.0.0.1:9092-127.0.0.1:40000-0-3",
+    "listener": "PLAINTEXT",
+    "processor": 0,
+    "principal": "User:ANONYMOUS",
+    "software": "librdkafka",
+    "software_version": "2.0",
+    "cipher": None,
+    "protocol": None,
+    "age_seconds": 5.0,
+    "idle_seconds": 1.0,
+    "requests": 8,
+    "bytes_received": 100,
+    "bytes_sent": 200,
+    "is_muted": True,
+}
+
+
+def test_a_row_of_an_older_broker_lacks_what_it_does_not_tell() -> None:
+    model = Model()
+
+    model.put_rows("connections", [CONNECTION], 9, 1.0)
+
+    [row] = model.connections.values()
+    assert (3, "librdkafka", True, None, None) == (
+        row.number,
+        row.software,
+        row.is_muted,
+        row.phase,
+        row.staged,
+    )
+    assert (9, False) == (model.connections.total, model.connections.is_whole)
+
+
+def test_a_row_of_a_newer_broker_is_read_as_far_as_it_is_known() -> None:
+    model = Model()
+
+    model.put_rows("connections", [{**CONNECTION, "phase": "idle", "mood": "good"}], 1, 1.0)
+
+    assert "idle" == model.connections[3].phase
+
+
+INSIDE = {
+    "number": 0,
+    "id": "g",
+    "state": "Stable",
+    "state_seconds": 4.0,
+    "generation": 12,
+    "protocol_type": "consumer",
+    "protocol": "range",
+    "pending": 0,
+    "members": [
+        {
+            "id": "m1",
+            "instance_id": None,
+            "client_id": "c",
+            "client_host": "/127.0.0.1",
+            "is_leader": True,
+            "phase": "stable",
+            "session_seconds": 45.0,
+            "expires_seconds": 40.0,
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("inside_first", [True, False])
+def test_a_group_is_what_two_sources_tell_of_it(inside_first: bool) -> None:
+    model = Model()
+    member = MemberRow("m1", None, "c", "/127.0.0.1", (("t", 0),))
+    row = GroupRow("g", "classic", "Stable", "consumer", "range", 1, None, 1, 7, detail=(member,))
+
+    def tell_inside() -> None:
+        model.put_rows("groups", [INSIDE], 1, 1.0)
+
+    if inside_first:
+        tell_inside()
+    model.put_groups({"g": row}, 1.0, all_of={"g"})
+    if not inside_first:
+        tell_inside()
+
+    group = model.groups["g"]
+    assert (12, 7, 4.0, 1) == (group.generation, group.lag, group.state_seconds, group.members)
+    assert group.detail is not None
+    [found] = group.detail
+    assert ((("t", 0),), True, "stable", 40.0) == (
+        found.assignment,
+        found.is_leader,
+        found.phase,
+        found.expires_seconds,
+    )
+
+
+def test_a_group_that_only_the_broker_tells_of_is_there() -> None:
+    model = Model()
+
+    model.put_rows("groups", [INSIDE], 1, 1.0)
+
+    assert ("Stable", 12, None) == (
+        model.groups["g"].state,
+        model.groups["g"].generation,
+        model.groups["g"].lag,
+    )
+
+
+def test_a_group_that_is_gone_is_forgotten() -> None:
+    model = Model()
+    rows = {id: GroupRow(id, "classic", "Empty", "consumer") for id in ("a", "b")}
+    model.put_groups(rows, 1.0, all_of={"a", "b"})
+
+    model.put_groups({"a": rows["a"]}, 2.0, all_of={"a"})
+
+    assert ["a"] == list(model.groups)
+
+
+def test_alarms_are_told_until_they_are_over() -> None:
+    model = Model()
+
+    model.tell("metrics", "cannot be read")
+    assert {"metrics": "cannot be read"} == model.alarms
+    model.tell("metrics", None)
+
+    assert {} == model.alarms

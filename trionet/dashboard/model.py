@@ -1,0 +1,396 @@
+"""What the dashboard knows: what sources tell, as rows, rates and histories.
+
+Pure: no I/O, and time is a parameter. Sources fold in what they learn; views read. Everything that
+is remembered is bounded: histories by :mod:`.history`, lists by what the source has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any, TypeVar
+
+import attrs
+
+from ..client.consumer import ConsumerRecord
+from . import readings as names
+from .api_times import ApiTimes
+from .figures import Figures
+from .group_rows import of_inside, with_inside
+from .history import History, Rate
+from .pipeline import Pipeline
+from .readings import Labels, Taken
+from .rows import (
+    About,
+    ApiRow,
+    BrokerRow,
+    ClosedRow,
+    CloseReasonRow,
+    ConfigRow,
+    ConnectionRow,
+    FetchSessionRow,
+    GroupRow,
+    LogRow,
+    PartitionRow,
+    ProcessorRow,
+    QuotaRow,
+    TaskRow,
+    TopicRow,
+    maker,
+)
+from .section import Section
+from .tail import RECORDS_MAX, TailRow
+
+R = TypeVar("R")
+
+_connection = maker(ConnectionRow)
+_closed = maker(ClosedRow)
+_log = maker(LogRow)
+_session = maker(FetchSessionRow)
+_quota = maker(QuotaRow)
+_processor = maker(ProcessorRow)
+
+
+class Model:
+    """All that is known.
+
+    Attributes:
+        about: whom the dashboard watches.
+        version: grows with each change of anything.
+        figures: the numbers of the overview, by name, and their histories.
+        apis: requests by the name of their API.
+        connections: open connections by their number.
+        closed: connections that have ended, by their number, the last one first.
+        close_reasons: how many ended, by the reason's name; all reasons that ever occurred.
+        processors: network processors by their number.
+        fetch_sessions: by their number.
+        log: the broker's log by line number, the last line first.
+        tasks: of trio, by their number, in the order of the tree.
+        brokers: of the cluster, by id.
+        topics: by name.
+        partitions: by topic and number; of the topics that were asked for.
+        groups: by name.
+        configs: settings by name, of what was asked for in :attr:`configs_of`.
+        configs_of: ``("topic", name)`` or ``("broker", id)``.
+        quotas: by entity and key: of connections where a broker tells, then of clients.
+        client_quotas_missing: why there are none of clients, in a sentence.
+        tail: records as they come, the newest first, by the order in which they came.
+        tail_of: the topic and the partition (None for all) that they are of.
+        tail_skipped: records that were passed over because they came too fast.
+        pipeline: what ``trionet pipeline run`` has found out.
+        alarms: what a user has to know at once, by what it is about.
+    """
+
+    def __init__(self) -> None:
+        self.about = About()
+        self.version = 0
+        self.figures = Figures()
+        self.apis: Section[str, ApiRow] = Section()
+        self.connections: Section[int, ConnectionRow] = Section()
+        self.closed: Section[int, ClosedRow] = Section()
+        self.close_reasons: Section[str, CloseReasonRow] = Section()
+        self.processors: Section[int, ProcessorRow] = Section()
+        self.fetch_sessions: Section[int, FetchSessionRow] = Section()
+        self.log: Section[int, LogRow] = Section()
+        self.tasks: Section[int, TaskRow] = Section()
+        self.brokers: Section[int, BrokerRow] = Section()
+        self.topics: Section[str, TopicRow] = Section()
+        self.partitions: Section[tuple[str, int], PartitionRow] = Section()
+        self.groups: Section[str, GroupRow] = Section()
+        self.configs: Section[str, ConfigRow] = Section()
+        self.configs_of: tuple[str, str] | None = None
+        self.quotas: Section[tuple[str, str], QuotaRow] = Section()
+        self.client_quotas_missing: str | None = None
+        self.tail: Section[int, TailRow] = Section()
+        self.tail_of: tuple[str, int | None] | None = None
+        self.tail_skipped = 0
+        self.pipeline = Pipeline()
+        self.alarms: dict[str, str] = {}
+        self._apis: dict[str, ApiTimes] = {}
+        self._rates: dict[object, Rate] = {}
+        self._processors: dict[int, History] = {}
+        self._client_quotas: Mapping[tuple[str, str], QuotaRow] = {}
+        self._connection_quotas: Mapping[tuple[str, str], QuotaRow] = {}
+        self._groups: dict[str, GroupRow] = {}
+        self._groups_inside: dict[str, Mapping[str, Any]] = {}
+
+    # What a source that knows nothing of a broker's inside says.
+
+    def refuse_network(self, why: str) -> None:
+        """Say why there is nothing of the broker's network layer."""
+        for section in (
+            self.apis,
+            self.connections,
+            self.closed,
+            self.close_reasons,
+            self.processors,
+            self.fetch_sessions,
+            self.log,
+        ):
+            section.refuse(why)
+        self.version += 1
+
+    def tell(self, about: str, alarm: str | None) -> None:
+        """Have a user know something until it is None."""
+        if alarm is None:
+            self.alarms.pop(about, None)
+        else:
+            self.alarms[about] = alarm
+        self.version += 1
+
+    # The broker's network layer.
+
+    def fold(self, taken: Taken, now: float) -> None:
+        """Take what a broker tells of itself.
+
+        Args:
+            taken: what it tells, with the time of its own clock.
+            now: in seconds of this loop's clock.
+        """
+        about, at = taken.about, taken.at
+        self.about = attrs.evolve(
+            self.about,
+            software=f"trionet {about['trionet']}" if "trionet" in about else None,
+            node_id=about.get("node_id"),
+            cluster_id=about.get("cluster_id"),
+            uptime_seconds=about.get("uptime_seconds"),
+            listeners=tuple(about.get("listeners", ())),
+        )
+        self._fold_apis(taken, now)
+        self._fold_processors(about.get("processors", ()), at, now)
+        self._fold_closed(about.get("closed", {}), at, now)
+        self._connection_quotas = {
+            (told["entity"], told["key"]): _quota(told) for told in about.get("quotas", ())
+        }
+        self._show_quotas(now)
+        self._fold_figures(taken, now)
+        self.version += 1
+
+    def _fold_apis(self, taken: Taken, now: float) -> None:
+        errors: dict[str, int] = {}
+        for (api, error), count in taken.readings.get(names.ERRORS, {}).items():
+            if error != "NONE":
+                errors[api] = errors.get(api, 0) + int(count)
+        if "apis" not in taken.about:
+            self.apis.refuse("this broker is too old: its snapshot has no list of APIs")
+            return
+        rows = {}
+        for told in taken.about["apis"]:
+            name = told["name"]
+            times = self._apis.setdefault(name, ApiTimes(name))
+            rows[name] = times.update(taken.at, told, errors.get(name, 0))
+        self.apis.replace(rows, now)
+
+    def _fold_processors(
+        self, processors: Iterable[Mapping[str, Any]], at: float, now: float
+    ) -> None:
+        rows = {}
+        for told in processors:
+            id = told["id"]
+            history = self._processors.setdefault(id, History())
+            rates = {
+                f"{rate}_rate": self._rate(("processor", id, count), at, told[count])
+                for rate, count in _PROCESSOR_RATES
+            }
+            if rates["request_rate"] is not None:
+                history.add(at, rates["request_rate"])
+            rows[id] = _processor({**told, **rates, "history": history})
+        self.processors.replace(rows, now)
+
+    def _fold_closed(self, counts: Mapping[str, int], at: float, now: float) -> None:
+        rows = {
+            reason: CloseReasonRow(reason, count, self._rate(("closed", reason), at, count))
+            for reason, count in counts.items()
+        }
+        self.close_reasons.replace(rows, now)
+
+    def _fold_figures(self, taken: Taken, now: float) -> None:
+        # Histories are of this loop's clock: others put figures, too. Rates are of the broker's.
+        at, put = taken.at, self.figures.put
+        for name, count in _totals(taken.about).items():
+            put(name, now, self._rate(("figure", name), at, count))
+        errors = sum(row.errors for row in self.apis.values())
+        put("errors", now, self._rate(("figure", "errors"), at, errors))
+        for name, value in _levels(taken.about).items():
+            put(name, now, value)
+        for name, metric, labels in _GAUGES:
+            put(name, now, taken.readings.get(metric, {}).get(labels))
+        for name, metric in _COUNTERS:
+            total = taken.readings.get(metric, {}).get(())
+            if total is not None:
+                put(name, now, self._rate(("figure", name), at, total))
+        for name, metric, combine in _COMBINED:
+            found = taken.readings.get(metric)
+            if found is not None:
+                put(name, now, combine(found.values()))
+
+    def _rate(self, of: object, at: float, count: float) -> float | None:
+        rate = self._rates.get(of)
+        if rate is None:
+            rate = self._rates[of] = Rate()
+        return rate.update(at, count)
+
+    # The lists of the broker's network layer.
+
+    def put_rows(
+        self, section: str, rows: Iterable[Mapping[str, Any]], total: int, now: float
+    ) -> None:
+        """Take a whole list of ``/snapshot``.
+
+        Args:
+            section: its name there.
+            rows: as JSON has them, the newest first.
+            total: how many the broker has; more than ``rows`` if not all were read.
+            now: in seconds of this loop's clock.
+        """
+        if section == "connections":
+            self.connections.replace(_by_number(map(_connection, rows)), now, total)
+        elif section == "recently_closed":
+            self.closed.replace(_by_number(map(_closed, rows)), now, total)
+        elif section == "fetch_sessions":
+            self.fetch_sessions.replace(_by_number(map(_session, rows)), now, total)
+        elif section == "log":
+            self.log.replace(_by_number(map(_log, rows)), now, total)
+        elif section == "groups":
+            self._groups_inside = {row["id"]: row for row in rows}
+            self._show_groups(now)
+        self.version += 1
+
+    # Records as they come.
+
+    def begin_tail(self, of: tuple[str, int | None] | None) -> None:
+        """Show the records of another topic or partition from now on, or none."""
+        self.tail_of, self.tail_skipped = of, 0
+        self.tail = Section()
+        self.version += 1
+
+    def put_tail(self, records: Sequence[ConsumerRecord], skipped: int, now: float) -> None:
+        """Take records that have come; the oldest ones are forgotten.
+
+        Args:
+            records: in the order in which they came.
+            skipped: how many were passed over before them.
+            now: in seconds of this loop's clock.
+        """
+        first = next(iter(self.tail), -1) + 1
+        rows = [TailRow.of(record, first + index) for index, record in enumerate(records)]
+        kept = list(islice(self.tail.items(), max(0, RECORDS_MAX - len(rows))))
+        newest = {row.number: row for row in reversed(rows[-RECORDS_MAX:])}
+        self.tail.replace({**newest, **dict(kept)}, now)
+        self.tail_skipped += skipped
+        self.version += 1
+
+    # Quotas and groups, of which two sources tell.
+
+    def put_client_quotas(
+        self, rows: Mapping[tuple[str, str], QuotaRow] | None, missing: str | None, now: float
+    ) -> None:
+        """Take the quotas of clients, or why there are none."""
+        self._client_quotas, self.client_quotas_missing = rows or {}, missing
+        self._show_quotas(now)
+        self.version += 1
+
+    def _show_quotas(self, now: float) -> None:
+        rows = {**self._connection_quotas, **self._client_quotas}
+        if rows or self.client_quotas_missing is None:
+            self.quotas.replace(rows, now)
+        else:
+            self.quotas.refuse(self.client_quotas_missing)
+
+    def put_groups(
+        self, rows: Mapping[str, GroupRow], now: float, *, all_of: set[str] | None = None
+    ) -> None:
+        """Take groups as the cluster tells them.
+
+        Args:
+            rows: by name, in the place of what was known of them.
+            now: in seconds of this loop's clock.
+            all_of: the names of all that there are; None if there may be others.
+        """
+        self._groups |= rows
+        if all_of is not None:
+            self._groups = {id: row for id, row in self._groups.items() if id in all_of}
+        self._show_groups(now)
+        self.version += 1
+
+    def group(self, id: str) -> GroupRow | None:
+        """A group as the cluster has told it last."""
+        return self._groups.get(id)
+
+    def _show_groups(self, now: float) -> None:
+        inside = self._groups_inside
+        rows = {
+            id: with_inside(row, inside[id]) if id in inside else row
+            for id, row in self._groups.items()
+        }
+        rows |= {id: of_inside(told) for id, told in inside.items() if id not in rows}
+        self.groups.replace(rows, now)
+        self.figures.put("groups", now, len(rows))
+
+
+def _by_number(rows: Iterable[R]) -> dict[int, R]:
+    return {row.number: row for row in rows}  # type: ignore[attr-defined] # all of them have one
+
+
+def _totals(about: Mapping[str, Any]) -> dict[str, int]:
+    """What only grows, by the figure that shows how fast."""
+    totals = about.get("totals", {})
+    return {
+        figure: totals[name]
+        for figure, name in (
+            ("requests", "requests"),
+            ("bytes_in", "bytes_received"),
+            ("bytes_out", "bytes_sent"),
+            ("connections_created", "connections_created"),
+            ("connections_closed", "connections_closed"),
+        )
+        if name in totals
+    }
+
+
+def _levels(about: Mapping[str, Any]) -> dict[str, float]:
+    """What is as it is, by figure."""
+    queues, processors = about["queues"], about.get("processors", ())
+    return {
+        "connections": sum(each["connections"] for each in processors),
+        "in_flight": sum(each["in_flight"] for each in processors),
+        "request_queue": queues["requests"],
+        "request_queue_max": queues["requests_max"],
+        "response_queue": sum(queues["responses"].values()),
+    }
+
+
+def _largest(values: Iterable[float]) -> float:
+    return max(values, default=0.0)
+
+
+#: The rates of a processor, and of which of its counts.
+_PROCESSOR_RATES = (
+    ("request", "requests"),
+    ("response", "responses"),
+    ("bytes_received", "bytes_received"),
+    ("bytes_sent", "bytes_sent"),
+)
+#: Figure, metric and labels of what is shown as it is.
+_GAUGES: tuple[tuple[str, str, Labels], ...] = (
+    ("delayed", names.PURGATORY, ("Fetch",)),
+    ("fetch_sessions", names.FETCH_SESSIONS, ()),
+    ("loop_idle", names.LOOP_IDLE, ()),
+    ("handlers_idle", names.HANDLERS_IDLE, ()),
+    ("loop_lag_p50", names.LOOP_LAG, ("0.50",)),
+    ("loop_lag_p99", names.LOOP_LAG, ("0.99",)),
+    ("loop_lag_max", names.LOOP_LAG, ("1",)),
+    ("memory_used", names.MEMORY_USED, ()),
+    ("resident", names.RESIDENT_BYTES, ()),
+    ("open_files", names.OPEN_FDS, ()),
+    ("topics", names.TOPICS, ()),
+    ("partitions", names.PARTITIONS, ()),
+    ("log_bytes", names.LOG_BYTES, ()),
+)
+#: Figure and metric of what grows, and is shown by how fast.
+_COUNTERS = (("cpu", names.CPU_SECONDS), ("loop_passes", names.LOOP_PASSES))
+#: Figure, metric, and what is made of the numbers of all its labels.
+_COMBINED: tuple[tuple[str, str, Callable[[Iterable[float]], float]], ...] = (
+    ("acceptor_blocked", names.BLOCKED, _largest),
+    ("failed_authentications", names.FAILED_AUTHENTICATIONS, sum),
+)

@@ -1,0 +1,216 @@
+"""A cluster, by the Kafka protocol: what any Kafka tells."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Final, Protocol
+
+import attrs
+import trio
+
+from ...client.admin import (
+    Admin,
+    ConfigResource,
+    ConfigResourceType,
+    QuotaEntity,
+    open_admin,
+)
+from ...errors import TrionetError, UnsupportedVersionError
+from ...net.network import SYSTEM, Network
+from ..model import Model
+from ..rows import BrokerRow, ConfigRow, QuotaRow
+from . import INTERVAL_SECONDS
+from .group_reader import GroupReader
+from .pace import Pace
+from .topic_reader import TopicReader
+
+#: How often what nobody looks at is read, in intervals.
+SELDOM: Final = 10
+_TOPICS: Final = ("topics", "partitions")
+_GROUPS: Final = ("groups", "group")
+_RESOURCES: Final = {"topic": ConfigResourceType.TOPIC, "broker": ConfigResourceType.BROKER}
+
+
+class ClusterSource:
+    """Feeds a model by the Kafka protocol.
+
+    Args:
+        bootstrap_servers: of the cluster.
+        settings: of the client, by Kafka's keys.
+        network: where connections come from.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        settings: Mapping[str, object] | None = None,
+        *,
+        network: Network = SYSTEM,
+    ) -> None:
+        self.interval_seconds = INTERVAL_SECONDS
+        self._bootstrap_servers = bootstrap_servers
+        self._settings = dict(settings or {})
+        self._network = network
+        self._section: str | None = None
+        self._key: object = None
+        self._hurried = trio.Event()
+
+    def want(self, section: str | None, key: object = None) -> None:
+        """See :class:`.Source`."""
+        if (section, key) != (self._section, self._key):
+            self._section, self._key = section, key
+            self._hurried.set()
+
+    async def run(
+        self,
+        model: Model,
+        changed: Callable[[], None],
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Feed the model until cancelled; see :class:`.Source`."""
+        settings = {"client.id": "trionet-dashboard", **self._settings}
+        async with open_admin(self._bootstrap_servers, settings, network=self._network) as admin:
+            looks = _Looks(admin, model, changed)
+            turn, is_started = 0, False
+            while True:
+                began = trio.current_time()
+                self._hurried = trio.Event()
+                await looks.look(self._section, self._key, is_due=turn % SELDOM == 0)
+                changed()
+                if not is_started:
+                    is_started = True
+                    task_status.started()
+                turn += 1
+                with trio.move_on_at(began + self.interval_seconds):
+                    await self._hurried.wait()
+
+
+class _Failing(Protocol):
+    """A list of the model that may fail to be read."""
+
+    def fail(self, why: str) -> None: ...
+
+
+class _Looks:
+    """One look after the other, at what is shown and now and then at the rest."""
+
+    def __init__(self, admin: Admin, model: Model, changed: Callable[[], None]) -> None:
+        self._admin = admin
+        self._model = model
+        self._topics = TopicReader(model, changed)
+        self._groups = GroupReader(model, changed, lambda: self._topics.partitions)
+        self._pace = Pace()
+
+    async def look(self, section: str | None, key: object, *, is_due: bool) -> None:
+        model = self._model
+        async with self._telling("cluster"):
+            if is_due or section in (None, "brokers"):
+                await self._brokers()
+        if is_due or section in _TOPICS:
+            shown = key if section == "partitions" and isinstance(key, str) else None
+            if shown != self._topics.shown:
+                self._topics.show(shown)
+            async with self._telling("topics", model.topics, model.partitions):
+                await self._topics.read(self._admin)
+            if section in _TOPICS:
+                await self._topics.read_offsets(self._admin, self._pace)
+                await self._topics.read_sizes(self._admin, self._pace)
+        if is_due or section in _GROUPS:
+            async with self._telling("groups", model.groups):
+                await self._groups.read(self._admin)
+                if section == "groups":
+                    await self._groups.read_details(self._admin, list(model.groups), self._pace)
+                elif section == "group" and isinstance(key, str):
+                    await self._groups.read_details(self._admin, [key], self._pace)
+        if section == "configs":
+            async with self._telling("configs", model.configs):
+                await self._configs(key)
+        if section == "quotas":
+            await self._quotas()
+
+    @asynccontextmanager
+    async def _telling(self, what: str, *sections: _Failing) -> AsyncIterator[None]:
+        """What fails is told, and tried again the next time."""
+        try:
+            yield
+        except (TrionetError, OSError) as error:
+            for section in sections:
+                section.fail(f"{error}")
+            self._model.tell(what, f"{what} could not be read: {error}")
+        else:
+            self._model.tell(what, None)
+
+    async def _brokers(self) -> None:
+        cluster = await self._admin.describe_cluster()
+        leads: dict[int, int] = {}
+        sizes: dict[int, int] = {}
+        for row in self._topics.partitions.values():
+            leads[row.leader] = leads.get(row.leader, 0) + 1
+            if row.bytes is not None:
+                sizes[row.leader] = sizes.get(row.leader, 0) + row.bytes
+        controller = None if cluster.controller is None else cluster.controller.id
+        rows = {
+            id: BrokerRow(
+                id,
+                node.host,
+                node.port,
+                node.rack,
+                id == controller,
+                leads.get(id, 0) if self._topics.has_all else None,
+                sizes.get(id),
+            )
+            for id, node in sorted(cluster.brokers.items())
+        }
+        now, model = trio.current_time(), self._model
+        model.brokers.replace(rows, now)
+        model.figures.put("brokers", now, len(rows))
+        model.about = attrs.evolve(
+            model.about, cluster_id=cluster.id or model.about.cluster_id, controller=controller
+        )
+        model.version += 1
+
+    async def _configs(self, key: object) -> None:
+        assert isinstance(key, tuple)
+        kind, name = key
+        resource = ConfigResource(_RESOURCES[kind], name)
+        entries = (await self._admin.describe_configs([resource])).checked()[resource]
+        rows = {
+            entry.name: ConfigRow(
+                entry.name,
+                entry.value,
+                entry.source.name.lower().replace("_", " "),
+                entry.is_default,
+                entry.is_read_only,
+                entry.is_sensitive,
+            )
+            for entry in sorted(entries.values(), key=lambda entry: entry.name)
+        }
+        self._model.configs_of = (kind, name)
+        self._model.configs.replace(rows, trio.current_time())
+        self._model.version += 1
+
+    async def _quotas(self) -> None:
+        rows: dict[tuple[str, str], QuotaRow] | None = None
+        missing: str | None = None
+        try:
+            quotas = await self._admin.describe_client_quotas()
+        except UnsupportedVersionError:
+            missing = "this broker knows no quotas of clients (DescribeClientQuotas)"
+        except (TrionetError, OSError) as error:
+            missing = f"the quotas of clients could not be read: {error}"
+        else:
+            rows = _quota_rows(quotas)
+        self._model.put_client_quotas(rows, missing, trio.current_time())
+
+
+def _quota_rows(
+    quotas: Mapping[QuotaEntity, Mapping[str, float]],
+) -> dict[tuple[str, str], QuotaRow]:
+    rows = {}
+    for entity, limits in quotas.items():
+        name = ", ".join(f"{kind}={part or '<default>'}" for kind, part in entity.parts)
+        for key, limit in limits.items():
+            rows[name, key] = QuotaRow(name, key, limit)
+    return rows

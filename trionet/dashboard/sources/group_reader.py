@@ -1,0 +1,184 @@
+"""Groups for the model: their states, members and lag, by the Kafka protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+import attrs
+import trio
+
+from ...client.admin import Admin, GroupDescription, GroupMember, OffsetSpec
+from ...client.admin.group_offsets import Committed
+from ...errors import TrionetError
+from ..model import Model
+from ..rows import GroupRow, LagRow, MemberRow, PartitionRow
+from .offset_reader import Key, read_offsets
+from .pace import Pace
+
+#: How many groups are asked about at once.
+GROUPS_PER_REQUEST: Final = 50
+#: The types that DescribeGroups and ConsumerGroupDescribe know.
+_DESCRIBED: Final = ("", "classic", "consumer")
+
+
+class GroupReader:
+    """Reads groups into a model.
+
+    Args:
+        model: to be fed.
+        changed: called when it has changed.
+        partitions: all that are known, with their leaders.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        changed: Callable[[], None],
+        partitions: Callable[[], Mapping[Key, PartitionRow]],
+    ) -> None:
+        self._model = model
+        self._changed = changed
+        self._partitions = partitions
+
+    async def read(self, admin: Admin) -> None:
+        """Read which groups there are, and their states.
+
+        Raises:
+            TrionetError: some broker could not be asked.
+        """
+        listed = await admin.list_groups()
+        rows = {}
+        for id, group in listed.items():
+            before = self._model.group(id) or GroupRow(id, "", "", "")
+            rows[id] = attrs.evolve(
+                before,
+                type=group.type,
+                state=group.state or before.state,
+                protocol_type=group.protocol_type,
+            )
+        self._model.put_groups(rows, trio.current_time(), all_of=set(listed))
+        self._changed()
+
+    async def read_details(self, admin: Admin, ids: Iterable[str], pace: Pace) -> None:
+        """Read the members, the offsets and the lag of groups.
+
+        What is not known of one of them, because it is gone or may not be read, stays unknown.
+
+        Raises:
+            TrionetError: nobody could be asked.
+        """
+        known = [id for id in ids if _type_of(self._model.group(id)) in _DESCRIBED]
+        partitions = self._partitions() if known else {}
+        await trio.lowlevel.checkpoint()
+        for first in range(0, len(known), GROUPS_PER_REQUEST):
+            part = known[first : first + GROUPS_PER_REQUEST]
+            pace.begin()
+            described = await admin.describe_groups(part)
+            committed = await admin.list_group_offsets(part)
+            await pace.rest()
+            wanted = _partitions_of(committed.values())
+            places = [partitions[key] for key in wanted if key in partitions]
+            ends = await read_offsets(admin, places, OffsetSpec.LATEST, pace)
+            starts = await read_offsets(admin, places, OffsetSpec.EARLIEST, pace)
+            rows = {}
+            for id in part:
+                before, description = self._model.group(id), described[id]
+                if before is None or isinstance(description, TrionetError):
+                    continue
+                offsets = committed[id]
+                lags = None
+                if not isinstance(offsets, TrionetError):
+                    lags = _lags(description, offsets, starts, ends)
+                rows[id] = _detailed(before, description, lags)
+            self._model.put_groups(rows, trio.current_time())
+            self._sum_up()
+            self._changed()
+
+    def _sum_up(self) -> None:
+        """The lag of all groups, when all of them are known."""
+        lags = [row.lag for row in self._model.groups.values() if row.type != "share"]
+        if all(lag is not None for lag in lags):
+            total = sum(lag for lag in lags if lag is not None)
+            self._model.figures.put("lag", trio.current_time(), total)
+
+
+def _type_of(row: GroupRow | None) -> str | None:
+    return None if row is None else row.type
+
+
+def _partitions_of(committed: Iterable[Committed | TrionetError]) -> set[Key]:
+    return {
+        (partition.topic, partition.partition)
+        for offsets in committed
+        if not isinstance(offsets, TrionetError)
+        for partition in offsets
+    }
+
+
+def _detailed(
+    row: GroupRow, description: GroupDescription, lags: tuple[LagRow, ...] | None
+) -> GroupRow:
+    known = [each.lag for each in lags or () if each.lag is not None]
+    return attrs.evolve(
+        row,
+        type=description.type,
+        state=description.state,
+        protocol_type=description.protocol_type,
+        assignor=description.assignor,
+        coordinator=description.coordinator.id,
+        generation=None if description.epoch < 0 else description.epoch,
+        members=len(description.members),
+        lag=None if lags is None else sum(known),
+        detail=tuple(map(_member, description.members)),
+        lags=lags,
+    )
+
+
+def _member(member: GroupMember) -> MemberRow:
+    return MemberRow(
+        member.id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        tuple(sorted((each.topic, each.partition) for each in member.assignment)),
+        None if member.epoch < 0 else member.epoch,
+    )
+
+
+def _lags(
+    description: GroupDescription,
+    committed: Committed,
+    starts: Mapping[Key, int],
+    ends: Mapping[Key, int],
+) -> tuple[LagRow, ...]:
+    owners = {
+        (partition.topic, partition.partition): member.id
+        for member in description.members
+        for partition in member.assignment
+    }
+    found = {(each.topic, each.partition): offset for each, offset in committed.items()}
+    rows = []
+    for key in sorted({*owners, *found}):
+        each = found.get(key)
+        offset = None if each is None or isinstance(each, TrionetError) else each
+        start, end = starts.get(key), ends.get(key)
+        rows.append(
+            LagRow(
+                *key,
+                None if offset is None else offset.offset,
+                start,
+                end,
+                _lag(None if offset is None else offset.offset, end),
+                owners.get(key),
+                "" if offset is None else offset.metadata,
+            )
+        )
+    return tuple(rows)
+
+
+def _lag(committed: int | None, end: int | None) -> int | None:
+    """As Kafka's tools count: nothing is behind that nobody has committed (they show ``-``)."""
+    if committed is None or end is None:
+        return None
+    return max(0, end - committed)

@@ -1,0 +1,170 @@
+"""HTTP/1.1 on trio, as much as reading a metrics listener takes: one connection, kept open."""
+
+from __future__ import annotations
+
+import ssl
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+from urllib.parse import urlsplit
+
+import trio
+
+from ...errors import ConfigError, TrionetError
+
+if TYPE_CHECKING:
+    import h11
+
+#: How long a connection and an answer may take, in seconds.
+ANSWER_SECONDS_MAX: Final = 10.0
+#: The largest answer that is read.
+ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
+_READ_BYTES: Final = 64 * 1024
+
+
+class HttpError(TrionetError):
+    """What answers is no HTTP server, or too slow."""
+
+
+class HttpClient:
+    """Requests without a body, one after the other.
+
+    Args:
+        url: ``http://HOST:PORT`` or ``https://HOST:PORT``.
+        token: sent as a bearer token, if there is one.
+        tls: what to trust, for https; the system's authorities by default.
+
+    Raises:
+        ConfigError: the URL is none.
+    """
+
+    def __init__(
+        self, url: str, *, token: str | None = None, tls: ssl.SSLContext | None = None
+    ) -> None:
+        parts = urlsplit(url)
+        try:
+            port = parts.port
+        except ValueError:
+            port = None
+        if parts.scheme not in ("http", "https") or not parts.hostname or port is None:
+            raise ConfigError(
+                f"{url} is no address of a metrics listener; write http://HOST:PORT or"
+                " https://HOST:PORT"
+            )
+        self.url = url
+        self._host, self._port = parts.hostname, port
+        self._tls = None
+        if parts.scheme == "https":
+            self._tls = tls or ssl.create_default_context()
+        self._headers = [("Host", parts.netloc.rpartition("@")[2])]
+        if token is not None:
+            self._headers.append(("Authorization", f"Bearer {token}"))
+        self._stream: trio.abc.Stream | None = None
+        self._connection: h11.Connection | None = None
+        self._lock = trio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        type: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            await trio.aclose_forcefully(stream)
+
+    async def request(self, method: str, target: str) -> tuple[int, bytes]:
+        """The status and the body of an answer.
+
+        Raises:
+            HttpError: there was no answer in time, or it is not HTTP.
+            OSError: nothing can be reached at the address.
+
+        Cancellation: the connection is closed; what was asked for may have been done.
+        """
+        async with self._lock:
+            is_done = False
+            try:
+                with trio.fail_after(ANSWER_SECONDS_MAX):
+                    found = await self._exchange(method, target)
+                is_done = True
+                return found
+            except trio.TooSlowError:
+                raise HttpError(f"no answer within {ANSWER_SECONDS_MAX:g} s") from None
+            finally:
+                if not is_done:
+                    await self.aclose()
+
+    async def _exchange(self, method: str, target: str) -> tuple[int, bytes]:
+        was_open = self._stream is not None
+        try:
+            return await self._ask(method, target)
+        except (trio.BrokenResourceError, EOFError) as error:
+            await self.aclose()
+            # A server may end a connection that was unused for a while; then a new one will do.
+            if not was_open:
+                raise HttpError(f"the connection ended: {error.__cause__ or error}") from error
+        try:
+            return await self._ask(method, target)
+        except (trio.BrokenResourceError, EOFError) as error:
+            raise HttpError(f"the connection ended: {error.__cause__ or error}") from error
+
+    async def _ask(self, method: str, target: str) -> tuple[int, bytes]:
+        import h11
+
+        if self._stream is None:
+            self._stream = await self._connect()
+            self._connection = h11.Connection(h11.CLIENT)
+        stream, connection = self._stream, self._connection
+        assert connection is not None
+        request = h11.Request(method=method, target=target, headers=self._headers)
+        await stream.send_all(
+            (connection.send(request) or b"") + (connection.send(h11.EndOfMessage()) or b"")
+        )
+        status, body = 0, bytearray()
+        try:
+            while True:
+                event = connection.next_event()
+                if event is h11.NEED_DATA:
+                    connection.receive_data(bytes(await stream.receive_some(_READ_BYTES)))
+                elif isinstance(event, h11.Response):
+                    status = event.status_code
+                elif isinstance(event, h11.Data):
+                    body += event.data
+                    if len(body) > ANSWER_BYTES_MAX:
+                        raise HttpError(f"an answer of more than {ANSWER_BYTES_MAX} bytes")
+                elif isinstance(event, h11.EndOfMessage):
+                    break
+                else:
+                    raise EOFError("it was closed")
+        except h11.RemoteProtocolError as error:
+            if status == 0 and not body:
+                raise EOFError(str(error)) from error
+            raise HttpError(f"this is no HTTP: {error}") from error
+        if connection.our_state is h11.DONE and connection.their_state is h11.DONE:
+            connection.start_next_cycle()
+        else:
+            await self.aclose()
+        return status, bytes(body)
+
+    async def _connect(self) -> trio.abc.Stream:
+        stream = await trio.open_tcp_stream(self._host, self._port)
+        if self._tls is None:
+            return stream
+        secured = trio.SSLStream(
+            stream, self._tls, server_hostname=self._host, https_compatible=True
+        )
+        try:
+            await secured.do_handshake()
+        except BaseException as error:
+            await trio.aclose_forcefully(stream)
+            if isinstance(error, trio.BrokenResourceError):
+                raise HttpError(f"TLS failed: {error.__cause__ or error}") from error
+            raise
+        return secured

@@ -1,0 +1,106 @@
+"""A broker's network layer, from whoever tells of it: numbers always, a list while it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+from typing import Any, Final, Protocol
+
+import trio
+
+from ...errors import TrionetError
+from ..model import Model
+from ..readings import Taken
+from . import INTERVAL_SECONDS
+
+#: The lists that a broker tells, by the section of the model that is looked at.
+LISTS: Final[Mapping[str, str]] = {
+    "connections": "connections",
+    "closed": "recently_closed",
+    "fetch_sessions": "fetch_sessions",
+    "groups": "groups",
+    "group": "groups",
+    "log": "log",
+}
+#: The share of the time that reading a list may take, in this process or in the broker's.
+LIST_SHARE: Final = 0.02
+
+
+class Teller(Protocol):
+    """Who tells of a broker's network layer."""
+
+    async def take(self) -> Taken:
+        """What it is now.
+
+        Raises:
+            TrionetError: it could not be asked, or is none.
+            OSError: the same.
+        """
+        ...
+
+    async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
+        """A whole list, the newest row first, and how many rows there are."""
+        ...
+
+
+class NetworkSource:
+    """Feeds a model from a teller.
+
+    Args:
+        teller: who is asked.
+        what: what it is, for messages, such as ``http://127.0.0.1:9404``.
+    """
+
+    def __init__(self, teller: Teller, what: str) -> None:
+        self.interval_seconds = INTERVAL_SECONDS
+        self._teller = teller
+        self._what = what
+        self._wanted: str | None = None
+        self._hurried = trio.Event()
+        self._list_from = 0.0
+
+    def want(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
+        """See :class:`.Source`."""
+        wanted = None if section is None else LISTS.get(section)
+        if wanted != self._wanted:
+            self._wanted, self._list_from = wanted, 0.0
+            self._hurried.set()
+
+    async def run(
+        self,
+        model: Model,
+        changed: Callable[[], None],
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Feed the model until cancelled; see :class:`.Source`."""
+        is_started = False
+        while True:
+            began = trio.current_time()
+            self._hurried = trio.Event()
+            try:
+                await self._look(model)
+                model.tell(self._what, None)
+            except (TrionetError, OSError, trio.BrokenResourceError) as error:
+                why = f"{self._what} could not be read: {error}"
+                model.tell(self._what, why)
+                if not is_started:
+                    model.refuse_network(why)
+            changed()
+            if not is_started:
+                is_started = True
+                task_status.started()
+            with trio.move_on_at(began + self.interval_seconds):
+                await self._hurried.wait()
+
+    async def _look(self, model: Model) -> None:
+        model.fold(await self._teller.take(), trio.current_time())
+        wanted = self._wanted
+        if wanted is None or trio.current_time() < self._list_from:
+            return
+        began = perf_counter()
+        rows, total = await self._teller.rows(wanted)
+        spent = perf_counter() - began
+        now = trio.current_time()
+        model.put_rows(wanted, rows, total, now)
+        self._list_from = now + spent / LIST_SHARE - self.interval_seconds / 2

@@ -1,0 +1,81 @@
+"""Where partitions begin and end, asked of their leaders in slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import trio
+
+from ...client.admin import Admin, OffsetSpec
+from ...errors import TrionetError
+from ...protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from ..rows import PartitionRow
+from .pace import Pace
+
+Key = tuple[str, int]
+
+#: How many partitions are asked for at once.
+PARTITIONS_PER_REQUEST: Final = 250
+# The first version that gives one offset instead of a list, of Kafka 0.10.1; nothing newer is
+# needed, and an older one fails.
+_VERSION_MAX: Final = 7
+_CONSUMER: Final = -1
+
+
+async def read_offsets(
+    admin: Admin, partitions: Iterable[PartitionRow], spec: OffsetSpec, pace: Pace
+) -> dict[Key, int]:
+    """The offsets of partitions that have a leader; what could not be read is left out.
+
+    Args:
+        admin: asks.
+        partitions: which; their leaders are taken for right.
+        spec: ``LATEST`` or ``EARLIEST``.
+        pace: rests between requests.
+    """
+    by_leader: dict[int, list[PartitionRow]] = {}
+    for row in partitions:
+        if row.leader >= 0:
+            by_leader.setdefault(row.leader, []).append(row)
+    found: dict[Key, int] = {}
+    await trio.lowlevel.checkpoint()
+    for leader, rows in by_leader.items():
+        for first in range(0, len(rows), PARTITIONS_PER_REQUEST):
+            part = rows[first : first + PARTITIONS_PER_REQUEST]
+            pace.begin()
+            try:
+                found.update(await _ask(admin, leader, part, spec))
+            except TrionetError:
+                break  # this broker is gone; what the others know is worth to be told
+            await pace.rest()
+    return found
+
+
+async def _ask(
+    admin: Admin, leader: int, rows: Sequence[PartitionRow], spec: OffsetSpec
+) -> Mapping[Key, int]:
+    topics: dict[str, list[ListOffsetsPartition]] = {}
+    for row in rows:
+        topics.setdefault(row.topic, []).append(
+            ListOffsetsPartition(partition_index=row.number, timestamp=int(spec))
+        )
+    request = ListOffsetsRequest(
+        replica_id=_CONSUMER,
+        isolation_level=0,
+        topics=[ListOffsetsTopic(name=name, partitions=each) for name, each in topics.items()],
+    )
+    answer: ListOffsetsResponse = await admin.request(
+        request, broker_id=leader, version_max=_VERSION_MAX
+    )
+    return {
+        (topic.name, each.partition_index): each.offset
+        for topic in answer.topics
+        for each in topic.partitions
+        if not each.error_code and each.offset >= 0
+    }

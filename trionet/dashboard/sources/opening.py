@@ -1,0 +1,132 @@
+"""Sources for what a user names: a broker in this process, or a cluster and a metrics listener."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Final
+
+from ...net.network import SYSTEM, Network
+from ...net.wall_clock import now_ms
+from ..actions import Actions
+from ..model import Model
+from . import Source
+from .cluster_source import ClusterSource
+from .http_client import HttpClient
+from .joined import Joined, Part
+from .network_source import NetworkSource
+from .pipeline_source import PipelineSource
+from .tail_source import TailSource
+
+if TYPE_CHECKING:
+    from ...broker.broker import Broker
+    from ...metrics.log_ring import LogRing
+
+#: Why there is nothing of the inside of a broker that only the Kafka protocol tells of.
+NO_METRICS: Final = (
+    "the Kafka protocol does not tell this; a trionet broker does, by its metrics listener:"
+    " --metrics URL"
+)
+#: Why there are no tasks of a broker in another process.
+NOT_HERE: Final = "the tasks are those of a broker in this process: trionet broker --dashboard"
+
+
+def cluster_parts(
+    bootstrap_servers: str,
+    settings: Mapping[str, object],
+    *,
+    pipeline_topic: str | None = None,
+    network: Network = SYSTEM,
+) -> list[Part]:
+    """What the Kafka protocol tells."""
+    return [
+        ClusterSource(bootstrap_servers, settings, network=network),
+        TailSource(bootstrap_servers, settings, network=network),
+        PipelineSource(
+            bootstrap_servers, settings, topic=pipeline_topic, network=network, now_ms=now_ms
+        ),
+    ]
+
+
+@contextmanager
+def watch_broker(
+    broker: Broker,
+    settings: Mapping[str, object] | None = None,
+    *,
+    pipeline_topic: str | None = None,
+    log: LogRing | None = None,
+) -> Iterator[Source]:
+    """A source for a broker in this process, for the length of a block.
+
+    Args:
+        broker: running.
+        settings: of clients that reach it, by Kafka's keys: topics, groups and records are read
+            as by any client. Without, its first listener has to be one without TLS and SASL.
+        pipeline_topic: of the results of ``trionet pipeline run``; None looks for one.
+        log: keeps its log lines; by default those from now on.
+    """
+    from .in_process import InProcess
+    from .task_source import TaskSource
+
+    with broker.watch(log) as metrics:
+        teller = InProcess(metrics)
+        actions = Actions(broker.bootstrap_servers, settings, close=teller.close_connection)
+        parts: list[Part] = [
+            NetworkSource(teller, "the broker"),
+            TaskSource(),
+            *cluster_parts(broker.bootstrap_servers, settings or {}, pipeline_topic=pipeline_topic),
+        ]
+        yield Joined(",".join(map(str, broker.endpoints)), parts, actions)
+
+
+@asynccontextmanager
+async def open_remote(
+    bootstrap_servers: str,
+    settings: Mapping[str, object] | None = None,
+    *,
+    metrics_url: str | None = None,
+    metrics_token: str | None = None,
+    metrics_tls: ssl.SSLContext | None = None,
+    pipeline_topic: str | None = None,
+    network: Network = SYSTEM,
+) -> AsyncIterator[Source]:
+    """A source for a cluster, and for the broker whose metrics listener is named.
+
+    Args:
+        bootstrap_servers: of the cluster.
+        settings: of the clients, by Kafka's keys.
+        metrics_url: of the metrics listener of a trionet broker; without, there is nothing of its
+            inside.
+        metrics_token: its token.
+        metrics_tls: what to trust there; the system's authorities by default.
+        pipeline_topic: of the results of ``trionet pipeline run``; None looks for one.
+        network: where connections come from.
+
+    Raises:
+        ConfigError: the URL is none.
+    """
+    parts = cluster_parts(
+        bootstrap_servers, settings or {}, pipeline_topic=pipeline_topic, network=network
+    )
+    if metrics_url is None:
+        actions = Actions(bootstrap_servers, settings, network=network)
+        yield Joined(bootstrap_servers, parts, actions, _without_metrics)
+        return
+    from .metrics_source import MetricsListenerTeller
+
+    async with HttpClient(metrics_url, token=metrics_token, tls=metrics_tls) as client:
+        teller = MetricsListenerTeller(client)
+        close = None if metrics_token is None else teller.close_connection
+        actions = Actions(bootstrap_servers, settings, close=close, network=network)
+        parts.insert(0, NetworkSource(teller, metrics_url))
+        yield Joined(bootstrap_servers, parts, actions, _without_tasks)
+
+
+def _without_metrics(model: Model) -> None:
+    model.refuse_network(NO_METRICS)
+    _without_tasks(model)
+
+
+def _without_tasks(model: Model) -> None:
+    model.tasks.refuse(NOT_HERE)

@@ -1,0 +1,122 @@
+"""The list of all topics and partitions, in slices, from brokers of any age."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final
+
+import attrs
+import trio
+
+from ...client.admin import Admin
+from ...errors import UnsupportedVersionError
+from ...protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    RequestCursor,
+)
+from ...protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsResponsePartition as Described,
+)
+from ...protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponsePartition,
+)
+from ...protocol.uuids import uuid_text
+from ..rows import PartitionRow
+
+#: Partitions of an answer: a few milliseconds of decoding.
+PARTITIONS_PER_ANSWER: Final = 250
+#: Topics that are asked for at once where there is no such limit.
+TOPICS_PER_REQUEST: Final = 50
+
+
+@attrs.frozen
+class ListedTopic:
+    """A topic, or the part of its partitions that a slice has."""
+
+    name: str
+    id: str
+    is_internal: bool
+    partitions: Sequence[PartitionRow]
+
+
+Take = Callable[[Iterable[ListedTopic]], Awaitable[None]]
+"""Called with each slice; the next is asked for when it returns."""
+
+
+async def list_topics(admin: Admin, take: Take) -> None:
+    """Hand over all topics, slice by slice, in the order of their names.
+
+    Args:
+        admin: asks.
+        take: called with each slice.
+
+    Raises:
+        TrionetError: the cluster could not be asked.
+    """
+    try:
+        await _with_cursor(admin, take)
+    except UnsupportedVersionError:
+        await _by_names(admin, take)
+
+
+async def _with_cursor(admin: Admin, take: Take) -> None:
+    """With KIP-966, of Kafka 3.7 and newer."""
+    cursor: RequestCursor | None = None
+    await trio.lowlevel.checkpoint()
+    while True:
+        answer: DescribeTopicPartitionsResponse = await admin.request(
+            DescribeTopicPartitionsRequest(
+                topics=[], response_partition_limit=PARTITIONS_PER_ANSWER, cursor=cursor
+            )
+        )
+        await take(
+            ListedTopic(
+                topic.name or "",
+                uuid_text(topic.topic_id),
+                topic.is_internal,
+                [_row(topic.name or "", each) for each in topic.partitions],
+            )
+            for topic in answer.topics
+            if not topic.error_code
+        )
+        following = answer.next_cursor
+        if following is None:
+            return
+        cursor = RequestCursor(
+            topic_name=following.topic_name, partition_index=following.partition_index
+        )
+
+
+async def _by_names(admin: Admin, take: Take) -> None:
+    names = sorted(await admin.list_topics(internal=True))
+    for first in range(0, len(names), TOPICS_PER_REQUEST):
+        wanted = [MetadataRequestTopic(name=name) for name in names[first:][:TOPICS_PER_REQUEST]]
+        answer: MetadataResponse = await admin.request(
+            MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        )
+        await take(
+            ListedTopic(
+                topic.name or "",
+                uuid_text(topic.topic_id),
+                topic.is_internal,
+                [_row(topic.name or "", each) for each in topic.partitions],
+            )
+            for topic in answer.topics
+            if not topic.error_code
+        )
+
+
+def _row(topic: str, partition: Described | MetadataResponsePartition) -> PartitionRow:
+    return PartitionRow(
+        topic,
+        partition.partition_index,
+        partition.leader_id,
+        partition.leader_epoch,
+        tuple(partition.replica_nodes),
+        tuple(partition.isr_nodes),
+        tuple(partition.offline_replicas),
+    )
