@@ -38,7 +38,7 @@ class InProcess:
             rows += page.rows
             if len(page.rows) < ROWS_PER_STEP:
                 return rows, page.total
-            before = page.rows[-1]["number"]  # type: ignore[assignment] # a number, as its name says
+            before = page.rows[-1]["number"]  # type: ignore[assignment] # it is one
 
     async def close_connection(self, id: str) -> bool:
         """Close a connection; whether it was there."""
