@@ -13,7 +13,7 @@ from environment import ROOT, run_inside
 
 #: Jobs that are programs: what for, and the module below ``tests``.
 PROGRAMS = {
-    "generate": ("write the generated codecs again, or only --check them", "protocol.generator"),
+    "generate": ("write what is generated again, or only --check it", "protocol.generator"),
     "bench": ("measure; names of benchmarks as arguments", "bench"),
     "faults": ("disturb a server in every way at once, for five minutes", "faults"),
     "conformance": ("which lines of Kafka's network layer have tests", "conformance"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-CODE = ["trionet", "tests", "demo", ".ci"]
+CODE = ["trionet", "tests", "demo", "docs", ".ci"]
 
 #: What users call: there every async function is a checkpoint on each of its paths. Further inside,
 #: a request passes through hands that only sometimes wait: one checkpoint per turn of the loop.

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 @pytest.mark.timeout(300)
 def test_the_types_fit() -> None:
     programs = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob(".ci/*.py"))
-    command = [sys.executable, "-m", "mypy", "trionet", "tests", "demo", *programs]
+    command = [sys.executable, "-m", "mypy", "trionet", "tests", "demo", "docs", *programs]
 
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 

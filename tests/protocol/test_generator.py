@@ -25,6 +25,10 @@ def test_committed_files_are_what_the_generator_writes() -> None:
     assert cli.differences(cli.generate(), cli.PROTOCOL) == []
 
 
+def test_the_page_of_apis_is_what_the_generator_writes() -> None:
+    assert cli.coverage() == cli.PAGE.read_text("utf-8")
+
+
 def test_generated_lines_fit() -> None:
     too_long = [
         f"{name}: {line}"
@@ -39,18 +43,21 @@ def test_generated_lines_fit() -> None:
 def test_check_names_stale_missing_and_left_over_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main([], tmp_path) == 0
-    assert cli.main(["--check"], tmp_path) == 0
+    page = tmp_path / "coverage.md"
+    assert cli.main([], tmp_path, page) == 0
+    assert cli.main(["--check"], tmp_path, page) == 0
     (tmp_path / "messages" / "fetch.py").unlink()
     (tmp_path / "api_keys.py").write_text("PRODUCE = 1\n", "utf-8")
     (tmp_path / "messages" / "forgotten.py").write_text("", "utf-8")
+    page.write_text("# Coverage\n", "utf-8")
     capsys.readouterr()
 
-    assert cli.main(["--check"], tmp_path) == 1
+    assert cli.main(["--check"], tmp_path, page) == 1
     assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == [
         "api_keys.py",
         "messages/fetch.py",
         "messages/forgotten.py",
+        "coverage.md",
     ]
 
 

@@ -138,7 +138,7 @@ class Broker:
 
     @property
     def node_ids(self) -> list[int]:
-        """The ids of all nodes: ``node.id``, and upward from there."""
+        """The ids of all nodes, from ``node.id`` upward."""
         return list(self._nodes)
 
     @property

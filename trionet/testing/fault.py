@@ -64,7 +64,7 @@ class Fault:
 
     @property
     def is_over(self) -> bool:
-        """It meets no more requests: it was removed, or has met as many as it was to."""
+        """It meets no more requests, being removed or having met as many as it was to."""
         return (
             self._is_removed
             or self.error is not None

@@ -10,10 +10,14 @@ from .apis import APIS, DATA
 from .modules import api_keys_module, api_modules, error_codes_module, registry_module
 from .schema import load_api
 
-PROTOCOL = Path(__file__).parents[3] / "trionet" / "protocol"
+ROOT = Path(__file__).parents[3]
+PROTOCOL = ROOT / "trionet" / "protocol"
+PAGE = ROOT / "docs" / "reference" / "coverage.md"
 
 #: The generated text names this version as its source.
 KIO_VERSION = "0.6.5"
+#: Whose protocol kio's metadata describe.
+KAFKA_VERSION = "4.2"
 
 OLDER = '''\
 """Codecs of the versions before the flexible ones (KIP-482): loaded when a peer asks for them."""
@@ -54,14 +58,32 @@ def differences(files: dict[Path, str], root: Path) -> list[str]:
     return sorted(stale + left)
 
 
-def main(argv: list[str], root: Path = PROTOCOL) -> int:
-    """Generate below ``root`` (or, with ``--check``, compare); returns the exit status."""
+def coverage() -> str:
+    """The page of APIs."""
+    # It reads the package, whose codecs may not be there before they are generated.
+    from .coverage import coverage_page
+
+    return coverage_page(KAFKA_VERSION)
+
+
+def is_current(page: Path) -> bool:
+    """Whether the page of APIs says what is so."""
+    return page.is_file() and page.read_text("utf-8") == coverage()
+
+
+def main(argv: list[str], root: Path = PROTOCOL, page: Path = PAGE) -> int:
+    """Generate below ``root``, and ``page``; or, with ``--check``, compare.
+
+    Returns:
+        The exit status.
+    """
     parser = argparse.ArgumentParser(prog="generate", description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     check = parser.parse_args(argv).check
     files = generate()
     changed = differences(files, root)
     if check:
+        changed += [] if is_current(page) else [page.name]
         for name in changed:
             print(f"{name}: differs from what the generator writes")
         return 1 if changed else 0
@@ -69,5 +91,7 @@ def main(argv: list[str], root: Path = PROTOCOL) -> int:
         target = root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, "utf-8")
-    print(f"{len(files)} files written, {len(changed)} of them changed")
+    changed += [] if is_current(page) else [page.name]
+    page.write_text(coverage(), "utf-8")
+    print(f"{len(files) + 1} files written, {len(changed)} of them changed")
     return 0

@@ -1,0 +1,125 @@
+"""How Sphinx builds these pages; ``python3 docs`` has it do so."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import trionet
+from trionet.broker.disk import SYSTEM_DISK
+from trionet.net.network import SYSTEM
+from trionet.server import SIZE_PREFIXED
+
+#: What --tag was given, put here by sphinx-build.
+TAGS: Any = globals()["tags"]
+
+API = Path(__file__).parent / "api"
+#: Classes that users get from a call and never make: written with empty parentheses there.
+NEVER_MADE = {
+    name
+    for page in API.glob("*.rst")
+    for name in re.findall(r"^\.\. autoclass:: (\w+)\(\)$", page.read_text("utf-8"), re.MULTILINE)
+}
+
+project = "trionet"
+author = "the authors of trionet"
+version = release = trionet.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.intersphinx",
+    "sphinxcontrib_trio",
+]
+# README.md is the index of those who read this folder as it is; index.md has it as well.
+exclude_patterns = ["README.md"]
+root_doc = "index"
+
+# Links to headings, as the pages have them for who reads them without Sphinx.
+myst_heading_anchors = 4
+
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+# Attributes of a class are told in its docstring; as fields of it they are not told twice.
+napoleon_use_ivar = True
+add_module_names = False
+python_use_unqualified_type_names = True
+
+intersphinx_mapping = (
+    {
+        "python": (f"https://docs.python.org/{sys.version_info[0]}", None),
+        "trio": ("https://trio.readthedocs.io/en/stable", None),
+    }
+    if TAGS.has("online")
+    else {}
+)
+
+html_theme = "furo"
+html_title = f"trionet {release}"
+html_copy_source = False
+html_show_copyright = False
+
+
+def mend_docstring(
+    _app: object, what: str, name: str, _obj: object, _options: object, lines: list[str]
+) -> None:
+    """What Napoleon does not do with a docstring of ours, before its turn.
+
+    Arguments of what no user makes are left out, and errors that are told of together may stand in
+    two lines.
+    """
+    if what == "class" and name.rpartition(".")[2] in NEVER_MADE:
+        leave_out_arguments(lines)
+    for number in reversed(range(len(lines) - 1)):
+        is_list_of_errors = re.fullmatch(r" {4}[A-Z][\w.]*(?:, [A-Za-z][\w.]*)*,", lines[number])
+        if is_list_of_errors:
+            lines[number] += " " + lines.pop(number + 1).strip()
+
+
+def leave_out_arguments(lines: list[str]) -> None:
+    """Take the section ``Args`` out of a docstring."""
+    if "Args:" not in lines:
+        return
+    begin = end = lines.index("Args:")
+    end += 1
+    while end < len(lines) and (not lines[end] or lines[end].startswith(" ")):
+        end += 1
+    del lines[begin:end]
+
+
+#: Defaults that have a name, by what Sphinx shows of them.
+NAMED = {
+    re.sub(" at 0x[0-9a-f]+", "", repr(value)): name
+    for name, value in {
+        "SYSTEM": SYSTEM,
+        "SYSTEM_DISK": SYSTEM_DISK,
+        "SIZE_PREFIXED": SIZE_PREFIXED,
+    }.items()
+}
+
+
+def name_defaults(
+    _app: object,
+    _what: str,
+    _name: str,
+    _obj: object,
+    _options: object,
+    signature: str | None,
+    returned: str | None,
+) -> tuple[str | None, str | None]:
+    """Show defaults by their names, where Sphinx has not found these in the source."""
+    for shown, value in NAMED.items():
+        signature = signature and signature.replace(shown, value)
+    return signature, returned
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("autodoc-process-signature", name_defaults)
+    app.connect("autodoc-process-docstring", mend_docstring, priority=100)
