@@ -105,9 +105,6 @@ class _Looks:
 
     async def look(self, section: str | None, key: object, *, is_due: bool) -> None:
         model = self._model
-        async with self._telling("cluster"):
-            if is_due or section in (None, "brokers"):
-                await self._brokers()
         if is_due or section in _TOPICS:
             shown = key if section == "partitions" and isinstance(key, str) else None
             if shown != self._topics.shown:
@@ -124,6 +121,9 @@ class _Looks:
                     await self._groups.read_details(self._admin, list(model.groups), self._pace)
                 elif section == "group" and isinstance(key, str):
                     await self._groups.read_details(self._admin, [key], self._pace)
+        if is_due or section in (None, "brokers"):
+            async with self._telling("cluster", model.brokers):
+                await self._brokers()
         if section == "configs":
             async with self._telling("configs", model.configs):
                 await self._configs(key)

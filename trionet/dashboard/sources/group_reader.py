@@ -77,7 +77,7 @@ class GroupReader:
             described = await admin.describe_groups(part)
             committed = await admin.list_group_offsets(part)
             await pace.rest()
-            wanted = _partitions_of(committed.values())
+            wanted = _committed(committed.values()) | _assigned(described.values())
             places = [partitions[key] for key in wanted if key in partitions]
             ends = await read_offsets(admin, places, OffsetSpec.LATEST, pace)
             starts = await read_offsets(admin, places, OffsetSpec.EARLIEST, pace)
@@ -107,7 +107,17 @@ def _type_of(row: GroupRow | None) -> str | None:
     return None if row is None else row.type
 
 
-def _partitions_of(committed: Iterable[Committed | TrionetError]) -> set[Key]:
+def _assigned(described: Iterable[GroupDescription | TrionetError]) -> set[Key]:
+    return {
+        (partition.topic, partition.partition)
+        for group in described
+        if not isinstance(group, TrionetError)
+        for member in group.members
+        for partition in member.assignment
+    }
+
+
+def _committed(committed: Iterable[Committed | TrionetError]) -> set[Key]:
     return {
         (partition.topic, partition.partition)
         for offsets in committed

@@ -1,0 +1,208 @@
+"""What the Kafka protocol tells of a cluster."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+import trio
+
+from support.watching import watching
+from trionet import open_admin, open_broker, open_consumer, open_producer
+from trionet.client.admin import NewTopic
+from trionet.client.topic_partition import TopicPartition
+from trionet.dashboard.model import Model
+from trionet.dashboard.sources.cluster_source import ClusterSource
+from trionet.dashboard.sources.topic_lists import PARTITIONS_PER_ANSWER
+
+
+async def test_an_empty_cluster_is_told_at_once() -> None:
+    async with open_broker() as broker:
+        async with watching(ClusterSource(broker.bootstrap_servers)) as watched:
+            model = watched.model
+
+        assert (1, 0, 0, 0) == tuple(
+            model.figures[name] for name in ("brokers", "topics", "partitions", "groups")
+        )
+        [row] = model.brokers.values()
+        assert (broker.endpoints[0].port, True, 0) == (row.port, row.is_controller, row.leads)
+        assert (0, None) == (model.topics.total, model.topics.missing)
+
+
+async def test_topics_are_told_with_their_records_and_sizes() -> None:
+    async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
+        await admin.create_topics([NewTopic("a", 3), NewTopic("b", 1)])
+        async with open_producer(broker.bootstrap_servers) as producer:
+            for number in range(10):
+                await producer.send("a", b"x" * 100, partition=number % 3)
+        await admin.delete_records({TopicPartition("a", 0): 2})
+        source = ClusterSource(broker.bootstrap_servers)
+        async with watching(source) as watched:
+            source.want("topics")
+            model = await watched.until(
+                lambda model: model.topics.get("a", None) and model.topics["a"].bytes
+            )
+
+        a, b = model.topics["a"], model.topics["b"]
+        assert (3, 1, 0, 0, 8) == (
+            a.partitions,
+            a.replicas,
+            a.under_replicated,
+            a.leaderless,
+            a.records,
+        )
+        assert (1, 0, 0) == (b.partitions, b.records, b.bytes)
+        assert a.bytes == broker.statistics().log_bytes
+        first = model.partitions["a", 0]
+        assert (2, 4, 1) == (first.start_offset, first.end_offset, first.leader)
+
+
+async def test_how_fast_a_topic_grows_is_told() -> None:
+    async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
+        await admin.create_topics(["t"])
+        source = ClusterSource(broker.bootstrap_servers)
+        async with (
+            open_producer(broker.bootstrap_servers) as producer,
+            watching(source) as watched,
+        ):
+            source.want("topics")
+            await watched.until(lambda model: model.topics["t"].rate == 0)
+            await producer.send("t", b"x")
+            model = await watched.until(lambda model: model.topics["t"].rate)
+
+            assert 1 == model.topics["t"].records
+            assert 0 < (model.topics["t"].rate or 0) < 100
+
+
+async def test_the_partitions_of_one_topic_are_those_that_are_looked_at() -> None:
+    async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
+        await admin.create_topics([NewTopic("a", 3), NewTopic("b", 2)])
+        source = ClusterSource(broker.bootstrap_servers)
+        async with watching(source) as watched:
+            source.want("partitions", "a")
+            model = await watched.until(
+                lambda model: (
+                    {topic for topic, _ in model.partitions} == {"a"}
+                    and all(row.end_offset == 0 for row in model.partitions.values())
+                )
+            )
+            assert {("a", 0), ("a", 1), ("a", 2)} == set(model.partitions)
+            source.want("topics")
+            await watched.until(lambda model: len(model.partitions) == 5)
+
+
+async def test_topics_that_come_and_go_are_told() -> None:
+    async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
+        await admin.create_topics(["a"])
+        source = ClusterSource(broker.bootstrap_servers)
+        async with watching(source) as watched:
+            source.want("topics")
+            await watched.until(lambda model: list(model.topics) == ["a"])
+            await admin.create_topics(["b"])
+            await watched.until(lambda model: set(model.topics) == {"a", "b"})
+            await admin.delete_topics(["a"])
+            model = await watched.until(lambda model: set(model.topics) == {"b"})
+
+        assert {"b"} == {topic for topic, _ in model.partitions}
+
+
+async def test_groups_are_told_with_their_members_and_lag() -> None:
+    async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
+        await admin.create_topics([NewTopic("t", 2)])
+        async with open_producer(broker.bootstrap_servers) as producer:
+            for number in range(10):
+                await producer.send("t", b"x", partition=number % 2)
+        source = ClusterSource(broker.bootstrap_servers)
+        async with (
+            open_consumer(
+                broker.bootstrap_servers,
+                group_id="g",
+                topics="t",
+                client_id="reader",
+                auto_offset_reset="earliest",
+                enable_auto_commit=False,
+            ) as consumer,
+            watching(source) as watched,
+        ):
+            await consumer.next_batch()
+            await consumer.commit({TopicPartition("t", 0): 3})
+            source.want("groups")
+            model = await watched.until(lambda m: "g" in m.groups and m.groups["g"].lag is not None)
+            row = model.groups["g"]
+            source.want("group", "g")
+
+            assert ("classic", "Stable", "consumer", 1, 2) == (
+                row.type,
+                row.state,
+                row.protocol_type,
+                row.members,
+                row.lag,
+            )
+            assert row.detail is not None
+            [member] = row.detail
+            assert ("reader", (("t", 0), ("t", 1))) == (member.client_id, member.assignment)
+            assert row.lags is not None
+            assert [(0, 3, 5, 2, member.id), (1, None, 5, None, member.id)] == [
+                (each.partition, each.committed, each.end, each.lag, each.member)
+                for each in row.lags
+            ]
+            assert 2 == model.figures["lag"]
+
+
+async def test_settings_are_told_of_what_is_looked_at() -> None:
+    async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
+        await admin.create_topics([NewTopic("t", configs={"retention.ms": 1000})])
+        source = ClusterSource(broker.bootstrap_servers)
+        async with watching(source) as watched:
+            source.want("configs", ("topic", "t"))
+            model = await watched.until(lambda model: model.configs_of == ("topic", "t"))
+            assert ("1000", False) == (
+                model.configs["retention.ms"].value,
+                model.configs["retention.ms"].is_default,
+            )
+            assert model.configs["cleanup.policy"].is_default
+            source.want("configs", ("broker", "1"))
+            model = await watched.until(lambda model: model.configs_of == ("broker", "1"))
+            assert "1" == model.configs["node.id"].value
+
+
+async def test_what_a_broker_does_not_serve_is_said() -> None:
+    async with open_broker() as broker:
+        source = ClusterSource(broker.bootstrap_servers)
+        async with watching(source) as watched:
+            source.want("quotas")
+            model = await watched.until(lambda model: model.client_quotas_missing)
+
+        assert "DescribeClientQuotas" in f"{model.client_quotas_missing}"
+        assert model.client_quotas_missing == model.quotas.missing
+
+
+async def test_a_cluster_that_is_gone_is_an_alarm_and_comes_back() -> None:
+    async with open_broker(listeners="PLAINTEXT://127.0.0.1:0") as broker:
+        address = broker.bootstrap_servers
+        settings = {"default.api.timeout.ms": 300, "request.timeout.ms": 200}
+        source = ClusterSource(address, settings)
+        async with watching(source) as watched:
+            source.want("topics")
+            await broker.stop(1)
+            await watched.until(lambda model: "topics" in model.alarms)
+            await broker.start(1)
+            model = await watched.until(lambda model: not model.alarms)
+
+        assert None is model.topics.failure
+
+
+@pytest.mark.slow
+async def test_a_large_cluster_is_read_in_slices() -> None:
+    """Each is shown when it is there, and others have their turn on the loop in between."""
+    async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
+        await admin.create_topics([NewTopic("large", 1000), NewTopic("small", 1)])
+        model, sizes = Model(), [0]
+        source = ClusterSource(broker.bootstrap_servers)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(source.run, model, lambda: sizes.append(len(model.partitions)))
+            nursery.cancel_scope.cancel()
+
+    assert (1000, 1) == (model.topics["large"].partitions, model.topics["small"].partitions)
+    assert 1001 == sizes[-1]
+    assert all(b - a <= PARTITIONS_PER_ANSWER for a, b in pairwise(sizes))
