@@ -1,0 +1,75 @@
+"""What the dashboard tells of a real Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.administered_kafka import Kafka, administered_kafka, coordinated, fresh
+from support.cache import Unavailable
+from support.watching import watching
+from trionet import open_admin, open_consumer, open_producer
+from trionet.client.admin import QuotaEntity
+from trionet.client.topic_partition import TopicPartition
+from trionet.dashboard.sources.cluster_source import ClusterSource
+
+GROUP = "dashboard-group"
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Kafka]:
+    try:
+        with administered_kafka() as running:
+            yield running
+    except Unavailable as error:
+        pytest.skip(f"no real Kafka: {error}")
+
+
+async def test_a_real_kafka_is_told_with_topics_groups_lag_and_quotas(kafka: Kafka) -> None:
+    topic = "dashboard"
+    async with open_admin(kafka.bootstrap) as admin:
+        await fresh(admin, topic, 3)
+        await coordinated(admin, GROUP)
+        alice = QuotaEntity({"user": "alice"})
+        (await admin.alter_client_quotas({alice: {"producer_byte_rate": 1000.0}})).checked()
+    async with open_producer(kafka.bootstrap) as producer:
+        for number in range(30):
+            await producer.send(topic, b"x" * 100, partition=number % 3)
+    source = ClusterSource(kafka.bootstrap)
+    async with (
+        open_consumer(
+            kafka.bootstrap,
+            group_id=GROUP,
+            topics=topic,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+        ) as consumer,
+        watching(source, 0.2) as watched,
+    ):
+        await consumer.next_batch()
+        await consumer.commit({TopicPartition(topic, number): 4 for number in range(3)})
+        source.want("topics")
+        model = await watched.until(
+            lambda model: topic in model.topics and model.topics[topic].bytes
+        )
+        row = model.topics[topic]
+        assert (3, 1, 0, 30) == (row.partitions, row.replicas, row.leaderless, row.records)
+        source.want("groups")
+        model = await watched.until(
+            lambda model: GROUP in model.groups and model.groups[GROUP].lag == 18
+        )
+        group = model.groups[GROUP]
+        assert ("Stable", 1) == (group.state, group.members)
+        assert group.lags is not None
+        assert {6} == {each.lag for each in group.lags}
+        source.want("quotas")
+        model = await watched.until(lambda model: model.quotas)
+        assert 1000 == model.quotas["user=alice", "producer_byte_rate"].limit
+        source.want("configs", ("topic", topic))
+        model = await watched.until(lambda model: model.configs)
+        assert "delete" == model.configs["cleanup.policy"].value
+
+    assert {} == model.alarms
+    [broker] = model.brokers.values()
+    assert (kafka.bootstrap, True) == (f"{broker.host}:{broker.port}", broker.is_controller)
