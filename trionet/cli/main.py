@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
@@ -24,8 +24,13 @@ from trionet.errors import ConfigError, TrionetError
 #: Subcommand (and module) name: what it does. ``trionet --help`` must not need to import any.
 COMMANDS = {
     "broker": "run a broker that speaks Kafka's wire protocol",
+    "topics": "list, describe, make, alter, trim and delete topics",
+    "groups": "describe groups and their lag, reset and delete them",
+    "configs": "show and change settings of topics, brokers and groups, quotas, users and access",
+    "config": "show and check the settings of clients and brokers on this machine",
     "decode": "show requests, responses and record batches field by field",
     "pipeline": "analyse a request log on Spark",
+    "completion": "print what a shell needs to complete command lines",
 }
 
 
@@ -51,28 +56,53 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     # The options in front of a subcommand take no values, so the first word is the subcommand.
     chosen = next((word for word in arguments if not word.startswith("-")), "")
-    subcommand = _load(chosen) if chosen in COMMANDS else None
-    args = _parser(chosen, subcommand).parse_args(arguments)
-    assert subcommand is not None, "argparse accepts only what COMMANDS lists"
+    loaded = {chosen: _load(chosen)} if chosen in COMMANDS else {}
+    args = _parser(loaded).parse_args(arguments)
+    assert loaded, "argparse accepts only what COMMANDS lists"
     try:
-        return subcommand.run(args)
+        status = loaded[chosen].run(args)
+        if sys.stdout is not None:  # it may be closed
+            sys.stdout.flush()
+        return status
     except TrionetError as error:
-        print(f"trionet {chosen}: {error}", file=sys.stderr)
+        _tell(args, chosen, str(error))
         return 2 if isinstance(error, ConfigError) else 1
     except BrokenPipeError:
-        # The reader of our output has gone, as `head` does; nothing more can be written, also not
-        # by the interpreter's last flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output has gone, as `head` does.
+        _discard_output()
+        return 1
+    except OSError as error:
+        about = f"{error.filename}: " if error.filename else ""
+        _tell(args, chosen, f"{about}{error.strerror or error}")
+        _discard_output()
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _tell(args: argparse.Namespace, chosen: str, text: str) -> None:
+    """A message, under the name of the subcommand's own subcommand if it has one."""
+    from .output import harmless
+
+    print(f"{getattr(args, 'prog', f'trionet {chosen}')}: {harmless(text)}", file=sys.stderr)
+
+
+def _discard_output() -> None:
+    """What is left in the buffer cannot be written, also not by the interpreter's last flush."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _load(name: str) -> Subcommand:
     return cast(Subcommand, import_module(f"trionet.cli.{name}"))
 
 
-def _parser(chosen: str, subcommand: Subcommand | None) -> argparse.ArgumentParser:
+def whole_parser() -> argparse.ArgumentParser:
+    """The parser of all subcommands with all their arguments."""
+    return _parser({name: _load(name) for name in COMMANDS})
+
+
+def _parser(loaded: Mapping[str, Subcommand]) -> argparse.ArgumentParser:
     # No abbreviated options: a script that uses one would break with the next option we add.
     parser = argparse.ArgumentParser(
         prog="trionet",
@@ -87,6 +117,6 @@ def _parser(chosen: str, subcommand: Subcommand | None) -> argparse.ArgumentPars
         subparser = subparsers.add_parser(
             name, help=summary, description=description, allow_abbrev=False
         )
-        if name == chosen and subcommand is not None:
-            subcommand.add_arguments(subparser)
+        if name in loaded:
+            loaded[name].add_arguments(subparser)
     return parser

@@ -1,0 +1,1 @@
+"""Completion in shells, made of the parsers."""

@@ -1,0 +1,46 @@
+"""``trionet configs users delete``."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..confirming import add_confirming_argument, confirmed
+from ..connection import add_connection_arguments
+from ..output import Table, add_format_arguments, tell_errors, write
+from ..with_admin import run_with_admin
+from .scram_mechanisms import add_mechanism_argument, mechanism
+
+if TYPE_CHECKING:
+    from trionet.client.admin.admin import Admin
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the command's arguments to ``parser``."""
+    parser.add_argument("users", metavar="USER", nargs="+", help="the names of the users")
+    add_mechanism_argument(parser)
+    add_confirming_argument(parser)
+    add_format_arguments(parser)
+    add_connection_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; returns the exit status: 0 all is done, 1 not all."""
+    return run_with_admin(arguments, partial(_delete, arguments))
+
+
+async def _delete(arguments: argparse.Namespace, admin: Admin) -> int:
+    from trionet.client.admin.scram_credentials import ScramDeletion
+
+    users = list(dict.fromkeys(arguments.users))
+    what = f"take the password for {arguments.mechanism} from {', '.join(users)}"
+    if not confirmed(arguments, what):
+        return 1
+    kind = mechanism(arguments.mechanism)
+    results = await admin.alter_user_scram_credentials(
+        [ScramDeletion(each, kind) for each in users]
+    )
+    rows = [(user, arguments.mechanism) for user, error in results.items() if error is None]
+    write(arguments.format, Table(("user", "mechanism"), rows))
+    return tell_errors(arguments, results.errors.values())

@@ -1,0 +1,68 @@
+"""``trionet groups delete-offsets``."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..confirming import add_confirming_argument, confirmed
+from ..connection import add_connection_arguments
+from ..output import Table, add_format_arguments, tell, tell_errors, write
+from ..with_admin import run_with_admin
+
+if TYPE_CHECKING:
+    from trionet.client.admin.admin import Admin
+
+    from .reset_targets import Topics
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the command's arguments to ``parser``."""
+    parser.description = (
+        "Make a group forget what it has committed in topics. Nobody in it may read them."
+    )
+    parser.add_argument("group", metavar="GROUP", help="the name of the group")
+    parser.add_argument(
+        "-t",
+        "--topics",
+        "--topic",
+        dest="topics",
+        action="append",
+        required=True,
+        metavar="TOPIC[:N,...]",
+        help="a topic, or these partitions of it; may be given many times",
+    )
+    add_confirming_argument(parser)
+    add_format_arguments(parser)
+    add_connection_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; returns the exit status: 0 all is forgotten, 1 not all."""
+    from ..topic_partitions import parse_topic
+
+    topics = [parse_topic(text) for text in arguments.topics]
+    return run_with_admin(arguments, partial(_delete, arguments, topics))
+
+
+async def _delete(arguments: argparse.Namespace, topics: Topics, admin: Admin) -> int:
+    from trionet.client.topic_partition import TopicPartition
+
+    from .reset_targets import committed_by
+
+    committed = await committed_by(admin, arguments.group)
+    partitions = {
+        *(key for key in committed if (key.topic, None) in topics),
+        *(TopicPartition(topic, n) for topic, numbers in topics for n in numbers or ()),
+    }
+    if not partitions:
+        tell(arguments, f"group {arguments.group} has committed nothing there")
+        return 1
+    shown = ", ".join(map(str, sorted(partitions)))
+    if not confirmed(arguments, f"let group {arguments.group} forget its offsets of {shown}"):
+        return 1
+    results = await admin.delete_group_offsets(arguments.group, sorted(partitions))
+    rows = [(*key, committed.get(key)) for key, error in results.items() if error is None]
+    write(arguments.format, Table(("topic", "partition", "offset"), rows))
+    return tell_errors(arguments, results.errors.values())

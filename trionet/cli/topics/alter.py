@@ -1,0 +1,115 @@
+"""``trionet topics alter``."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import TYPE_CHECKING
+
+from trionet.errors import ConfigError
+
+from ..chosen import add_regex_argument
+from ..config_changes import Changes, add_change_arguments, changes, told_changes
+from ..connection import add_connection_arguments
+from ..output import Table, add_format_arguments, tell, tell_errors, write
+from ..with_admin import run_with_admin
+from .described import chosen_names
+
+if TYPE_CHECKING:
+    from trionet.client.admin.admin import Admin
+    from trionet.errors import TrionetError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the command's arguments to ``parser``."""
+    parser.description = (
+        "Give topics more partitions, or other settings. All changes are checked before the first "
+        "is made. Records with keys may go to other partitions once there are more of them."
+    )
+    parser.add_argument("topics", metavar="TOPIC", nargs="+", help="the names of the topics")
+    add_regex_argument(parser, "topics")
+    more = parser.add_mutually_exclusive_group()
+    more.add_argument(
+        "-p", "--partitions", type=int, metavar="TOTAL", help="how many partitions each is to have"
+    )
+    more.add_argument(
+        "-n", "--add-partitions", type=int, metavar="N", help="how many more each is to have"
+    )
+    add_change_arguments(parser)
+    parser.add_argument(
+        "-d", "--dry-run", action="store_true", help="only look whether that could be done"
+    )
+    add_format_arguments(parser)
+    add_connection_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; returns the exit status: 0 all was changed, 1 not all."""
+    wanted = changes(arguments)
+    if not wanted and arguments.partitions is None and arguments.add_partitions is None:
+        raise ConfigError(
+            "nothing to change; allowed: --partitions, --add-partitions, --set, --delete, --append"
+            " and --subtract"
+        )
+    return run_with_admin(arguments, partial(_alter, arguments, wanted))
+
+
+async def _alter(arguments: argparse.Namespace, wanted: Changes, admin: Admin) -> int:
+    names = await chosen_names(arguments, admin)
+    totals, failed = await _totals(arguments, admin, names)
+    names = [name for name in names if name not in failed]
+    failed |= await _apply(admin, names, totals, wanted, validate_only=True)
+    names = [name for name in names if name not in failed]
+    if not arguments.dry_run:
+        failed |= await _apply(admin, names, totals, wanted, validate_only=False)
+    told = told_changes(wanted)
+    rows = [
+        (name, [*([f"partitions={totals[name]}"] if name in totals else []), *told])
+        for name in names
+        if name not in failed
+    ]
+    write(arguments.format, Table(("name", "changed"), rows))
+    if arguments.dry_run:
+        tell(arguments, "nothing was changed (--dry-run)")
+    return tell_errors(arguments, failed.values())
+
+
+async def _totals(
+    arguments: argparse.Namespace, admin: Admin, names: list[str]
+) -> tuple[dict[str, int], dict[str, TrionetError]]:
+    """How many partitions each topic is to have, if they are to become more."""
+    if arguments.partitions is not None:
+        return dict.fromkeys(names, arguments.partitions), {}
+    if arguments.add_partitions is None:
+        return {}, {}
+    if arguments.add_partitions < 1:
+        raise ConfigError("--add-partitions has to be 1 or more")
+    described = await admin.describe_topics(names)
+    failed = described.errors
+    for name in failed:
+        del described[name]
+    found = described.checked()
+    return {name: len(t.partitions) + arguments.add_partitions for name, t in found.items()}, failed
+
+
+async def _apply(
+    admin: Admin,
+    names: list[str],
+    totals: dict[str, int],
+    wanted: Changes,
+    *,
+    validate_only: bool,
+) -> dict[str, TrionetError]:
+    """Change the topics, or look whether that could be done; by name, why one was not."""
+    from trionet.client.admin.configs import ConfigResource, ConfigResourceType
+
+    failed: dict[str, TrionetError] = {}
+    if wanted and names:
+        resources = {ConfigResource(ConfigResourceType.TOPIC, name): wanted for name in names}
+        altered = await admin.incremental_alter_configs(resources, validate_only=validate_only)
+        failed |= {resource.name: error for resource, error in altered.errors.items()}
+    larger = {name: total for name, total in totals.items() if name in names}
+    if larger:
+        grown = await admin.create_partitions(larger, validate_only=validate_only)
+        failed |= grown.errors
+    return failed
