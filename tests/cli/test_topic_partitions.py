@@ -10,6 +10,7 @@ from trionet.cli.topic_partitions import parse_partitions, parse_topic, read_off
 from trionet.client.topic_partition import TopicPartition
 from trionet.errors import ConfigError
 
+ROWS = '[{"topic":"a","partition":0,"offset":7}, {"topic":"b","partition":2,"offset":0}]'
 EXPECTED = {TopicPartition("a", 0): 7, TopicPartition("b", 2): 0}
 
 
@@ -37,15 +38,16 @@ def test_partitions_may_be_given_one_by_one() -> None:
         "topic,partition,offset\na,0,7\nb,2,0\n",
         "group,topic,partition,before,offset\ng,a,0,,7\ng,b,2,3,0\n",
         "TOPIC PARTITION OFFSET\na 0 7\nb 2 0\n",
-        '[{"topic":"a","partition":0,"offset":7}, {"topic":"b","partition":2,"offset":0}]',
-        '{"partitions": [{"topic":"a","partition":0,"offset":7},{"topic":"b","partition":2,"offset":0}]}',
+        ROWS,
+        f'{{"partitions":{ROWS}}}',
     ],
 )
 def test_offsets_are_read_in_the_forms_that_tools_write(text: str, tmp_path: Path) -> None:
     file = tmp_path / "offsets"
     file.write_text(text)
 
-    assert EXPECTED == read_offsets(str(file))
+    assert ROWS = '[{"topic":"a","partition":0,"offset":7}, {"topic":"b","partition":2,"offset":0}]'
+EXPECTED == read_offsets(str(file))
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,8 @@ def places(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iter
     for action in parser._actions:  # noqa: SLF001
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             below.update(action.choices)
-            commands = {str(each.dest): _help(each) for each in action._choices_actions}  # noqa: SLF001
+            shown = action._choices_actions  # noqa: SLF001
+            commands = {str(each.dest): _help(each) for each in shown}
         elif action.option_strings:
             taken = None if action.nargs == 0 else _value(action)
             options.append(Option(tuple(action.option_strings), _help(action), taken))

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
-    parser.description = "Allow or deny somebody something: everybody named, every operation, everything it is about."
+    parser.description = (
+        "Allow or deny somebody something: everybody named, every operation, everything that it is "
+        "about."
+    )
     add_acl_arguments(parser, is_filter=False)
     add_format_arguments(parser)
     add_connection_arguments(parser)

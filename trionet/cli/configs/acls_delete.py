@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
-    parser.description = "Delete what was allowed or denied. Without options all entries are meant, after a question."
+    parser.description = "Delete what was allowed or denied. Without options all entries are meant."
     add_acl_arguments(parser, is_filter=True)
     add_confirming_argument(parser)
     add_format_arguments(parser)

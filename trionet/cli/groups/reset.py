@@ -39,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TOPIC[:N,...]",
-        help="only this topic, or these partitions of it; also one that the group has not read; may "
-        "be given many times (default: all that the group has committed)",
+        help="only this topic, or these partitions of it; also one that the group has not read; "
+        "may be given many times (default: all that the group has committed)",
     )
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument(

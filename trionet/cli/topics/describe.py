@@ -55,8 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=ONLY,
         default=_ALL,
         help="only partitions with too few replicas in sync (under-replicated), without a leader "
-        "(unavailable), or with fewer replicas in sync than min.insync.replicas (under-min-isr), or "
-        "just as many (at-min-isr)",
+        "(unavailable), or with fewer replicas in sync than min.insync.replicas (under-min-isr), "
+        "or just as many (at-min-isr)",
     )
     add_format_arguments(parser)
     add_connection_arguments(parser)

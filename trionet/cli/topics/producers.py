@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
     parser.description = (
-        "Show which idempotent and transactional producers partitions know of, and where their open "
-        "transactions begin."
+        "Show which idempotent and transactional producers partitions know of, and where their "
+        "open transactions begin."
     )
     parser.add_argument("topics", metavar="TOPIC", nargs="+", help="the names of the topics")
     add_regex_argument(parser, "topics")
