@@ -46,8 +46,7 @@ def test_offsets_are_read_in_the_forms_that_tools_write(text: str, tmp_path: Pat
     file = tmp_path / "offsets"
     file.write_text(text)
 
-    assert ROWS = '[{"topic":"a","partition":0,"offset":7}, {"topic":"b","partition":2,"offset":0}]'
-EXPECTED == read_offsets(str(file))
+    assert EXPECTED == read_offsets(str(file))
 
 
 @pytest.mark.parametrize(
