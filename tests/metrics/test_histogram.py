@@ -73,3 +73,25 @@ def test_quantiles_rise_up_to_the_maximum(values: list[int]) -> None:
     assert sorted(quantiles) == quantiles
     assert max(values) == quantiles[-1] == histogram.maximum
     assert len(values) == histogram.count
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**63 - 1), st.integers(0, 9))))
+def test_a_value_that_is_added_so_many_times_is_recorded_so_many_times(
+    values: list[tuple[int, int]],
+) -> None:
+    added = Histogram()
+    for value, count in values:
+        added.add(value, count)
+
+    recorded = of(*(value for value, count in values for _ in range(count)))
+    assert recorded.counts() == added.counts()
+    assert (recorded.count, recorded.maximum) == (added.count, added.maximum)
+
+
+def test_counts_do_not_change_with_the_histogram() -> None:
+    histogram = of(3)
+
+    counts = histogram.counts()
+    histogram.record(3)
+
+    assert 1 == counts[3]

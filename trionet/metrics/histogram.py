@@ -30,6 +30,17 @@ class Histogram:
         self.count += 1
         self.maximum = max(self.maximum, value)
 
+    def add(self, value: int, count: int) -> None:
+        """Record a value so many times."""
+        if count:
+            self._buckets[bucket_of(value)] += count
+            self.count += count
+            self.maximum = max(self.maximum, value)
+
+    def counts(self) -> list[int]:
+        """How many values each bucket has counted; :func:`upper_of` tells which."""
+        return list(self._buckets)
+
     def quantile(self, fraction: float) -> int:
         """The value that ``fraction`` of all recorded ones do not exceed; 0 if there are none."""
         [upper] = quantiles_of(self._buckets, [fraction])
