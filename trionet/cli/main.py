@@ -24,6 +24,7 @@ from trionet.errors import ConfigError, TrionetError
 #: Subcommand (and module) name: what it does. ``trionet --help`` must not need to import any.
 COMMANDS = {
     "broker": "run a broker that speaks Kafka's wire protocol",
+    "dashboard": "look at a broker or a cluster in the terminal",
     "topics": "list, describe, make, alter, trim and delete topics",
     "groups": "describe groups and their lag, reset and delete them",
     "configs": "show and change settings of topics, brokers and groups, quotas, users and access",

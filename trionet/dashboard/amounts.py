@@ -1,0 +1,78 @@
+"""Numbers as people read them at a glance: never longer than eight characters."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+_THOUSANDS: Final = ("", "k", "M", "G", "T", "P", "E")
+#: Below how many seconds two units are shown, the smaller one in seconds, how many of it make the
+#: larger one, and what they are called.
+_LONG: Final = (
+    (3_600, 1, 60, "ms"),
+    (86_400, 60, 60, "hm"),
+    (8_640_000, 3_600, 24, "dh"),
+)
+_BYTES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def count(value: float | None) -> str:
+    """Whole numbers up to 99,999 with commas, larger ones as 123k; ``-`` for None."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    if abs(value) < 99_999.5:
+        return f"{value:,.0f}"
+    return _scaled(value, 1000, _THOUSANDS, "")
+
+
+def rate(value: float | None) -> str:
+    """As :func:`count`; below 10 with a digit after the point."""
+    if value is not None and 0 < abs(value) < 9.95:
+        return f"{value:.1f}"
+    return count(value)
+
+
+def size(value: float | None) -> str:
+    """Bytes, in powers of 1,024: ``512 B``, ``1.5 MiB``."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    return _scaled(value, 1024, _BYTES, " ")
+
+
+def _scaled(value: float, base: int, units: tuple[str, ...], space: str) -> str:
+    scaled, index = float(value), 0
+    # 999.5 would be shown as 1000.
+    while abs(scaled) >= base - 0.5 and index < len(units) - 1:
+        scaled /= base
+        index += 1
+    digits = 1 if index and abs(scaled) < 9.95 else 0
+    return f"{scaled:.{digits}f}{space}{units[index]}"
+
+
+def duration(seconds: float | None) -> str:
+    """``350 µs``, ``1.2 ms``, ``45 s``, ``3m 12s``, ``2h 05m``, ``3d 04h``; ``-`` for None."""
+    if seconds is None or not math.isfinite(seconds):
+        return "-"
+    if seconds < 0.0009995:
+        return f"{seconds * 1e6:.0f} µs" if seconds > 0 else "0 s"
+    if seconds < 0.9995:
+        ms = seconds * 1e3
+        return f"{ms:.1f} ms" if ms < 9.95 else f"{ms:.0f} ms"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    for limit, unit_seconds, per, names in _LONG:
+        if whole < limit:
+            first, second = divmod(whole // unit_seconds, per)
+            return f"{first}{names[0]} {second:02}{names[1]}"
+    return f"{whole // 86_400:,}d"
+
+
+def percent(fraction: float | None) -> str:
+    """A share of 1: ``0.4 %``, ``37 %``."""
+    if fraction is None or not math.isfinite(fraction):
+        return "-"
+    value = fraction * 100
+    return f"{value:.1f} %" if 0 < value < 9.95 else f"{value:.0f} %"

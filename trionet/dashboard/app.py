@@ -1,0 +1,305 @@
+"""The dashboard at work: tasks around the state of the user interface.
+
+One task reads keys, one draws, one hears signals, one feeds the model (the source), and each action
+has its own. A key is answered at once; data is drawn when it has changed, not by a clock.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import math
+import os
+import signal
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from .._util.single_error import raise_single_error
+from ..errors import TrionetError
+from .ansi import Painter
+from .cells import ASCII, UNICODE, Glyphs
+from .effects import Act, Effect, Export, Quit, Redraw, UseMouse
+from .export import FRAME_FORMS, TABLE_FORMS
+from .frame import Frame
+from .keys import KeyDecoder
+from .model import Model
+from .screen import STALE_SECONDS, draw, failed_frame
+from .settings import DashboardSettings
+from .tty import Tty, color_system
+from .ui import Ui
+from .views import all_views
+
+if TYPE_CHECKING:
+    from .sources import Source
+
+logger = logging.getLogger("trionet.dashboard")
+
+#: How long changes of data are gathered before they are drawn; keys do not wait for it.
+COALESCE_SECONDS: Final = 1 / 60
+#: The share of the loop's time that drawing may take.
+DRAWING_SHARE: Final = 0.1
+#: How often the header is looked at, which says for how long there was no news.
+STALE_CHECK_SECONDS: Final = 1.0
+#: After so many intervals without news it says so.
+STALE_INTERVALS: Final = 3
+#: How many exports of one name there may be.
+FILES_MAX: Final = 1000
+
+_STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+async def run_dashboard(source: Source, settings: DashboardSettings | None = None) -> int:
+    """Show a source on the terminal of standard output until the user leaves.
+
+    The screen is given back however it ends: by a key, a signal, an error, or cancelled.
+
+    Args:
+        source: what is shown.
+        settings: how.
+
+    Returns:
+        The exit status: 0, or 128 and the number of the signal that ended it.
+
+    Raises:
+        OSError: the terminal cannot be used.
+    """
+    tty = Tty()
+    try:
+        with raise_single_error():
+            return await Dashboard(source, settings or DashboardSettings(), tty).run()
+    finally:
+        tty.close()
+
+
+def glyphs_of(settings: DashboardSettings) -> Glyphs:
+    """The characters that the terminal can show, as far as the environment tells."""
+    is_ascii = settings.ascii
+    if is_ascii is None:
+        names = (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+        # Python has standard output in UTF-8 also where the locale says C.
+        locale = next(filter(None, names), sys.stdout.encoding or "ascii")
+        is_ascii = "utf" not in locale.lower()
+    return ASCII if is_ascii else UNICODE
+
+
+class Dashboard:
+    """What one run of the dashboard has.
+
+    Args:
+        source: what is shown.
+        settings: how.
+        tty: where; it stays open.
+    """
+
+    def __init__(self, source: Source, settings: DashboardSettings, tty: Tty) -> None:
+        self._source = source
+        self._tty = tty
+        self._model = Model()
+        self._ui = Ui(all_views(), settings.view, settings.refresh_seconds)
+        self._ui.uses_mouse = settings.mouse
+        tty.use_mouse(settings.mouse)
+        self._glyphs = glyphs_of(settings)
+        colors = None if settings.color is False else color_system()
+        self._painter = Painter(colors, "ascii" if self._glyphs.is_ascii else "utf-8")
+        self._size = (0, 0)
+        self._status = 0
+        self._dirty = trio.Event()
+        self._urgent = trio.Event()
+        self._sending = trio.CancelScope()
+        self._news_at = 0.0
+        self._wanted: tuple[str | None, object] = (None, None)
+        self._failed: set[str] = set()
+
+    async def run(self) -> int:
+        """See :func:`run_dashboard`."""
+        self._news_at = trio.current_time()
+        self._follow_ui()
+        self._tty.enter()
+        try:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(self._hear, nursery)
+                nursery.start_soon(self._read_keys, nursery)
+                nursery.start_soon(self._draw)
+                nursery.start_soon(self._watch_news)
+                nursery.start_soon(self._source.run, self._model, self._news)
+        finally:
+            await self._tty.leave()
+        return self._status
+
+    def _stop(self, status: int, nursery: trio.Nursery) -> None:
+        self._status = status
+        nursery.cancel_scope.cancel(reason="the dashboard is left")
+
+    def _news(self) -> None:
+        self._news_at = trio.current_time()
+        self._dirty.set()
+
+    def _hurry(self) -> None:
+        """Have the screen drawn at once."""
+        self._dirty.set()
+        self._urgent.set()
+
+    # Signals.
+
+    async def _hear(
+        self,
+        nursery: trio.Nursery,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Stop, suspend, go on, or draw for another size, as signals say."""
+        with trio.open_signal_receiver(
+            *_STOPPING, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH
+        ) as signals:
+            task_status.started()
+            async for number in signals:
+                if number in _STOPPING:
+                    self._stop(128 + number, nursery)
+                elif number == signal.SIGTSTP:
+                    await self._suspend()
+                else:
+                    if number == signal.SIGCONT:
+                        self._tty.enter()
+                    self._painter.forget()
+                    self._hurry()
+
+    async def _suspend(self) -> None:
+        """Give the screen back and stop until the shell says to go on, which is a signal, too."""
+        self._sending.cancel(reason="the screen is given back")
+        await self._tty.leave()
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    # Keys.
+
+    async def _read_keys(self, nursery: trio.Nursery) -> None:
+        decoder = KeyDecoder()
+        while True:
+            seconds = decoder.wait_seconds
+            data: bytes | None = None
+            with trio.move_on_after(math.inf if seconds is None else seconds):
+                data = await self._tty.read()
+            if data == b"":
+                self._stop(128 + signal.SIGHUP, nursery)
+                return
+            for event in decoder.flush() if data is None else decoder.feed(data):
+                effect = self._ui.press(event, self._model)
+                if effect is not None:
+                    self._carry_out(effect, nursery)
+            self._follow_ui()
+            self._hurry()
+
+    def _carry_out(self, effect: Effect, nursery: trio.Nursery) -> None:
+        match effect:
+            case Quit():
+                self._stop(0, nursery)
+            case Redraw():
+                self._painter.forget()
+            case UseMouse(on):
+                self._tty.use_mouse(on)
+            case Export(path):
+                nursery.start_soon(self._export, path)
+            case Act():
+                nursery.start_soon(self._act, effect)
+
+    def _follow_ui(self) -> None:
+        """Tell the source what is looked at, and how often it shall look."""
+        self._source.interval_seconds = self._ui.refresh_seconds
+        view = self._ui.place.view
+        wanted = (view.section, view.section_key)
+        if wanted != self._wanted:
+            self._wanted = wanted
+            self._source.want(*wanted)
+
+    async def _act(self, act: Act) -> None:
+        label = act.action.label
+        self._ui.tell(f"{label}{self._glyphs.ellipsis}")
+        try:
+            done = await act.action.run(self._source, act.row, act.answers)
+        except (TrionetError, OSError, ValueError) as error:
+            self._ui.tell(f"{label}: {error}", is_alarm=True)
+        else:
+            self._ui.tell(done)
+        self._hurry()
+
+    async def _export(self, path: str) -> None:
+        form = path.rpartition(".")[2].lower()
+        if form in FRAME_FORMS:
+            text = FRAME_FORMS[form](self._frame())
+        else:
+            place = self._ui.place
+            if place.table is None:
+                self._ui.tell(f"export: .{form} is for tables, and here is none", is_alarm=True)
+                self._hurry()
+                return
+            text = TABLE_FORMS[form](place.table, place.rows)
+        try:
+            written = await trio.to_thread.run_sync(write_beside, Path(path), text)
+        except OSError as error:
+            self._ui.tell(f"export: {path}: {error.strerror}", is_alarm=True)
+        else:
+            self._ui.tell(f"written to {written}")
+        self._hurry()
+
+    # Drawing.
+
+    async def _draw(self) -> None:
+        """Draw what is new; a terminal that is slow to read gets fewer frames."""
+        seconds = COALESCE_SECONDS
+        while True:
+            await self._dirty.wait()
+            with trio.move_on_after(seconds):
+                await self._urgent.wait()
+            self._dirty, self._urgent = trio.Event(), trio.Event()
+            if not self._tty.is_entered:
+                continue  # suspended: whoever goes on asks for a frame
+            began = perf_counter()
+            data = self._painter.paint(self._frame().lines)
+            spent = perf_counter() - began
+            seconds = max(COALESCE_SECONDS, spent / DRAWING_SHARE - spent)
+            with trio.CancelScope() as self._sending:
+                await self._tty.send(data)
+
+    def _frame(self) -> Frame:
+        size = self._tty.size()
+        if size != self._size:
+            self._size = size
+            self._painter.forget()
+        stale = trio.current_time() - self._news_at
+        if stale < STALE_INTERVALS * self._ui.refresh_seconds:
+            stale = 0.0
+        try:
+            return draw(self._ui, self._model, *size, self._glyphs, stale)
+        except Exception:  # boundary: one view
+            name = self._ui.place.view.name
+            if name not in self._failed:
+                self._failed.add(name)
+                logger.exception("the view %s failed", name)
+            return failed_frame(name, *size)
+
+    async def _watch_news(self) -> None:
+        """Have the header say so if no news comes."""
+        while True:
+            await trio.sleep(STALE_CHECK_SECONDS)
+            if trio.current_time() - self._news_at > STALE_SECONDS:
+                self._dirty.set()
+
+
+def write_beside(path: Path, text: str) -> Path:
+    """Write a file, and none that is there already: then its name gets a number.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    for number in range(1, FILES_MAX):
+        numbered = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
+        try:
+            with numbered.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            continue
+        return numbered
+    raise FileExistsError(errno.EEXIST, "there are too many of that name", str(path))

@@ -1,0 +1,283 @@
+"""Bytes of a terminal to keys, clicks and pasted text; pure, whatever pieces the bytes come in.
+
+What xterm, the Linux console, tmux and their like send: CSI and SS3 sequences with modifiers, mouse
+reports in SGR form, bracketed paste, UTF-8. A lone ESC is the key only when nothing follows it for
+a moment, which is for the caller to see: :attr:`KeyDecoder.wait_seconds` and
+:meth:`KeyDecoder.flush`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+
+#: How long after an ESC the rest of a sequence may come; over ssh they come together, too.
+ESCAPE_SECONDS: Final = 0.04
+#: How long a paste may pause; one that never ends must not make the keyboard useless.
+PASTE_SECONDS: Final = 1.0
+#: What is kept of one paste, and of a sequence that does not end.
+PASTE_BYTES_MAX: Final = 65_536
+SEQUENCE_BYTES_MAX: Final = 64
+
+_ESC: Final = 0x1B
+_PASTE_BEGIN: Final = b"\x1b[200~"
+_PASTE_END: Final = b"\x1b[201~"
+
+_BY_FINAL: Final = {
+    "A": "up",
+    "B": "down",
+    "C": "right",
+    "D": "left",
+    "E": "begin",
+    "F": "end",
+    "H": "home",
+    "P": "f1",
+    "Q": "f2",
+    "R": "f3",
+    "S": "f4",
+    "Z": "backtab",
+    "M": "enter",  # of a keypad, after SS3
+}
+_BY_NUMBER: Final = {
+    1: "home",
+    2: "insert",
+    3: "delete",
+    4: "end",
+    5: "pageup",
+    6: "pagedown",
+    7: "home",
+    8: "end",
+    **{11 + n: f"f{1 + n}" for n in range(5)},
+    **{17 + n: f"f{6 + n}" for n in range(5)},
+    **{23 + n: f"f{11 + n}" for n in range(2)},
+}
+_CONTROL: Final = {
+    0x00: "ctrl-space",
+    0x08: "backspace",
+    0x09: "tab",
+    0x0A: "enter",
+    0x0D: "enter",
+    0x7F: "backspace",
+}
+_MODIFIERS: Final = ((4, "ctrl-"), (2, "alt-"), (1, "shift-"))
+_WHEEL: Final = {64: "wheel-up", 65: "wheel-down"}
+
+
+@attrs.frozen
+class Key:
+    """A key that was pressed.
+
+    Attributes:
+        name: the character itself, or a name such as ``enter``, ``pageup``, ``f1``; in front of it
+            ``ctrl-``, ``alt-`` and ``shift-``, in this order.
+    """
+
+    name: str
+
+
+@attrs.frozen
+class Mouse:
+    """What the mouse did.
+
+    Attributes:
+        kind: ``press``, ``release``, ``move``, ``wheel-up`` or ``wheel-down``.
+        column: 0 is the leftmost.
+        row: 0 is the uppermost.
+        button: 0 left, 1 middle, 2 right.
+    """
+
+    kind: str
+    column: int
+    row: int
+    button: int = 0
+
+
+@attrs.frozen
+class Paste:
+    """Text that was pasted in one piece; it may hold anything."""
+
+    text: str
+
+
+Event = Key | Mouse | Paste
+
+
+class KeyDecoder:
+    """Turns bytes into events."""
+
+    def __init__(self) -> None:
+        self._buffer = b""
+        self._pasted: bytearray | None = None
+
+    @property
+    def wait_seconds(self) -> float | None:
+        """How long to wait for more bytes before :meth:`flush`; None if nothing is unfinished."""
+        if self._pasted is not None:
+            return PASTE_SECONDS
+        return ESCAPE_SECONDS if self._buffer else None
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that these bytes complete."""
+        self._buffer += data
+        return list(self._events())
+
+    def flush(self) -> list[Event]:
+        """The events of what came, now that nothing follows it."""
+        rest, self._buffer = self._buffer, b""
+        if self._pasted is not None:
+            pasted, self._pasted = self._pasted + rest, None
+            return [_paste(pasted)]
+        if rest == b"\x1b":
+            return [Key("esc")]
+        if rest[:1] == b"\x1b" and len(rest) == 2:  # what else begins a sequence: [ and O
+            return [Key(f"alt-{chr(rest[1])}")] if rest[1] < 0x80 else []
+        return []  # half a sequence or half a character
+
+    def _events(self) -> Iterator[Event]:
+        while self._buffer:
+            before = self._buffer
+            if self._pasted is not None:
+                event = self._rest_of_paste(self._pasted)
+            elif before[0] == _ESC:
+                event = self._escape()
+            else:
+                event = self._character(0)
+            if event is not None:
+                yield event
+            elif self._buffer == before:
+                return  # more bytes are needed
+
+    def _take(self, count: int) -> bytes:
+        taken, self._buffer = self._buffer[:count], self._buffer[count:]
+        return taken
+
+    def _rest_of_paste(self, pasted: bytearray) -> Event | None:
+        end = self._buffer.find(_PASTE_END)
+        # The last bytes may be the first ones of the end.
+        sure = len(self._buffer) - len(_PASTE_END) + 1 if end < 0 else end
+        if sure > 0:
+            pasted += self._take(sure)[: max(0, PASTE_BYTES_MAX - len(pasted))]
+        if end < 0:
+            return None
+        self._take(len(_PASTE_END))
+        self._pasted = None
+        return _paste(pasted)
+
+    def _escape(self) -> Event | None:
+        follows = self._buffer[1:2]
+        if not follows:
+            return None
+        if follows == b"[":
+            return self._csi()
+        if follows == b"O":
+            return self._ss3()
+        if follows == b"\x1b":
+            self._take(1)
+            return Key("esc")
+        event = self._character(1)
+        return Key(f"alt-{event.name}") if event is not None else None
+
+    def _csi(self) -> Event | None:
+        buffer = self._buffer
+        if buffer[2:3] == b"[":  # F1 to F5 of the Linux console
+            if len(buffer) < 4:
+                return None
+            number = self._take(4)[3] - 0x41
+            return Key(f"f{number + 1}") if 0 <= number < 5 else None
+        for index in range(2, len(buffer)):
+            byte = buffer[index]
+            if 0x40 <= byte <= 0x7E:
+                return self._csi_event(self._take(index + 1))
+            if not 0x20 <= byte <= 0x3F or index >= SEQUENCE_BYTES_MAX:
+                self._take(index)  # no sequence: what stands here begins anew
+                return None
+        return None
+
+    def _csi_event(self, sequence: bytes) -> Event | None:
+        if sequence == _PASTE_BEGIN:
+            self._pasted = bytearray()
+            return None
+        final, text = chr(sequence[-1]), sequence[2:-1].decode("ascii")
+        if text.startswith("<") and final in "Mm":
+            return _mouse(text[1:], final)
+        numbers = _numbers(text)
+        if numbers is None:
+            return None
+        modifier = numbers[1] if len(numbers) > 1 else 1
+        if final == "~":
+            name = _BY_NUMBER.get(numbers[0] if numbers else 0)
+        else:
+            name = _BY_FINAL.get(final) if final != "M" else None
+        return None if name is None else Key(_modified(name, modifier))
+
+    def _ss3(self) -> Event | None:
+        for index in range(2, len(self._buffer)):
+            byte = self._buffer[index]
+            if 0x40 <= byte <= 0x7E:
+                sequence = self._take(index + 1)
+                name = _BY_FINAL.get(chr(byte))
+                modifier = int(sequence[2:-1] or b"1")
+                return None if name is None else Key(_modified(name, modifier))
+            if not 0x30 <= byte <= 0x39 or index >= SEQUENCE_BYTES_MAX:
+                self._take(index)
+                return None
+        return None
+
+    def _character(self, skipped: int) -> Key | None:
+        """One character after ``skipped`` bytes, all of which are taken with it."""
+        byte = self._buffer[skipped]
+        if byte < 0x20 or byte == 0x7F:
+            self._take(skipped + 1)
+            return Key(_CONTROL.get(byte) or f"ctrl-{chr(byte | 0x40).lower()}")
+        length = _utf8_length(byte)
+        data = self._buffer[skipped : skipped + length]
+        if len(data) < length and all(0x80 <= each <= 0xBF for each in data[1:]):
+            return None
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            self._take(skipped + 1)  # a byte that begins nothing is left out
+            return None
+        self._take(skipped + length)
+        return Key(text)
+
+
+def _utf8_length(first: int) -> int:
+    if first < 0xC2 or first > 0xF4:
+        return 1
+    return 2 if first < 0xE0 else 3 if first < 0xF0 else 4
+
+
+def _numbers(text: str) -> list[int] | None:
+    """The parameters of a sequence; None if they are of a kind that no key has."""
+    found: list[int] = []
+    for part in text.split(";") if text else []:
+        number = part.partition(":")[0] or "1"
+        if not number.isdecimal():
+            return None
+        found.append(int(number))
+    return found
+
+
+def _modified(name: str, modifier: int) -> str:
+    bits = modifier - 1
+    return "".join(prefix for bit, prefix in _MODIFIERS if bits & bit) + name
+
+
+def _mouse(text: str, final: str) -> Mouse | None:
+    numbers = _numbers(text)
+    if numbers is None or len(numbers) != 3:
+        return None
+    code, column, row = numbers
+    if code & 64:
+        kind, button = _WHEEL.get(code & 65, ""), 0
+    else:
+        kind = "release" if final == "m" else "move" if code & 32 else "press"
+        button = code & 3
+    return Mouse(kind, max(0, column - 1), max(0, row - 1), button) if kind else None
+
+
+def _paste(data: bytes | bytearray) -> Paste:
+    return Paste(bytes(data).decode(errors="replace"))

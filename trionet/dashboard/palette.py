@@ -1,0 +1,37 @@
+"""The colours of the dashboard: Okabe and Ito's, which people tell apart who see colours otherwise.
+
+Nothing is said by colour alone: phases have glyphs of their own, what is wrong carries ``!``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rich.style import Style
+
+ORANGE: Final = "#e69f00"
+SKY_BLUE: Final = "#56b4e9"
+GREEN: Final = "#009e73"
+YELLOW: Final = "#f0e442"
+BLUE: Final = "#0072b2"
+VERMILLION: Final = "#d55e00"
+PURPLE: Final = "#cc79a7"
+
+PLAIN: Final = Style()
+BOLD: Final = Style(bold=True)
+DIM: Final = Style(dim=True)
+TITLE: Final = Style(bold=True, color=SKY_BLUE)
+HEADING: Final = Style(bold=True, underline=True)
+BAR: Final = Style(reverse=True)
+CURSOR: Final = Style(reverse=True, bold=True)
+KEY: Final = Style(bold=True, color=ORANGE)
+GOOD: Final = Style(color=GREEN)
+NOTE: Final = Style(color=YELLOW)
+ALARM: Final = Style(bold=True, color=VERMILLION)
+CHART: Final = Style(color=SKY_BLUE)
+CHART_TOO: Final = Style(color=ORANGE)
+
+#: One for each part of a stacked bar, in their order.
+PARTS: Final = tuple(
+    Style(color=color) for color in (ORANGE, SKY_BLUE, GREEN, YELLOW, BLUE, PURPLE)
+)

@@ -1,0 +1,277 @@
+"""One frame: the whole screen as lines of exact width; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import attrs
+from rich.cells import cell_len
+from rich.segment import Segment
+
+from . import amounts, palette
+from .cells import Glyphs
+from .frame import Frame
+from .help import help_lines
+from .lines import GAP, exactly, heading_line, placed, row_line
+from .ui import Hits, Mode, Ui
+from .view import Line, Pen
+from .wrapping import wrapped
+
+if TYPE_CHECKING:
+    from .model import Model
+
+#: Below this nothing useful fits.
+COLUMNS_MIN: Final = 60
+LINES_MIN: Final = 15
+#: Lines that the summary of a view leaves to its table.
+TABLE_LINES_MIN: Final = 5
+#: After so many seconds without news the header says for how long there were none.
+STALE_SECONDS: Final = 3.0
+#: How many alarms are shown at a time.
+ALARMS_MAX: Final = 2
+
+
+def draw(
+    ui: Ui, model: Model, width: int, height: int, glyphs: Glyphs, stale_seconds: float = 0.0
+) -> Frame:
+    """The frame of now.
+
+    Args:
+        ui: what is shown; it is told where on the screen what is.
+        model: what is known.
+        width: of the screen, in cells.
+        height: of the screen, in lines.
+        glyphs: which characters there are.
+        stale_seconds: for how long there was no news.
+    """
+    if width < COLUMNS_MIN or height < LINES_MIN:
+        return _too_small(width, height)
+    pen = Pen(width, height, glyphs)
+    ui.hits = Hits()
+    ui.place.look(model, is_paused=ui.is_paused)
+    lines = [_header(ui, model, pen, stale_seconds), _tabs(ui, pen), _title(ui, pen)]
+    lines += islice(_alarms(model, pen), ALARMS_MAX)
+    room = height - len(lines) - 1
+    is_help = ui.mode is Mode.HELP
+    body = _help(ui, room, pen) if is_help else _body(ui, model, len(lines), room, pen)
+    body = body[:room]
+    lines += body
+    lines += [[] for _ in range(room - len(body))]
+    lines.append(_foot(ui, pen))
+    return Frame(width, [exactly(line, width) for line in lines])
+
+
+def _too_small(width: int, height: int) -> Frame:
+    said = (
+        f"This screen has {width} x {height} cells.",
+        f"The dashboard needs {COLUMNS_MIN} x {LINES_MIN}.",
+        "Make it larger, or press q.",
+    )
+    lines: list[Line] = [[Segment(line)] for line in said[:height]]
+    lines += [[] for _ in range(height - len(lines))]
+    return Frame(width, [exactly(line, width) for line in lines])
+
+
+def failed_frame(name: str, width: int, height: int) -> Frame:
+    """What is shown of a view that cannot be drawn: a fault of ours, which the log tells."""
+    said = [
+        f" ! The view {name} failed; the log has the reason.",
+        " Another key shows another view.",
+    ]
+    lines: list[Line] = [[Segment(line, palette.ALARM)] for line in said[:height]]
+    lines += [[] for _ in range(height - len(lines))]
+    return Frame(width, [exactly(line, width) for line in lines])
+
+
+# What is around the view.
+
+
+def _header(ui: Ui, model: Model, pen: Pen, stale_seconds: float) -> Line:
+    about = model.about
+    parts = [about.source, about.software or ""]
+    if about.node_id is not None:
+        parts.append(f"node {about.node_id}")
+    if about.uptime_seconds is not None:
+        parts.append(f"up {amounts.duration(about.uptime_seconds)}")
+    left = f" trionet {pen.glyphs.dot} " + "  ".join(filter(None, parts))
+    right = " live "
+    if ui.is_paused:
+        right = " PAUSED: p goes on "
+    elif stale_seconds >= STALE_SECONDS:
+        right = f" ! no news for {amounts.duration(stale_seconds)} "
+    width = max(0, pen.width - len(right))
+    return [pen.cell(left, width, palette.BAR), Segment(right, palette.BAR)]
+
+
+def _tabs(ui: Ui, pen: Pen) -> Line:
+    """The names of the views with their keys; where there is no room, of the others the keys."""
+    names = {view.name: f"{view.key} {view.name}" for view in ui.views}
+    if sum(len(text) + 3 for text in names.values()) > pen.width:
+        names = {
+            view.name: names[view.name] if view.name == ui.root else view.key for view in ui.views
+        }
+    line: Line = []
+    column = 0
+    for name, text in names.items():
+        style = palette.CURSOR if name == ui.root else palette.PLAIN
+        shown = f" {text} "
+        ui.hits.tabs.append((column, column + len(shown), name))
+        line += [Segment(shown, style), Segment(" ")]
+        column += len(shown) + 1
+    return line
+
+
+def _title(ui: Ui, pen: Pen) -> Line:
+    place, glyphs = ui.place, pen.glyphs
+    line = [Segment(" ")]
+    for index, each in enumerate(ui.trail):
+        if index:
+            line.append(Segment(f" {glyphs.into} ", palette.DIM))
+        line.append(pen.text(each.view.title, palette.TITLE))
+    table = place.table
+    if table is not None and table.missing is None:
+        known = max(len(table.rows), table.total or 0)
+        shown = len(place.rows)
+        many = f"{shown:,}" if shown == known else f"{shown:,} of {known:,}"
+        line.append(Segment(f"  {many}", palette.DIM))
+        if place.sorted_by is not None:
+            mark = glyphs.falling if place.descending else glyphs.rising
+            line.append(Segment(f"  by {place.sorted_by} {mark}", palette.DIM))
+    if place.filter:
+        line += [Segment("  filter ", palette.DIM), pen.text(place.filter, palette.NOTE)]
+    return line
+
+
+def _alarms(model: Model, pen: Pen) -> Iterable[Line]:
+    for text in model.alarms.values():
+        yield [pen.text(f" ! {text}", palette.ALARM)]
+
+
+def _foot(ui: Ui, pen: Pen) -> Line:
+    if ui.message is not None:
+        style = palette.ALARM if ui.message.is_alarm else palette.GOOD
+        mark = "! " if ui.message.is_alarm else ""
+        if ui.mode is not Mode.ASK:
+            return [pen.text(f" {mark}{ui.message.text}", style)]
+    match ui.mode:
+        case Mode.FILTER:
+            return _typed("/", ui, pen)
+        case Mode.COMMAND:
+            return _typed(":", ui, pen)
+        case Mode.ASK:
+            return _asked(ui, pen)
+        case Mode.CONFIRM:
+            assert ui.asking is not None
+            question = pen.cell(f" {ui.asking.question}", pen.width - 16, palette.NOTE)
+            return [question, Segment(" y yes, any: no", palette.BOLD)]
+        case _:
+            return _hints(ui, pen)
+
+
+def _typed(label: str, ui: Ui, pen: Pen) -> Line:
+    """What is typed, with the cursor in sight."""
+    entry = ui.entry
+    before = pen.text(entry.text[: entry.cursor]).text
+    at = pen.text(entry.text[entry.cursor : entry.cursor + 1] or " ").text
+    after = pen.text(entry.text[entry.cursor + 1 :]).text
+    room = pen.width - cell_len(label) - cell_len(at) - 1
+    while cell_len(before) > room:
+        before = before[max(1, (cell_len(before) - room) // 2) :]
+    return [
+        Segment(label, palette.KEY),
+        Segment(before),
+        Segment(at, palette.BAR),
+        Segment(after),
+    ]
+
+
+def _asked(ui: Ui, pen: Pen) -> Line:
+    assert ui.asking is not None
+    action, given = ui.asking.action, len(ui.asking.answers)
+    label = f" {action.label}, {action.fields[given].label}: "
+    if ui.message is not None:
+        label = f" ! {ui.message.text}: "
+    return _typed(pen.text(label).text, ui, pen)
+
+
+def _hints(ui: Ui, pen: Pen) -> Line:
+    hints = [("q", "quit"), ("?", "help"), ("/", "filter"), (":", "command")]
+    if len(ui.trail) > 1:
+        hints.insert(0, ("esc", "back"))
+    if ui.place.table is not None:
+        hints += [("s", "sort"), ("r", "reverse")]
+    hints += [("p", "pause"), *((each.key, each.label) for each in ui.place.view.actions)]
+    line = [Segment(" ")]
+    left = pen.width - 1
+    for key, meaning in hints:
+        left -= len(key) + len(meaning) + 3
+        if left < 0:
+            break
+        line += [Segment(key, palette.KEY), Segment(f" {meaning}  ")]
+    return line
+
+
+# What is in the middle.
+
+
+def _help(ui: Ui, room: int, pen: Pen) -> list[Line]:
+    lines = list(help_lines(ui.place.view, ui.views, pen))
+    ui.help_top = max(0, min(ui.help_top, len(lines) - room))
+    return lines[ui.help_top :]
+
+
+def _body(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
+    place = ui.place
+    if place.summary is None or not ui.is_paused:
+        place.summary = list(place.view.summary(model, pen))
+    lines = place.summary[: max(0, room - TABLE_LINES_MIN)]
+    room -= len(lines)
+    if place.table is None:
+        return lines + _scrolled(ui, model, room, attrs.evolve(pen, height=room))
+    return lines + _rows(ui, row + len(lines), room, pen)
+
+
+def _scrolled(ui: Ui, model: Model, room: int, pen: Pen) -> list[Line]:
+    place = ui.place
+    if place.lines is None or not ui.is_paused:
+        place.lines = list(place.view.lines(model, pen))
+    place.height = max(1, room)
+    place.move_to(place.cursor)
+    return place.lines[place.top : place.top + room]
+
+
+def _rows(ui: Ui, row: int, room: int, pen: Pen) -> list[Line]:
+    place = ui.place
+    table = place.table
+    assert table is not None
+    place.height = max(1, room - 1)
+    if table.missing is not None:
+        return [[], *_sentence(table.missing, pen)]
+    places = placed(table.columns, pen.width)
+    heading = heading_line(places, pen, place.sorted_by, descending=place.descending)
+    if not place.rows:
+        said = f"Nothing here has {place.filter!r}." if place.filter else "There is nothing yet."
+        return [heading, [], *_sentence(said, pen)]
+    ui.hits.heading_row, ui.hits.body_row = row, row + 1
+    column = 0
+    for each, width in places:
+        ui.hits.headings.append((column, column + width, each.name))
+        column += width + GAP
+    place.scroll()
+    shown = place.rows[place.top : place.top + place.height]
+    chosen = place.cursor - place.top
+    return [
+        heading,
+        *(
+            row_line(table, places, each_row, pen, is_chosen=index == chosen)
+            for index, each_row in enumerate(shown)
+        ),
+    ]
+
+
+def _sentence(text: str, pen: Pen) -> list[Line]:
+    return [
+        [Segment(f" {line}", palette.NOTE)] for line in wrapped(text, pen.width - 2, pen.glyphs)
+    ]

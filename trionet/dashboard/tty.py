@@ -1,0 +1,168 @@
+"""The terminal: a handle of our own that never blocks, and its manners.
+
+The handle is opened anew and not shared: O_NONBLOCK on the descriptors of standard input and output
+would hold for the shell, too. A terminal that has stopped reading, by ctrl-s or a stuck ssh, gets
+fewer frames; it never holds the loop.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import termios
+from typing import Any, Final
+
+import trio
+from rich.color import ColorSystem
+from rich.console import Console
+
+#: How long the last bytes may take, which give the screen back; a stuck terminal does not get them.
+LEAVE_SECONDS: Final = 0.5
+#: How many bytes of keys are read at once.
+READ_BYTES: Final = 4096
+
+# Alternate screen, no cursor, no wrapping at the right end, pastes in brackets.
+_ENTER: Final = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h"
+_LEAVE: Final = b"\x1b[0m\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
+# Clicks and the wheel, with numbers of any size.
+_MOUSE_ON: Final = b"\x1b[?1000h\x1b[?1006h"
+_MOUSE_OFF: Final = b"\x1b[?1006l\x1b[?1000l"
+
+_IFLAG, _LFLAG, _CC = 0, 3, 6
+
+
+def is_interactive() -> bool:
+    """Whether there is a terminal that a dashboard can be drawn on, with somebody in front of it.
+
+    What FORCE_COLOR says does not matter: a pipe is no terminal.
+    """
+    if os.environ.get("TERM", "") in {"", "dumb"}:
+        return False
+    return os.isatty(sys.stdin.fileno()) and os.isatty(sys.stdout.fileno())
+
+
+def color_system() -> ColorSystem | None:
+    """How many colours the terminal has; None with NO_COLOR."""
+    if os.environ.get("NO_COLOR"):
+        return None
+    name = Console(force_terminal=True, legacy_windows=False, file=None).color_system
+    return {
+        "standard": ColorSystem.STANDARD,
+        "256": ColorSystem.EIGHT_BIT,
+        "truecolor": ColorSystem.TRUECOLOR,
+    }.get(name or "", ColorSystem.STANDARD)
+
+
+class Tty:
+    """The terminal that standard output is connected to.
+
+    Only one task may send at a time.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+
+    def __init__(self) -> None:
+        path = os.ttyname(sys.stdout.fileno())
+        self._fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY)
+        self._before: list[Any] | None = None
+        self._unsent = b""
+        self._uses_mouse = False
+
+    @property
+    def is_entered(self) -> bool:
+        """Whether the screen is ours."""
+        return self._before is not None
+
+    def close(self) -> None:
+        """Close the handle; no more than once."""
+        os.close(self._fd)
+
+    def size(self) -> tuple[int, int]:
+        """Its columns and lines; 80 and 24 where it does not know them."""
+        columns, lines = os.get_terminal_size(self._fd)
+        return columns or 80, lines or 24
+
+    def enter(self) -> None:
+        """Take the screen and the keyboard: keys come one by one and are not shown.
+
+        Ctrl-C and ctrl-z still are signals. Once more is right after the process was stopped by
+        somebody else.
+
+        Raises:
+            OSError: the terminal is gone.
+        """
+        try:
+            mode = termios.tcgetattr(self._fd)
+            if self._before is None:
+                self._before = termios.tcgetattr(self._fd)
+            # Ctrl-s must not freeze the screen, ctrl-v must not hide the next key.
+            mode[_IFLAG] &= ~termios.IXON
+            mode[_LFLAG] &= ~(termios.ICANON | termios.ECHO | termios.IEXTEN)
+            mode[_CC][termios.VMIN], mode[_CC][termios.VTIME] = 1, 0
+            # Not after what is still to be written: a stuck terminal would hold us here.
+            termios.tcsetattr(self._fd, termios.TCSANOW, mode)
+        except termios.error as error:
+            raise OSError(*error.args) from error
+        self._unsent += _ENTER + (_MOUSE_ON if self._uses_mouse else b"")
+
+    async def leave(self) -> None:
+        """Give the screen and the keyboard back.
+
+        It is a clean-up: it goes on when it is cancelled, and takes no longer than
+        :data:`LEAVE_SECONDS`.
+        """
+        before, self._before = self._before, None
+        if before is None:
+            return
+        try:
+            with trio.move_on_after(LEAVE_SECONDS, shield=True):
+                # What was cut off in the middle of a sequence is finished first.
+                await self.send((_MOUSE_OFF if self._uses_mouse else b"") + _LEAVE)
+        except OSError:
+            pass  # the terminal is gone
+        finally:
+            try:
+                termios.tcflush(self._fd, termios.TCIFLUSH)  # half a key is no word for the shell
+                termios.tcsetattr(self._fd, termios.TCSANOW, before)
+            except termios.error:
+                pass  # as above
+
+    def use_mouse(self, on: bool) -> None:
+        """Have the terminal tell clicks, or no longer; it learns so with the next bytes."""
+        if on != self._uses_mouse:
+            self._uses_mouse = on
+            if self.is_entered:
+                self._unsent += _MOUSE_ON if on else _MOUSE_OFF
+
+    async def read(self) -> bytes:
+        """The next bytes of keys; none at the end of the terminal's life."""
+        while True:
+            await trio.lowlevel.wait_readable(self._fd)
+            try:
+                return os.read(self._fd, READ_BYTES)
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                if error.errno == errno.EIO:  # it was hung up
+                    return b""
+                raise
+
+    async def send(self, data: bytes) -> None:
+        """Write all of it, however long the terminal takes.
+
+        What was not written when this was cancelled comes first the next time.
+
+        Raises:
+            OSError: the terminal is gone.
+        """
+        self._unsent += data
+        while self._unsent:
+            try:
+                count = os.write(self._fd, self._unsent)
+            except BlockingIOError:
+                await trio.lowlevel.wait_writable(self._fd)
+                continue
+            self._unsent = self._unsent[count:]
+        await trio.lowlevel.checkpoint()

@@ -1,0 +1,30 @@
+"""The views, one a file, in the order of their tabs. A new one needs a line here and nothing else.
+
+What a view is: :mod:`trionet.dashboard.view`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..view import View
+from .apis import ApisView
+from .connections import ConnectionsView
+from .log import LogView
+from .overview import OverviewView
+from .processors import ProcessorsView
+from .trio_loop import TrioView
+
+VIEWS: Final[tuple[type[View], ...]] = (
+    OverviewView,
+    ConnectionsView,
+    ApisView,
+    ProcessorsView,
+    LogView,
+    TrioView,
+)
+
+
+def all_views() -> list[View]:
+    """A new instance of each."""
+    return [view() for view in VIEWS]
