@@ -12,7 +12,7 @@ _HEAD = """\
 function __trionet_at --description 'Whether these are the commands on the line'
     set -l at
     for word in (commandline -opc)[2..-1]
-        if contains -- (string join / $at $word) $__trionet_places
+        if contains -- (string join -- / $at $word) $__trionet_places
             set -a at $word
         end
     end

@@ -72,21 +72,21 @@ def _values(place: Place) -> Iterator[str]:
 def _words(place: Place) -> Iterator[str]:
     yield f"        ({shlex.quote(_path(place))}))\n"
     yield "            if [[ ${words[CURRENT]} == -* ]]; then\n"
-    yield from _described((flag, option.help) for option in place.options for flag in option.flags)
+    flags = ((flag, option.help) for option in place.options for flag in option.flags)
+    yield from _described("-o option", flags)
     if place.commands:
         yield "            else\n"
-        yield from _described(place.commands)
+        yield from _described("command", place.commands)
     elif place.value is not None and (place.value.choices or place.value.is_file):
         yield f"            else\n                {_completed(place.value)}\n"
     yield "            fi ;;\n"
 
 
-def _described(words: Iterable[tuple[str, str]]) -> Iterator[str]:
+def _described(tag: str, words: Iterable[tuple[str, str]]) -> Iterator[str]:
     yield "                found=(\n"
     for word, text in words:
-        # Options of one meaning stand in one line only if their texts are the same.
         yield f"                    {shlex.quote(f'{word}:{text}')}\n"
-    yield "                )\n                _describe -o word found\n"
+    yield f"                )\n                _describe {tag} found\n"
 
 
 def _completed(value: Value) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from trionet.errors import ConfigError
 
 from ..connection import Setting, kafkas_setting
 from ..output import Table, add_format_arguments, write
 from .kinds import BROKER, CLIENTS, KINDS, WITHOUT_MEANING, client_keys, keys_of
+
+if TYPE_CHECKING:
+    from trionet.client.opening import ClientSettings
 
 ERROR, NOTE = "error", "note"
 # Keys that only brokers must have: a file with one is a broker's.
@@ -130,11 +133,12 @@ def _conflicts(own: Mapping[str, Mapping[str, str]]) -> list[Finding]:
     from trionet.client.admin.config import admin_settings
     from trionet.client.consumer.config import consumer_settings
     from trionet.client.producer.config import producer_settings
+    from trionet.net.tls_client_context import client_context
 
-    readers: dict[str, Callable[[Mapping[str, str]], object]] = {
-        "producer": lambda settings: producer_settings(settings, {}),
-        "consumer": lambda settings: consumer_settings(settings, {}),
-        "admin": lambda settings: admin_settings(settings, {}),
+    readers: dict[str, Callable[[Mapping[str, str]], ClientSettings]] = {
+        "producer": lambda settings: producer_settings(settings, {}).client,
+        "consumer": lambda settings: consumer_settings(settings, {}).client,
+        "admin": lambda settings: admin_settings(settings, {}).client,
     }
     shared = set.intersection(*(set(settings) for settings in own.values()))
     found: dict[str, Finding] = {}
@@ -142,7 +146,9 @@ def _conflicts(own: Mapping[str, Mapping[str, str]]) -> list[Finding]:
         if kind != "admin" and len(own) > 1 and set(settings) <= shared:
             continue
         try:
-            readers[kind](settings)
+            client = readers[kind](settings)
+            if client.security.has_tls:
+                client_context(client.security.tls)  # reads keys and certificates
         except ConfigError as error:
             found.setdefault(str(error), Finding(ERROR, "", str(error)))
     return list(found.values())

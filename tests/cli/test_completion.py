@@ -1,0 +1,171 @@
+"""Completion in shells: what the parsers have is what is offered."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pty
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from trionet.cli.completing import bash, fish, zsh
+from trionet.cli.completing.tree import Option, Place, Value, places
+from trionet.cli.completion import SHELLS
+from trionet.cli.main import COMMANDS, whole_parser
+
+from .conftest import Run
+
+
+@pytest.fixture(scope="module")
+def all_places() -> dict[tuple[str, ...], Place]:
+    return {place.words: place for place in places(whole_parser())}
+
+
+def test_every_command_is_a_place(all_places: dict[tuple[str, ...], Place]) -> None:
+    assert list(COMMANDS) == [name for name, _ in all_places[()].commands]
+    assert ("topics", "list") in all_places
+    assert ("configs", "quotas", "alter") in all_places
+    assert [] == [words for words, place in all_places.items() if not place.options]
+
+
+def test_a_place_is_read_from_a_parser() -> None:
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("-f", "--form", choices=["a", "b"], help="how (default: a); or not")
+    parser.add_argument("--config", metavar="FILE", help="a file, 100%% plain")
+    parser.add_argument("--on", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("input", metavar="INPUT")
+    parser.add_argument("rest", nargs="*")
+
+    [place] = places(parser)
+
+    assert (
+        Option(("-f", "--form"), "how", Value(("a", "b"), is_file=False)),
+        Option(("--config",), "a file, 100% plain", Value((), is_file=True)),
+        Option(("--on",), "", None),
+    ) == place.options
+    assert Value((), is_file=True) == place.value
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_command_prints_the_script(
+    shell: str, run: Run, all_places: dict[tuple[str, ...], Place]
+) -> None:
+    done = run("completion", shell)
+
+    module = {"bash": bash, "zsh": zsh, "fish": fish}[shell]
+    assert (0, "") == (done.status, done.err)
+    assert module.script(all_places.values()) == done.out
+
+
+CASES = [
+    ("", list(COMMANDS)),
+    ("to", ["topics"]),
+    ("groups de", ["describe", "delete", "delete-offsets"]),
+    ("configs quotas ", ["describe", "alter"]),
+    ("topics list --form", ["--format"]),
+    ("topics list --format ", ["text", "json", "csv"]),
+    ("topics list --format j", ["json"]),
+    ("topics list -b a:1 --int", ["--internal"]),
+    ("configs describe t", ["topic"]),
+    ("topics list -F cl", ["client.properties"]),
+    ("completion z", ["zsh"]),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with each shell's file, and a file of settings."""
+    found = list(places(whole_parser()))
+    path = tmp_path_factory.mktemp("completion")
+    for module in (bash, zsh, fish):
+        name = module.__name__.rpartition(".")[2]
+        (path / f"trionet.{name}").write_text(module.script(found))
+    (path / "client.properties").write_text("")
+    return path
+
+
+def answer(command: list[str], folder: Path) -> list[str]:
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "HOME": str(folder)},
+    )
+    assert "" == done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("line", "expected"), CASES)
+def test_bash_offers_it(line: str, expected: list[str], folder: Path) -> None:
+    script = (
+        "source trionet.bash; IFS=' ' read -ra COMP_WORDS <<< \"$1\";"
+        ' [[ $1 == *" " ]] && COMP_WORDS+=("");'
+        " COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _trionet 2>/dev/null;"
+        ' printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+
+    found = answer(["bash", "--norc", "-c", script, "-", f"trionet {line}"], folder)
+
+    assert sorted(expected) == sorted(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("line", "expected"), CASES)
+def test_fish_offers_it(line: str, expected: list[str], folder: Path) -> None:
+    if shutil.which("fish") is None:
+        pytest.skip("there is no fish")
+    script = 'source trionet.fish; complete -C "$argv[1]" | string replace -r "\\t.*" ""'
+
+    found = answer(["fish", "--no-config", "-c", script, f"trionet {line}"], folder)
+
+    assert sorted(expected) == sorted(found)
+
+
+@pytest.mark.slow
+def test_zsh_completes_what_is_typed(folder: Path) -> None:
+    """Its completion needs a terminal, where a tab completes what is the only one."""
+    if shutil.which("zsh") is None:
+        pytest.skip("there is no zsh")
+    setup = "autoload -Uz compinit; compinit -u; source ./trionet.zsh; print REA''DY\n"
+    lines = {
+        "trionet to\t": "trionet topics ",
+        "trionet topics list --int\t": "trionet topics list --internal ",
+        "trionet topics list --format j\t": "trionet topics list --format json ",
+        "trionet topics list -F cl\t": "trionet topics list -F client.properties ",
+        "trionet groups re\t": "remove-members",
+    }
+    terminal, inside = pty.openpty()
+    shell = subprocess.Popen(
+        ["zsh", "-f", "-i"],
+        cwd=folder,
+        env={**os.environ, "HOME": str(folder), "TERM": "dumb"},
+        stdin=inside,
+        stdout=inside,
+        stderr=inside,
+        start_new_session=True,
+    )
+    try:
+        shown_after(terminal, setup, "READY\r\n")
+        for line, expected in lines.items():
+            shown_after(terminal, line, expected)
+            os.write(terminal, b"\x15")  # takes the line back
+    finally:
+        shell.kill()
+        shell.wait()
+        os.close(inside)
+        os.close(terminal)
+
+
+def shown_after(terminal: int, typed: str, expected: str) -> None:
+    """Wait until a terminal shows something; the test's own limit ends what never comes."""
+    os.write(terminal, typed.encode())
+    shown = ""
+    while expected not in shown:
+        shown += os.read(terminal, 4096).decode()
