@@ -36,6 +36,7 @@ BENCHMARKS = (
     "awaited",
     "join-client",
     "memory",
+    "pipes",
     "spark",
     "spark-decode",
     "spark-scale",

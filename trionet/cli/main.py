@@ -26,6 +26,8 @@ COMMANDS = {
     "broker": "run a broker that speaks Kafka's wire protocol",
     "dashboard": "look at a broker or a cluster in the terminal",
     "topics": "list, describe, make, alter, trim and delete topics",
+    "produce": "send records from standard input, or files, to a topic",
+    "consume": "write records of topics to standard output",
     "groups": "describe groups and their lag, reset and delete them",
     "configs": "show and change settings of topics, brokers and groups, quotas, users and access",
     "config": "show and check the settings of clients and brokers on this machine",

@@ -50,6 +50,11 @@ class Deliveries(Sequence[Delivery]):
         for (outcome, index, start), end in zip(self._spans, self._ends, strict=True):
             yield outcome, index, end - start
 
+    @property
+    def is_done(self) -> bool:
+        """Whether it is decided what became of all of them."""
+        return all(map(_is_decided, self.outcomes))
+
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
@@ -106,3 +111,9 @@ class Deliveries(Sequence[Delivery]):
 
     def _timestamp(self, number: int) -> int:
         return self._timestamps if isinstance(self._timestamps, int) else self._timestamps[number]
+
+
+def _is_decided(outcome: BatchOutcome) -> bool:
+    if outcome.parts is None:
+        return outcome.is_done
+    return all(_is_decided(part) for _, part in outcome.parts)

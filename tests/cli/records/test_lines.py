@@ -1,0 +1,92 @@
+"""Lines become records: values, keys, headers, nulls, and what is wrong with one."""
+
+from __future__ import annotations
+
+import pytest
+
+from trionet.cli.records.lines import LineInput, Shape
+from trionet.cli.records.packing import Packing
+from trionet.cli.records.taken import Taken
+
+
+def lines(key_delimiter: bytes | None = None, size_max: int = 100, **shape: object) -> LineInput:
+    return LineInput(b"\n", key_delimiter, Shape(**shape), size_max)  # type: ignore[arg-type]
+
+
+def rows(taken: list[Taken]) -> list[tuple[bytes | None, bytes | None]]:
+    return [
+        (key, value)
+        for each in taken
+        for key, value in zip(each.keys or [None] * len(each.values), each.values, strict=True)
+    ]
+
+
+def test_a_line_is_a_value_and_the_last_one_needs_no_end() -> None:
+    reader = lines()
+
+    assert [(None, b"a"), (None, b"")] == rows(reader.feed(b"a\n\nb"))
+    assert 1 == reader.kept
+    assert [(None, b"b")] == rows(reader.end())
+    assert [] == reader.end()
+
+
+def test_a_key_is_in_front_of_the_first_delimiter() -> None:
+    taken = lines(b":", key=b"fixed").feed(b"k:v:w\nnone\n:\n")
+
+    assert [(b"k", b"v:w"), (b"fixed", b"none"), (b"", b"")] == rows(taken)
+
+
+def test_a_key_and_headers_may_be_those_of_all() -> None:
+    (taken,) = lines(key=b"k", headers=[("h", b"1")]).feed(b"a\nb\n")
+
+    assert [(b"k", b"a"), (b"k", b"b")] == rows([taken])
+    assert [[("h", b"1")], [("h", b"1")]] == taken.headers
+
+
+def test_empty_is_null_if_that_is_wanted() -> None:
+    taken = lines(b":", is_empty_null=True).feed(b":\nk:\n:v\n\n")
+
+    assert [(None, None), (b"k", None), (None, b"v"), (None, None)] == rows(taken)
+
+
+def test_a_line_that_is_not_what_was_said_is_told_and_those_around_it_are_sent() -> None:
+    reader = lines(value_packing=Packing("short"))
+
+    before = reader.feed(b"1\n2\nx\n3\ny\n4\n")
+    first = reader.take_error()
+    between = reader.feed(b"")
+    second = reader.take_error()
+    behind = reader.feed(b"5\n")
+
+    assert [(None, b"\0\1"), (None, b"\0\2")] == rows(before)
+    assert str(first).startswith("record 3: b'x' is not 'short'")
+    assert [(None, b"\0\3")] == rows(between)
+    assert str(second).startswith("record 5: ")
+    assert [(None, b"\0\4"), (None, b"\0\5")] == rows(behind)
+    assert [6, 7] == [*behind[0].numbers]
+    assert reader.take_error() is None
+
+
+def test_a_line_that_is_too_long_is_told_once_and_passed_over() -> None:
+    reader = lines(size_max=10)
+
+    taken = reader.feed(b"a\n" + b"x" * 11)
+    error = reader.take_error()
+
+    assert [(None, b"a")] == rows(taken)
+    assert "record 2: more than 10 bytes (max.request.size) without '\\n'" == str(error)
+    assert [] == reader.feed(b"x" * 100)
+    assert reader.take_error() is None
+    (behind,) = reader.feed(b"x\nb\n")
+    assert ([(None, b"b")], [3]) == (rows([behind]), [*behind.numbers])
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 3), (0, 2), (1, 3), (2, 2)])
+def test_some_of_the_records_keep_their_numbers(start: int, end: int) -> None:
+    (taken,) = lines(b":", headers=[("h", None)]).feed(b"a:1\nb:2\nc:3\n")
+
+    some = taken.some(start, end)
+
+    assert rows([taken])[start:end] == rows([some])
+    assert [1, 2, 3][start:end] == [*some.numbers]
+    assert end - start == len(some.headers or ())

@@ -1,0 +1,271 @@
+"""What ``trionet consume`` does once it is known what is wanted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import trio
+
+from trionet._util.single_error import raise_single_error
+from trionet.client.consumer.opening import open_consumer
+from trionet.client.topic_partition import TopicPartition
+from trionet.errors import CallTimedOutError, CorruptRecordError, TrionetError
+
+from .pipes import widen, write_all
+from .progress import Progress, keep_showing
+from .reading import Ends, NoSuchTopicError, bounds, chosen_partitions, outside, some
+from .spans import From, Span
+from .stopping import SIGNALS, Stop, watch_signals
+
+if TYPE_CHECKING:
+    from trionet.client.consumer.consumer import Consumer
+    from trionet.client.consumer.record import ConsumerBatch
+
+OUTPUT: Final = 1
+#: Between two looks at whether the end is reached, while no records come.
+IDLE_SECONDS: Final = 0.05
+#: So long what is being written may take after a signal, before it is given up.
+LAST_WRITE_SECONDS: Final = 1.0
+
+
+@attrs.frozen(kw_only=True)
+class Consumption:
+    """What is wanted.
+
+    Attributes:
+        servers: where to begin.
+        settings: of the consumer.
+        admin_settings: of a client that lists topics, for patterns.
+        topics: names; or patterns, with ``is_pattern``.
+        is_pattern: whether they are patterns.
+        partitions: their numbers; empty means all.
+        group: whether a group divides the partitions.
+        span: what is read of each partition.
+        stops: whether it ends where the logs end.
+        records_max: so many are read; None for all.
+        keeps_going: whether a record that cannot be read is left out.
+        render: makes text of records.
+        known_seconds: how long a first answer may take.
+        tells_lag: whether the lag of each partition is told at the end.
+        progress: counts.
+        shows_bar: whether a bar or lines tell of progress; None if nothing does.
+        is_quiet: whether only errors are told.
+        tell: writes a line for people.
+    """
+
+    servers: str
+    settings: dict[str, object]
+    admin_settings: dict[str, object]
+    topics: Sequence[str]
+    is_pattern: bool
+    partitions: Collection[int]
+    group: bool
+    span: Span
+    stops: bool
+    records_max: int | None
+    keeps_going: bool
+    render: Callable[[ConsumerBatch], bytes]
+    known_seconds: float
+    tells_lag: bool
+    progress: Progress
+    shows_bar: bool | None
+    is_quiet: bool
+    tell: Callable[[str], None]
+
+
+async def consume(wanted: Consumption) -> int:
+    """Write what is read; returns the exit status."""
+    stop = Stop()
+    run = _Run(wanted, stop)
+    wanted.progress.begin()
+    with raise_single_error(), trio.open_signal_receiver(*SIGNALS) as signals:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch_signals, signals, stop, nursery.cancel_scope)
+            if wanted.shows_bar is not None:
+                nursery.start_soon(_show, wanted, wanted.shows_bar)
+            await run.run()
+            nursery.cancel_scope.cancel(reason="all is read")
+    if not wanted.is_quiet:
+        wanted.tell(wanted.progress.line())
+    return run.failed or stop.status
+
+
+async def _show(wanted: Consumption, is_bar: bool) -> None:
+    await keep_showing(wanted.progress, wanted.tell, is_bar=is_bar)
+
+
+class OutputStalledError(TrionetError):
+    """After a signal, whoever reads the output took no more of it."""
+
+
+class _Run:
+    """One run of the command.
+
+    Attributes:
+        failed: 1 if a record could not be read, else 0.
+    """
+
+    def __init__(self, wanted: Consumption, stop: Stop) -> None:
+        self._wanted = wanted
+        self._stop = stop
+        self._left = wanted.records_max
+        self._ends: Ends | None = None
+        self._is_assigned = False
+        self.failed = 0
+
+    async def run(self) -> None:
+        """Read and write until the end, a signal, or an error."""
+        wanted = self._wanted
+        widen(OUTPUT)
+        with self._stop.ending_waits() as begun:
+            topics = await self._topics()
+        if begun.cancelled_caught:
+            return
+        async with open_consumer(
+            wanted.servers,
+            wanted.settings,
+            topics=self._subscription(topics),
+            on_assigned=self._assigned,
+        ) as consumer:
+            with self._stop.ending_waits():
+                if not wanted.group:
+                    await self._assign(consumer, topics)
+            if self._stop.number is None:
+                await self._read(consumer)
+            if wanted.tells_lag:
+                self._tell_lag(consumer)
+
+    def _subscription(self, topics: Sequence[str]) -> Sequence[str] | re.Pattern[str] | None:
+        """What a group subscribes to; None without one."""
+        if not self._wanted.group:
+            return None
+        if self._wanted.is_pattern:
+            return re.compile("|".join(f"(?:{each})" for each in topics))
+        return topics
+
+    def _assigned(self, _partitions: Collection[TopicPartition]) -> None:
+        self._is_assigned = True
+
+    async def _topics(self) -> Sequence[str]:
+        """The names of topics; of a group's pattern, the patterns themselves."""
+        wanted = self._wanted
+        if not wanted.is_pattern or wanted.group:
+            return wanted.topics
+        from trionet.client.admin.opening import open_admin  # it is large, and hardly ever needed
+
+        patterns = [re.compile(each) for each in wanted.topics]
+        found: list[str] = []
+        async with open_admin(wanted.servers, wanted.admin_settings) as admin:
+            with trio.move_on_after(wanted.known_seconds) as late:
+                names = await admin.list_topics()
+                found = [name for name in sorted(names) if any(p.fullmatch(name) for p in patterns)]
+        if late.cancelled_caught:
+            raise self._unreachable()
+        if not found:
+            raise NoSuchTopicError(f"no topic matches {' or '.join(wanted.topics)}")
+        return found
+
+    def _unreachable(self) -> CallTimedOutError:
+        wanted = self._wanted
+        return CallTimedOutError(
+            f"no broker was reached at {wanted.servers} within {wanted.known_seconds:g} seconds; "
+            "is it the right address (-b)? -m waits longer"
+        )
+
+    async def _assign(self, consumer: Consumer, topics: Sequence[str]) -> None:
+        wanted = self._wanted
+        with trio.move_on_after(wanted.known_seconds) as late:
+            partitions = await chosen_partitions(consumer, topics, wanted.partitions)
+            found = await bounds(consumer, partitions, wanted.span, stops=wanted.stops)
+            firsts = await consumer.beginning_offsets(partitions)
+        if late.cancelled_caught:
+            raise self._unreachable()
+        consumer.assign(partitions)
+        for each, its in found.items():
+            if its.start is not None:
+                consumer.seek(each, its.start)
+            if text := outside(wanted.span, each, its, firsts[each]):
+                wanted.tell(text)
+        self._ends = Ends.of(found)
+        if self._ends is not None:
+            consumer.pause(*(each for each in partitions if each not in self._ends.left))
+            if wanted.span.start.base is not From.STORED:
+                wanted.progress.records_total = sum(
+                    end - (found[each].start or 0) for each, end in self._ends.left.items()
+                )
+
+    # Reading.
+
+    async def _read(self, consumer: Consumer) -> None:
+        while self._stop.number is None and self._left != 0:
+            try:
+                batch = await self._next(consumer)
+            except CorruptRecordError as error:
+                if not self._wanted.keeps_going:
+                    raise
+                self.failed = 1
+                self._wanted.tell(str(error))
+                consumer.seek(TopicPartition(error.topic, error.partition), error.offset + 1)
+                continue
+            if batch is None:
+                return
+            count = self._wanted_of(batch)
+            if count:
+                await self._write(some(batch, count))
+            partition = TopicPartition(batch.topic, batch.partition)
+            if count < len(batch):  # only now: what was not written is not finished
+                consumer.seek(partition, batch.offsets[count])
+            if self._ends is not None and partition not in self._ends.left:
+                consumer.pause(partition)
+
+    async def _next(self, consumer: Consumer) -> ConsumerBatch | None:
+        """The next batch; None at the end, and after a signal."""
+        with self._stop.ending_waits():
+            while not self._is_over(consumer):
+                with trio.move_on_after(IDLE_SECONDS if self._ends_somewhere else float("inf")):
+                    return await consumer.next_batch()
+        return None
+
+    @property
+    def _ends_somewhere(self) -> bool:
+        return self._ends is not None or (self._wanted.group and self._wanted.stops)
+
+    def _is_over(self, consumer: Consumer) -> bool:
+        if self._ends is not None:
+            self._ends.look(consumer.position)
+            return not self._ends.left
+        if not (self._wanted.group and self._wanted.stops and self._is_assigned):
+            return False
+        return all(consumer.lag(each) == 0 for each in consumer.assignment)
+
+    def _wanted_of(self, batch: ConsumerBatch) -> int:
+        """How many records of a batch are wanted."""
+        count = len(batch) if self._ends is None else self._ends.count(batch)
+        if self._left is not None:
+            count = min(count, self._left)
+            self._left -= count
+        return count
+
+    async def _write(self, batch: ConsumerBatch) -> None:
+        wanted = self._wanted
+        text = wanted.render(batch)
+        with self._stop.ending_waits(LAST_WRITE_SECONDS) as waiting:
+            await write_all(OUTPUT, text)
+        if waiting.cancelled_caught:
+            raise OutputStalledError(
+                f"nobody reads the output: {len(batch):,} records from offset {batch.offsets[0]} "
+                f"of {batch.topic} [{batch.partition}] on may not have been written"
+            )
+        wanted.progress.records += len(batch)
+        wanted.progress.size += len(text)
+
+    def _tell_lag(self, consumer: Consumer) -> None:
+        for each in sorted(consumer.assignment):
+            lag = consumer.lag(each)
+            behind = "how far behind is not known" if lag is None else f"{lag:,} behind"
+            self._wanted.tell(
+                f"{each.topic} [{each.partition}] at {consumer.position(each)}, {behind}"
+            )

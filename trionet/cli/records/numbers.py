@@ -1,0 +1,81 @@
+"""Numbers in formats: decimal, hexadecimal, and bytes in either order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Literal
+
+from trionet.errors import ConfigError
+
+_HEX_DIGITS: Final = {"hex64": 16, "hex32": 8, "hex16": 4, "hex8": 2, "hex4": 1}
+_BYTES: Final[dict[str, tuple[int, Literal["big", "little"]]]] = {
+    "byte": (1, "big"),
+    **{f"big{bits}": (bits // 8, "big") for bits in (64, 32, 16, 8)},
+    **{f"little{bits}": (bits // 8, "little") for bits in (64, 32, 16, 8)},
+}
+NUMBER_MODIFIERS: Final = ("ascii", "hex", "bool", *_HEX_DIGITS, *_BYTES)
+
+
+def written(modifier: str) -> Callable[[int], bytes]:
+    """A function that writes a number; what does not fit is cut off.
+
+    Raises:
+        ConfigError: there is no such way to write one.
+    """
+    if modifier in _HEX_DIGITS:
+        return partial(_hex, _HEX_DIGITS[modifier])
+    if modifier in _BYTES:
+        return partial(_packed, *_BYTES[modifier])
+    if modifier == "ascii":
+        return _ascii
+    if modifier == "hex":
+        return _shortest_hex
+    if modifier == "bool":
+        return _bool
+    raise unknown_number(modifier)
+
+
+def unknown_number(modifier: str) -> ConfigError:
+    """The error about a way to write numbers that there is not."""
+    return ConfigError(
+        f"{{{modifier}}}: a number is written as one of {', '.join(NUMBER_MODIFIERS)}"
+    )
+
+
+def size_and_reader(modifier: str) -> tuple[int, Callable[[bytes], int]] | None:
+    """How many bytes a number of fixed size takes, and how it is read; None for others.
+
+    The reader raises ``ValueError`` for what is no number.
+    """
+    if modifier in _HEX_DIGITS:
+        return _HEX_DIGITS[modifier], partial(int, base=16)
+    if modifier in _BYTES:
+        size, order = _BYTES[modifier]
+        return size, partial(_unpacked, order)
+    return None
+
+
+def _ascii(number: int) -> bytes:
+    return b"%d" % number
+
+
+def _bool(number: int) -> bytes:
+    return b"true" if number else b"false"
+
+
+def _hex(digits: int, number: int) -> bytes:
+    return b"%0*x" % (digits, number & (1 << 4 * digits) - 1)
+
+
+def _shortest_hex(number: int) -> bytes:
+    return b"%x" % (number & (1 << 64) - 1)
+
+
+def _packed(size: int, order: Literal["big", "little"], number: int) -> bytes:
+    return (number & (1 << 8 * size) - 1).to_bytes(size, order)
+
+
+def _unpacked(order: Literal["big", "little"], data: bytes) -> int:
+    # Signed from two bytes on: a length of -1 is null. A single byte counts to 255, as it says.
+    return int.from_bytes(data, order, signed=len(data) > 1)

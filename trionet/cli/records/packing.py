@@ -1,0 +1,196 @@
+"""Bytes as numbers and texts, and back: kcat's and rpk's pack-strings, and names for common ones."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from trionet.errors import ConfigError, TrionetError
+
+#: Kafka's own serializers, by the names that Kafka and kaskade give their types.
+NAMED: Final = {
+    "string": "s",
+    "boolean": "?$",
+    "short": ">h$",
+    "integer": ">i$",
+    "long": ">q$",
+    "float": ">f$",
+    "double": ">d$",
+}
+JSON: Final = "json"
+_NUMBERS: Final = "bBhHiIqQfd?"
+_LETTERS: Final = f"< > {' '.join(_NUMBERS)} c . s $"
+
+
+class PackError(TrionetError):
+    """Bytes are not what a pack-string says, or a text is not; says which."""
+
+
+Value = int | float | str
+
+
+class Packing:
+    """What bytes are made of.
+
+    Args:
+        text: a pack-string, such as ``>iq$``, or a name of :data:`NAMED`, or ``json``.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._is_json = text == JSON
+        self._steps = [] if self._is_json else list(_steps(text, NAMED.get(text, text)))
+        self._is_exact = bool(self._steps) and self._steps[-1] == "$"
+        if self._is_exact:
+            self._steps.pop()
+
+    @property
+    def is_json(self) -> bool:
+        """Whether it is a JSON document."""
+        return self._is_json
+
+    def values(self, data: bytes) -> list[Value]:
+        """What is in bytes.
+
+        Raises:
+            PackError: they are too short, or too long.
+        """
+        found: list[Value] = []
+        position = 0
+        for step in self._steps:
+            if step == "s":
+                found.append(data[position:].decode("utf-8", "replace"))
+                return found
+            size = struct.calcsize(step)
+            if len(data) - position < size:
+                raise PackError(
+                    f"{len(data)} bytes are too few for {self.text!r}; {step[-1]!r} needs {size} "
+                    f"from byte {position} on"
+                )
+            found.append(_shown(struct.unpack_from(step, data, position)[0]))
+            position += size
+        if self._is_exact and position < len(data):
+            raise PackError(f"{len(data) - position} bytes are left over after {self.text!r}")
+        return found
+
+    def as_text(self, data: bytes) -> bytes:
+        """What is in bytes, as text with spaces between."""
+        if self._is_json:
+            return json.dumps(self.document(data), ensure_ascii=False).encode()
+        return " ".join(map(str, self.values(data))).encode()
+
+    def document(self, data: bytes) -> Any:
+        """What is in bytes, for a JSON document: one value by itself, or a list.
+
+        Raises:
+            PackError: see :meth:`values`; or it is no JSON.
+        """
+        if self._is_json:
+            try:
+                return json.loads(data)
+            except (ValueError, RecursionError) as error:
+                raise PackError(f"not JSON: {error}") from error
+        values = self.values(data)
+        return values[0] if len(values) == 1 else values
+
+    def packed(self, data: bytes) -> bytes:
+        """The bytes for a text: the values with spaces between, as :meth:`as_text` writes them.
+
+        Raises:
+            PackError: a value is missing, or is not what it has to be.
+        """
+        if self._is_json:
+            return _compact(data)
+        words = data.split(b" ", len(self._steps) - 1) if self._steps else []
+        if len(words) < len(self._steps):
+            raise PackError(f"{self.text!r} needs {len(self._steps)} values, not {len(words)}")
+        try:
+            return b"".join(map(_packed, self._steps, words))
+        except (ValueError, struct.error, OverflowError) as error:
+            raise PackError(f"{data[:80]!r} is not {self.text!r}: {error}") from error
+
+
+def _steps(whole: str, text: str) -> Sequence[str]:
+    order = "<"
+    steps = []
+    for place, letter in enumerate(text):
+        if letter in "<>":
+            order = letter
+        elif letter in _NUMBERS:
+            steps.append(order + letter)
+        elif letter in "c.":
+            steps.append("c")
+        elif letter in "s$" and place == len(text) - 1:
+            steps.append(letter)
+        elif letter not in " x":
+            raise ConfigError(
+                f"{whole!r} is none of {', '.join((*NAMED, JSON))}, and no pack-string: these have "
+                f"{_LETTERS}, of which s and $ may only be the last"
+            )
+    return steps
+
+
+def _shown(value: Any) -> Value:
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value  # type: ignore[no-any-return]
+
+
+def _packed(step: str, word: bytes) -> bytes:
+    letter = step[-1]
+    if letter == "s":
+        return word
+    if letter == "c":
+        return struct.pack("c", word)
+    value: Any
+    if letter == "?":
+        value = _BOOLEANS.get(word.strip().lower())
+        if value is None:
+            raise ValueError("true or false")
+    else:
+        value = float(word) if letter in "fd" else int(word)
+    return struct.pack(step, value)
+
+
+_BOOLEANS: Final = {b"true": True, b"false": False, b"1": True, b"0": False}
+
+
+def _compact(data: bytes) -> bytes:
+    try:
+        return json.dumps(json.loads(data), ensure_ascii=False, separators=(",", ":")).encode()
+    except (ValueError, RecursionError) as error:
+        raise PackError(f"not JSON: {error}") from error
+
+
+def packings(texts: Sequence[str]) -> tuple[Packing | None, Packing | None]:
+    """What ``-s`` says of keys and of values: ``key=...``, ``value=...``, or one for both.
+
+    Raises:
+        ConfigError: a pack-string is malformed.
+    """
+    key = value = None
+    for text in texts:
+        what, equals, pack = text.partition("=")
+        if not equals:
+            key = value = Packing(text)
+        elif what == "key":
+            key = Packing(pack)
+        elif what == "value":
+            value = Packing(pack)
+        else:
+            raise ConfigError(f"-s {text}: must be key=..., value=..., or what holds for both")
+    return key, value
+
+
+def each_or_null(
+    function: Callable[[bytes], bytes], column: Sequence[bytes | None]
+) -> list[bytes | None]:
+    """A function of each that is not null."""
+    return [None if each is None else function(each) for each in column]

@@ -1,0 +1,227 @@
+"""What ``trionet produce`` does once it is known what is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import trio
+
+from trionet._util.single_error import raise_single_error
+from trionet.client.producer.opening import open_producer
+from trionet.errors import CallTimedOutError, TrionetError
+
+from .lines import Shape
+from .pipes import write_all
+from .progress import Progress, keep_showing
+from .sending import Sending
+from .sources import EndOfFile, Piece, Sources, WholeFile, open_pieces
+from .splitting import InputError
+from .stopping import SIGNALS, Stop, watch_signals
+from .taken import Input, Taken
+
+if TYPE_CHECKING:
+    from trionet.client.consumer.record import ConsumerBatch
+    from trionet.client.producer.producer import Producer
+    from trionet.client.producer.settings import ProducerSettings
+
+OUTPUT: Final = 1
+
+
+@attrs.frozen(kw_only=True)
+class Production:
+    """What is wanted.
+
+    Attributes:
+        servers: where to begin.
+        settings: of the producer.
+        topic: of records that name none; None if all do.
+        partition: of records that name none.
+        sources: where records come from.
+        input: makes records of it.
+        shape: what records of whole files have in common.
+        records_max: so many are sent; None for all.
+        keeps_going: whether others are sent after one that was not.
+        known_seconds: how long the topic may take to be known.
+        tee: written behind each value that was taken; None writes none.
+        written: makes text of records that were written; None for none.
+        progress: counts.
+        shows_bar: whether a bar or lines tell of progress; None if nothing does.
+        is_quiet: whether only errors are told.
+        tell: writes a line for people.
+    """
+
+    servers: str
+    settings: ProducerSettings
+    topic: str | None
+    partition: int | None
+    sources: Sources
+    input: Input
+    shape: Shape
+    records_max: int | None
+    keeps_going: bool
+    known_seconds: float
+    tee: bytes | None
+    written: Callable[[ConsumerBatch], bytes] | None
+    progress: Progress
+    shows_bar: bool | None
+    is_quiet: bool
+    tell: Callable[[str], None]
+
+
+async def produce(wanted: Production) -> int:
+    """Send what is read; returns the exit status."""
+    stop = Stop()
+    run = _Run(wanted, stop)
+    wanted.progress.begin()
+    with raise_single_error(), trio.open_signal_receiver(*SIGNALS) as signals:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch_signals, signals, stop, nursery.cancel_scope)
+            if wanted.shows_bar is not None:
+                nursery.start_soon(_show, wanted, wanted.shows_bar)
+            await run.run()
+            nursery.cancel_scope.cancel(reason="all is sent")
+    run.count_the_rest()
+    if not wanted.is_quiet:
+        wanted.tell(wanted.progress.line())
+    return run.status()
+
+
+async def _show(wanted: Production, is_bar: bool) -> None:
+    await keep_showing(wanted.progress, wanted.tell, is_bar=is_bar)
+
+
+class _Run:
+    """One run of the command."""
+
+    def __init__(self, wanted: Production, stop: Stop) -> None:
+        self._wanted = wanted
+        self._stop = stop
+        self._left = wanted.records_max
+        self._files = 0
+        self._error: Exception | None = None
+        self._sending: Sending | None = None
+
+    def status(self) -> int:
+        """The exit status: 1 if something was not written, or what shells tell of a signal."""
+        sending = self._sending
+        failed = 0 if sending is None else sending.failed
+        if failed:
+            noun = "record was" if failed == 1 else "records were"
+            self._wanted.tell(f"{failed:,} {noun} not written, or nobody knows")
+        if self._error is not None:
+            raise self._error
+        return 1 if failed else self._stop.status
+
+    def count_the_rest(self) -> None:
+        """After the end of the producer it is decided what became of all."""
+        if self._sending is not None:
+            self._sending.give_up()
+
+    async def run(self) -> None:
+        """Read and send; what was taken is sent also when the input fails."""
+        wanted = self._wanted
+        async with open_producer(wanted.servers, wanted.settings) as producer:
+            self._sending = sending = Sending(
+                producer,
+                topic=wanted.topic,
+                partition=wanted.partition,
+                keeps_going=wanted.keeps_going,
+                tell=wanted.tell,
+                progress=wanted.progress,
+                written=wanted.written,
+                output=OUTPUT,
+            )
+            for step in (partial(self._read, producer, sending), sending.finish):
+                try:
+                    await step()
+                except (TrionetError, OSError) as error:
+                    self._error = self._error or error
+
+    async def _read(self, producer: Producer, sending: Sending) -> None:
+        await self._until_known(producer)
+        with raise_single_error():
+            await self._read_all(sending)
+
+    async def _until_known(self, producer: Producer) -> None:
+        wanted = self._wanted
+        if wanted.topic is None:
+            return
+        with trio.move_on_after(wanted.known_seconds) as late, self._stop.ending_waits():
+            await producer.key_partitions(wanted.topic)
+        if late.cancelled_caught:
+            raise CallTimedOutError(
+                f"no broker at {wanted.servers} has told of topic {wanted.topic} within "
+                f"{wanted.known_seconds:g} seconds: is the address right, and is there such a "
+                "topic? -m waits longer"
+            )
+
+    async def _read_all(self, sending: Sending) -> None:
+        send, receive = open_pieces()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._reading, send)
+            async for piece in receive:
+                if not await self._take(sending, piece):
+                    break
+            nursery.cancel_scope.cancel(reason="enough is read")
+        receive.close()
+        kept = self._wanted.input.kept
+        if self._stop.number is not None and kept:
+            self._wanted.tell(f"{kept:,} bytes were no whole record yet, and were not sent")
+
+    async def _reading(self, send: trio.MemorySendChannel[Piece]) -> None:
+        """Read until the end, a signal, or an error, which is told when all before it is sent."""
+        try:
+            with self._stop.ending_waits():
+                await self._wanted.sources.read(send)
+        except InputError as error:
+            self._error = error
+        finally:
+            send.close()
+
+    async def _take(self, sending: Sending, piece: Piece) -> bool:
+        """Send the records of a piece of input; whether more is wanted."""
+        reader = self._wanted.input
+        match piece:
+            case EndOfFile():
+                taken = reader.end()
+            case WholeFile(data):
+                return await self._send(sending, [self._whole(data)])
+            case _:
+                self._wanted.progress.size += len(piece)
+                taken = reader.feed(piece)
+        while True:
+            if not await self._send(sending, taken):
+                return False
+            error = reader.take_error()
+            if error is None:
+                return True
+            sending.refuse(None, error)
+            if not (sending.may_go_on and reader.can_go_on):
+                return False
+            taken = reader.feed(b"")
+
+    def _whole(self, data: bytes) -> Taken:
+        self._files += 1
+        self._wanted.progress.size += len(data)
+        return self._wanted.shape.columns([self._files], [data])
+
+    async def _send(self, sending: Sending, all_taken: list[Taken]) -> bool:
+        for each in all_taken:
+            taken = each if self._left is None else each.some(0, self._left)
+            if not taken.values:
+                return self._left != 0
+            await sending.send(taken)
+            if self._wanted.tee is not None:
+                await write_all(OUTPUT, _ended(taken, self._wanted.tee))
+            if self._left is not None:
+                self._left -= len(taken.values)
+            if not sending.may_go_on:
+                return False
+        return self._left != 0
+
+
+def _ended(taken: Taken, end: bytes) -> bytes:
+    return end.join([*(each or b"" for each in taken.values), b""])

@@ -1,0 +1,184 @@
+"""Sends records that were read, and knows what became of each."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from trionet.client.consumer.record import ConsumerBatch
+from trionet.errors import ConfigError, RecordTooLargeError, TrionetError
+
+from .pipes import write_all
+from .progress import Progress
+from .taken import Taken
+
+if TYPE_CHECKING:
+    from trionet.client.producer.deliveries import Deliveries
+    from trionet.client.producer.producer import Producer
+
+#: So many records that were not written are told of one by one.
+TOLD_MAX: Final = 10
+
+
+class _UnderWay(NamedTuple):
+    """Records that a producer has."""
+
+    topic: str
+    taken: Taken
+    deliveries: Deliveries
+
+
+class Sending:
+    """See the module.
+
+    Args:
+        producer: sends.
+        topic: of records that name none; None if all have to.
+        partition: of records that name none.
+        keeps_going: whether others are sent after one that was not.
+        tell: writes a line for people.
+        progress: counts what was written.
+        written: makes text of records that were; None for none.
+        output: where that goes, a descriptor.
+
+    Attributes:
+        failed: how many were not, or nobody knows.
+    """
+
+    def __init__(
+        self,
+        producer: Producer,
+        *,
+        topic: str | None,
+        partition: int | None,
+        keeps_going: bool,
+        tell: Callable[[str], None],
+        progress: Progress,
+        written: Callable[[ConsumerBatch], bytes] | None = None,
+        output: int = 1,
+    ) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._partition = partition
+        self._keeps_going = keeps_going
+        self._tell = tell
+        self._progress = progress
+        self._under_way: deque[_UnderWay] = deque()
+        self._told = 0
+        self._written = written
+        self._output = output
+        self.failed = 0
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether more is to be sent."""
+        return self._keeps_going or not self.failed
+
+    async def send(self, taken: Taken) -> None:
+        """Have the producer take records.
+
+        Raises:
+            ConfigError: nothing says which topic.
+            TrionetError: the producer can take no more.
+        """
+        topic = taken.topic or self._topic
+        if topic is None:
+            raise ConfigError("there is no topic: name one, or read it by %t in a format")
+        try:
+            await self._enqueue(topic, taken)
+        except (RecordTooLargeError, ValueError) as error:
+            if isinstance(error, ConfigError):
+                raise
+            await self._one_by_one(topic, taken)
+        await self.look()
+
+    async def _enqueue(self, topic: str, taken: Taken) -> None:
+        deliveries = await self._producer.enqueue_batch(
+            topic,
+            taken.values,
+            keys=taken.keys,
+            headers=taken.headers,
+            partition=self._partition if taken.partition is None else taken.partition,
+            timestamps=taken.timestamps,
+        )
+        self._under_way.append(_UnderWay(topic, taken, deliveries))
+
+    async def _one_by_one(self, topic: str, taken: Taken) -> None:
+        """One of them cannot be sent: those before it are, and with -E those behind."""
+        for place in range(len(taken.values)):
+            try:
+                await self._enqueue(topic, taken.some(place, place + 1))
+            except (RecordTooLargeError, ValueError) as error:
+                self.refuse(taken.numbers[place], error)
+                if not self.may_go_on:
+                    return
+
+    def refuse(self, number: int | None, error: Exception) -> None:
+        """A record was not sent, or not written.
+
+        Args:
+            number: which; None if the error says it.
+            error: why.
+        """
+        self.failed += 1
+        if self._told < TOLD_MAX:
+            self._told += 1
+            self._tell(str(error) if number is None else f"record {number}: {error}")
+
+    async def finish(self) -> None:
+        """Wait until it is decided what became of all.
+
+        Raises:
+            TrionetError: the producer has failed.
+        """
+        await self._producer.flush()
+        await self.look()
+
+    async def look(self) -> None:
+        """Tell of those of which it is decided, in their order."""
+        while self._under_way and self._under_way[0].deliveries.is_done:
+            await self._decided(self._under_way.popleft())
+
+    def give_up(self) -> None:
+        """Count what was not looked at, after the end of the producer."""
+        while self._under_way:
+            batch = self._under_way.popleft()
+            self._failures(batch)
+
+    async def _decided(self, batch: _UnderWay) -> None:
+        self._failures(batch)
+        if self._written is not None:
+            text = b"".join(map(self._written, _acknowledged(batch)))
+            await write_all(self._output, text)
+
+    def _failures(self, batch: _UnderWay) -> None:
+        failures = batch.deliveries.failures()
+        self._progress.records += len(batch.deliveries) - len(failures)
+        for place, error in failures:
+            self.refuse(batch.taken.numbers[place], error)
+
+
+def _acknowledged(batch: _UnderWay) -> list[ConsumerBatch]:
+    """The records that were written, as a consumer would get them."""
+    found = []
+    taken = batch.taken
+    for place, delivery in enumerate(batch.deliveries):
+        try:
+            written = delivery.result()
+        except TrionetError:
+            continue
+        found.append(
+            ConsumerBatch(
+                topic=written.topic,
+                partition=written.partition,
+                offsets=[written.offset],
+                timestamps=[written.timestamp],
+                keys=[None if taken.keys is None else taken.keys[place]],
+                values=[taken.values[place]],
+                headers=[() if taken.headers is None else taken.headers[place]],
+                timestamp_type=0,
+                leader_epoch=-1,
+            )
+        )
+    return found
