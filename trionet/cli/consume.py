@@ -22,6 +22,7 @@ from .output import tell
 from .records.options import (
     NEWLINE,
     add_record_arguments,
+    check_open,
     number_from_1,
     optional_delimiter,
     shows_bar,
@@ -123,6 +124,7 @@ def _wanted(arguments: argparse.Namespace) -> Consumption:
     from .records.progress import Progress
     from .records.spans import partitions, span
 
+    check_open(sys.stdout, "output")
     where = span(arguments.offset, datetime.now(UTC))
     servers, settings, admin_settings = _settings(arguments, where)
     topics, is_pattern = _topics(arguments)

@@ -15,6 +15,7 @@ from .output import tell
 from .records.options import (
     NEWLINE,
     add_record_arguments,
+    check_open,
     headers,
     number,
     number_from_1,
@@ -122,7 +123,13 @@ def _wanted(arguments: argparse.Namespace) -> Production:
     lines = list(arguments.lines)
     if not lines and not files:
         lines = [STDIN]
-    reads_typed = STDIN in (*lines, *files) and sys.stdin is not None and sys.stdin.isatty()
+    reads_input = STDIN in {*lines, *files}
+    if reads_input:
+        check_open(sys.stdin, "input")
+    writes_output = arguments.tee or arguments.output_format is not None
+    if writes_output:
+        check_open(sys.stdout, "output")
+    is_typed = (reads_input and sys.stdin.isatty()) or (writes_output and sys.stdout.isatty())
     return Production(
         servers=servers,
         settings=settings,
@@ -138,13 +145,9 @@ def _wanted(arguments: argparse.Namespace) -> Production:
         written=_written(arguments),
         progress=Progress(),
         is_quiet=arguments.quiet,
-        shows_bar=shows_bar(arguments, is_typed=reads_typed or _is_output_typed(arguments)),
+        shows_bar=shows_bar(arguments, is_typed=is_typed),
         tell=partial(tell, arguments),
     )
-
-
-def _is_output_typed(arguments: argparse.Namespace) -> bool:
-    return bool((arguments.tee or arguments.output_format) and sys.stdout.isatty())
 
 
 def _settings(arguments: argparse.Namespace) -> tuple[str, ProducerSettings]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from typing import Final
+from typing import IO, Final
 
 from trionet.errors import ConfigError
 
@@ -91,6 +91,16 @@ def _seconds(text: str) -> float:
     if not 0 < found < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
     return found
+
+
+def check_open(file: IO[str] | None, name: str) -> None:
+    """Whether a standard stream is there: else its number is soon that of a connection.
+
+    Raises:
+        ConfigError: whoever started us has closed it.
+    """
+    if file is None:
+        raise ConfigError(f"standard {name} is closed")
 
 
 def shows_bar(arguments: argparse.Namespace, *, is_typed: bool) -> bool | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -134,16 +133,24 @@ class _Run:
                 written=wanted.written,
                 output=OUTPUT,
             )
-            for step in (partial(self._read, producer, sending), sending.finish):
-                try:
-                    await step()
-                except (TrionetError, OSError) as error:
-                    self._error = self._error or error
+            try:
+                with raise_single_error():
+                    async with trio.open_nursery() as nursery:
+                        nursery.start_soon(sending.keep_looking)
+                        await self._read(producer, sending)
+                        await sending.finish()
+                        nursery.cancel_scope.cancel(reason="all is decided")
+            except (TrionetError, OSError) as error:
+                self._error = self._error or error
 
     async def _read(self, producer: Producer, sending: Sending) -> None:
-        await self._until_known(producer)
-        with raise_single_error():
-            await self._read_all(sending)
+        """What cannot be read or sent is told when what was taken before is sent."""
+        try:
+            await self._until_known(producer)
+            with raise_single_error():
+                await self._read_all(sending)
+        except TrionetError as error:
+            self._error = error
 
     async def _until_known(self, producer: Producer) -> None:
         wanted = self._wanted
@@ -162,7 +169,7 @@ class _Run:
         send, receive = open_pieces()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._reading, send)
-            async for piece in receive:
+            while (piece := await self._next(sending, receive)) is not None:
                 if not await self._take(sending, piece):
                     break
             nursery.cancel_scope.cancel(reason="enough is read")
@@ -170,6 +177,20 @@ class _Run:
         kept = self._wanted.input.kept
         if self._stop.number is not None and kept:
             self._wanted.tell(f"{kept:,} bytes were no whole record yet, and were not sent")
+
+    async def _next(
+        self, sending: Sending, receive: trio.MemoryReceiveChannel[Piece]
+    ) -> Piece | None:
+        """The next piece; None at the end, or when a record that was sent before has failed."""
+        if not sending.may_go_on:
+            return None
+        with trio.CancelScope() as waiting:
+            sending.when_failed = waiting.cancel
+            try:
+                return await receive.receive()
+            except trio.EndOfChannel:
+                return None
+        return None
 
     async def _reading(self, send: trio.MemorySendChannel[Piece]) -> None:
         """Read until the end, a signal, or an error, which is told when all before it is sent."""

@@ -6,7 +6,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import trio
+
 from trionet.client.consumer.record import ConsumerBatch
+from trionet.client.producer.waiting import until_done
 from trionet.errors import ConfigError, RecordTooLargeError, TrionetError
 
 from .pipes import write_all
@@ -44,6 +47,7 @@ class Sending:
 
     Attributes:
         failed: how many were not, or nobody knows.
+        when_failed: called with the first of those, unless others are to be sent all the same.
     """
 
     def __init__(
@@ -66,6 +70,9 @@ class Sending:
         self._progress = progress
         self._under_way: deque[_UnderWay] = deque()
         self._told = 0
+        self._news = trio.Event()
+        self._all_decided = trio.Event()
+        self.when_failed: Callable[[], object] = _nothing
         self._written = written
         self._output = output
         self.failed = 0
@@ -91,7 +98,6 @@ class Sending:
             if isinstance(error, ConfigError):
                 raise
             await self._one_by_one(topic, taken)
-        await self.look()
 
     async def _enqueue(self, topic: str, taken: Taken) -> None:
         deliveries = await self._producer.enqueue_batch(
@@ -103,6 +109,7 @@ class Sending:
             timestamps=taken.timestamps,
         )
         self._under_way.append(_UnderWay(topic, taken, deliveries))
+        self._news.set()
 
     async def _one_by_one(self, topic: str, taken: Taken) -> None:
         """One of them cannot be sent: those before it are, and with -E those behind."""
@@ -122,32 +129,49 @@ class Sending:
             error: why.
         """
         self.failed += 1
+        if not self._keeps_going:
+            self.when_failed()
         if self._told < TOLD_MAX:
             self._told += 1
             self._tell(str(error) if number is None else f"record {number}: {error}")
 
     async def finish(self) -> None:
-        """Wait until it is decided what became of all.
+        """Wait until it is decided what became of all, and :meth:`keep_looking` has told it.
 
         Raises:
             TrionetError: the producer has failed.
         """
-        await self._producer.flush()
-        await self.look()
+        try:
+            await self._producer.flush()
+        finally:
+            if self._under_way:
+                self._all_decided = trio.Event()
+                await self._all_decided.wait()
 
-    async def look(self) -> None:
-        """Tell of those of which it is decided, in their order."""
-        while self._under_way and self._under_way[0].deliveries.is_done:
-            await self._decided(self._under_way.popleft())
+    async def keep_looking(self) -> None:
+        """Tell of records when it is decided what became of them, in their order.
+
+        Raises:
+            OutputError, BrokenPipeError: what was written cannot be told.
+        """
+        while True:
+            while self._under_way:
+                batch = self._under_way[0]
+                for outcome in batch.deliveries.outcomes:
+                    await until_done(outcome)
+                self._under_way.popleft()
+                self._failures(batch)
+                await self._tell_written(batch)
+            self._all_decided.set()
+            self._news = trio.Event()
+            await self._news.wait()
 
     def give_up(self) -> None:
         """Count what was not looked at, after the end of the producer."""
         while self._under_way:
-            batch = self._under_way.popleft()
-            self._failures(batch)
+            self._failures(self._under_way.popleft())
 
-    async def _decided(self, batch: _UnderWay) -> None:
-        self._failures(batch)
+    async def _tell_written(self, batch: _UnderWay) -> None:
         if self._written is not None:
             text = b"".join(map(self._written, _acknowledged(batch)))
             await write_all(self._output, text)
@@ -157,6 +181,10 @@ class Sending:
         self._progress.records += len(batch.deliveries) - len(failures)
         for place, error in failures:
             self.refuse(batch.taken.numbers[place], error)
+
+
+def _nothing() -> None:
+    pass
 
 
 def _acknowledged(batch: _UnderWay) -> list[ConsumerBatch]:
