@@ -1,8 +1,8 @@
 """Lines of 100 bytes through pipes, to a topic and from one: our commands beside kcat.
 
-`cat lines | trionet produce TOPIC` and `trionet consume TOPIC -e | wc -c`, each beside kcat with the
-same pipe; the figures are of the whole process, its start included. "CPU µs" is what a record cost
-that process. Our producer is idempotent, and our consumer looks at checksums; kcat does neither
+`cat lines | trionet produce TOPIC` and `trionet consume TOPIC -e | wc -c`, each beside kcat with
+the same pipe; the figures are of the whole process, its start included. "CPU µs" is what a record
+cost that process. Our producer is idempotent, and our consumer looks at checksums; kcat does neither
 unless it is told to, and is measured as it comes.
 """
 
@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -150,8 +151,8 @@ def _consumed(
 def _started(
     command: Sequence[str], environment: Mapping[str, str], **pipes: object
 ) -> subprocess.Popen[bytes]:
-    everything = {**os.environ, **SAME_TRIONET, **environment}
-    return subprocess.Popen(command, env=everything, **pipes)  # type: ignore[call-overload,no-any-return]
+    everything: dict[str, Any] = {"env": {**os.environ, **SAME_TRIONET, **environment}, **pipes}
+    return subprocess.Popen(command, **everything)
 
 
 def _ended(command: Sequence[str], process: subprocess.Popen[bytes]) -> float:

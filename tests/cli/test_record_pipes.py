@@ -1,4 +1,4 @@
-"""``trionet produce`` and ``trionet consume`` as processes: signals, pipes that close, a terminal."""
+"""``trionet produce`` and ``consume`` as processes: signals, pipes that close, a terminal."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ HEADERS = [("a", b"1"), ("b", None)]
 
 
 def rendered(form: str, *rows: Row, showing: Showing = PLAIN, **batch: object) -> bytes:
-    return Rendering(layout(form), showing).render(batch_of(rows, **batch))  # type: ignore[arg-type]
+    made = batch_of(rows, **batch)  # type: ignore[arg-type]
+    return Rendering(layout(form), showing).render(made)
 
 
 @pytest.mark.parametrize(

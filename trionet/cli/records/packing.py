@@ -1,4 +1,4 @@
-"""Bytes as numbers and texts, and back: kcat's and rpk's pack-strings, and names for common ones."""
+"""Bytes as numbers and texts, and back: pack-strings as kcat and rpk have them, and names."""
 
 from __future__ import annotations
 
