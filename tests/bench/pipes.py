@@ -2,8 +2,8 @@
 
 `cat lines | trionet produce TOPIC` and `trionet consume TOPIC -e | wc -c`, each beside kcat with
 the same pipe; the figures are of the whole process, its start included. "CPU µs" is what a record
-cost that process. Our producer is idempotent, and our consumer looks at checksums; kcat does neither
-unless it is told to, and is measured as it comes.
+cost that process. Our producer is idempotent, and our consumer looks at checksums; kcat does
+neither unless it is told to, and is measured as it comes.
 """
 
 from __future__ import annotations
