@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from support.command_runs import Run
 from trionet.cli.completing import bash, fish, zsh
 from trionet.cli.completing.tree import Option, Place, Value, places
 from trionet.cli.completion import SHELLS
 from trionet.cli.main import COMMANDS, whole_parser
-
-from .conftest import Run
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from support.command_runs import Run
 from trionet.cli.config.broker_meanings import MEANINGS as OF_BROKERS
 from trionet.cli.config.client_meanings import MEANINGS as OF_CLIENTS
 from trionet.cli.config.kinds import APPLIED, KINDS, keys_of
-
-from .conftest import Run
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 ROW = re.compile(

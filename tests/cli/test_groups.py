@@ -14,9 +14,8 @@ import pytest
 import trio
 
 import trionet
+from support.command_runs import Done, Run
 from trionet.testing import ThreadedBroker as Broker
-
-from .conftest import Done, Run
 
 
 @pytest.fixture

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from support.command_runs import Run
 from trionet.testing import ThreadedBroker as Broker
-
-from .conftest import Run
 
 
 @pytest.fixture

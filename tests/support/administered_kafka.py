@@ -43,7 +43,7 @@ def administered_kafka() -> Iterator[Kafka]:
             "SASL_PLAINTEXT:SASL_PLAINTEXT",
             "sasl.enabled.mechanisms": "PLAIN",
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": "org.apache.kafka.common."
-            'security.plain.PlainLoginModule required user_alice="secret";',
+            'security.plain.PlainLoginModule required user_alice="secret" user_bob="secret";',
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": "User:ANONYMOUS;User:alice",
             "delegation.token.secret.key": "a secret of the brokers",

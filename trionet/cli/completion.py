@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from importlib import import_module
 from typing import Final
+
+from .output import stdout
 
 SHELLS: Final = ("bash", "zsh", "fish")
 _HOW: Final = """\
@@ -32,6 +33,5 @@ def run(arguments: argparse.Namespace) -> int:
     from .main import whole_parser
 
     shell = import_module(f"trionet.cli.completing.{arguments.shell}")
-    sys.stdout.write(shell.script(places(whole_parser())))
-    sys.stdout.flush()
+    stdout().write(shell.script(places(whole_parser())))
     return 0

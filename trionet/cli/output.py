@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import json
 import os
 import sys
@@ -98,6 +99,8 @@ def write(
 def stdout() -> IO[str]:
     """Standard output; a character that its encoding lacks becomes its number there."""
     out = sys.stdout
+    if out is None:  # somebody has closed it, who wants nothing of it
+        return io.StringIO()
     reconfigure = getattr(out, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -14,7 +13,7 @@ from trionet.errors import ApiError, CallTimedOutError, ConfigError, Disconnecte
 
 from ..chosen import add_regex_argument, matching
 from ..connection import add_connection_arguments
-from ..output import TEXT, add_format_arguments, is_terminal, tell_errors, write
+from ..output import TEXT, add_format_arguments, is_terminal, stdout, tell_errors, write
 from ..with_admin import run_with_admin
 
 if TYPE_CHECKING:
@@ -114,8 +113,9 @@ async def _show(arguments: argparse.Namespace, admin: Admin) -> int:
 
 
 def _show_time() -> None:
-    clear = _CLEAR if is_terminal(sys.stdout) else ""
-    sys.stdout.write(f"{clear}{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC\n\n")
+    out = stdout()
+    clear = _CLEAR if is_terminal(out) else ""
+    out.write(f"{clear}{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC\n\n")
 
 
 def _write(arguments: argparse.Namespace, groups: Sequence[Group]) -> None:
