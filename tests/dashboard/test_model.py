@@ -176,7 +176,7 @@ CONNECTION = {
 def test_a_row_of_an_older_broker_lacks_what_it_does_not_tell() -> None:
     model = Model()
 
-    model.put_rows("connections", [CONNECTION], 9, 1.0)
+    model.put_rows("connections", model.made("connections", [CONNECTION]), 9, 1.0)
 
     [row] = model.connections.values()
     assert (3, "librdkafka", True, None, None) == (
@@ -192,7 +192,8 @@ def test_a_row_of_an_older_broker_lacks_what_it_does_not_tell() -> None:
 def test_a_row_of_a_newer_broker_is_read_as_far_as_it_is_known() -> None:
     model = Model()
 
-    model.put_rows("connections", [{**CONNECTION, "phase": "idle", "mood": "good"}], 1, 1.0)
+    rows = model.made("connections", [{**CONNECTION, "phase": "idle", "mood": "good"}])
+    model.put_rows("connections", rows, 1, 1.0)
 
     assert "idle" == model.connections[3].phase
 
@@ -228,7 +229,7 @@ def test_a_group_is_what_two_sources_tell_of_it(inside_first: bool) -> None:
     row = GroupRow("g", "classic", "Stable", "consumer", "range", 1, None, 1, 7, detail=(member,))
 
     def tell_inside() -> None:
-        model.put_rows("groups", [INSIDE], 1, 1.0)
+        model.put_inside([INSIDE], 1.0)
 
     if inside_first:
         tell_inside()
@@ -251,7 +252,7 @@ def test_a_group_is_what_two_sources_tell_of_it(inside_first: bool) -> None:
 def test_a_group_that_only_the_broker_tells_of_is_there() -> None:
     model = Model()
 
-    model.put_rows("groups", [INSIDE], 1, 1.0)
+    model.put_inside([INSIDE], 1.0)
 
     assert ("Stable", 12, None) == (
         model.groups["g"].state,
@@ -268,6 +269,16 @@ def test_a_group_that_is_gone_is_forgotten() -> None:
     model.put_groups({"a": rows["a"]}, 2.0, all_of={"a"})
 
     assert ["a"] == list(model.groups)
+
+
+def test_a_group_that_its_broker_has_forgotten_is_what_the_cluster_tells() -> None:
+    model = Model()
+    model.put_inside([INSIDE, {**INSIDE, "id": "h"}], 1.0)
+    model.put_groups({"h": GroupRow("h", "classic", "Empty", "consumer")}, 1.0, all_of={"h"})
+
+    model.keep_inside(set(), 2.0)
+
+    assert ["h"] == list(model.groups)
 
 
 def test_alarms_are_told_until_they_are_over() -> None:

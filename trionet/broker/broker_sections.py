@@ -22,15 +22,15 @@ class Numbers:
 
     def of(self, keys: Iterable[object]) -> list[tuple[int, object]]:
         """Each key and its number, ascending by number; other keys are forgotten."""
+        wanted = dict.fromkeys(keys)
         known = self._numbers
-        numbered = {}
-        for key in keys:
-            number = known.get(key)
-            if number is None:
-                number, self._next = self._next, self._next + 1
-            numbered[key] = number
-        self._numbers = dict(sorted(numbered.items(), key=lambda item: item[1]))
-        return [(number, key) for key, number in self._numbers.items()]
+        if any(key not in wanted for key in known):
+            known = self._numbers = {key: n for key, n in known.items() if key in wanted}
+        if len(known) < len(wanted):
+            for key in wanted:
+                if key not in known:
+                    known[key], self._next = self._next, self._next + 1
+        return [(number, key) for key, number in known.items()]
 
 
 def groups_section(groups: Callable[[], Iterable[Group]], clock: Callable[[], float]) -> Section:

@@ -8,25 +8,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..client.admin import (
-    Admin,
-    ConfigResource,
-    ConfigResourceType,
-    NewTopic,
-    OffsetSpec,
-    open_admin,
-)
-from ..client.producer import open_producer
-from ..client.topic_partition import TopicPartition
 from ..errors import TrionetError
 from ..net.network import SYSTEM, Network
 
+if TYPE_CHECKING:
+    from ..client.admin import Admin, OffsetSpec
+    from ..client.topic_partition import TopicPartition
+
 CloseConnection = Callable[[str], Awaitable[bool]]
 """``async (connection id) -> whether it was there``."""
-
-_RESOURCES = {"topic": ConfigResourceType.TOPIC, "broker": ConfigResourceType.BROKER}
 
 
 class ActionError(TrionetError):
@@ -81,6 +73,8 @@ class Actions:
         Raises:
             TrionetError: it was not made.
         """
+        from ..client.admin import NewTopic
+
         topic = NewTopic(
             name,
             -1 if partitions is None else partitions,
@@ -124,7 +118,9 @@ class Actions:
         Raises:
             TrionetError: nothing was changed.
         """
-        resource = ConfigResource(_RESOURCES[kind], name)
+        from ..client.admin import ConfigResource, ConfigResourceType
+
+        resource = ConfigResource(ConfigResourceType[kind.upper()], name)
         async with self._admin() as admin:
             (await admin.incremental_alter_configs({resource: {key: value}})).checked()
         shown = "its default again" if value is None else value
@@ -144,6 +140,8 @@ class Actions:
         Raises:
             TrionetError: nothing, or not everything, was committed.
         """
+        from ..client.admin import OffsetSpec
+
         check_reset(to)
         async with self._admin() as admin:
             committed = (await admin.list_group_offsets([group])).checked()[group].checked()
@@ -210,6 +208,8 @@ class Actions:
         Raises:
             TrionetError: it was not written, or that is not known.
         """
+        from ..client.producer import open_producer
+
         async with self._admin() as admin:
             # A producer would have the broker make the topic, and a slip would stay.
             (await admin.describe_topics([topic])).checked()
@@ -221,6 +221,9 @@ class Actions:
 
     @asynccontextmanager
     async def _admin(self) -> AsyncIterator[Admin]:
+        # Not above: loading the client takes longer than drawing the first frame.
+        from ..client.admin import open_admin
+
         async with open_admin(
             self._bootstrap_servers, self._settings, network=self._network
         ) as admin:

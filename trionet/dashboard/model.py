@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ..client.consumer import ConsumerRecord
 from . import readings as names
 from .api_times import ApiTimes
 from .figures import Figures
@@ -41,12 +40,16 @@ from .rows import (
 from .section import Section
 from .tail import RECORDS_MAX, TailRow
 
-R = TypeVar("R")
+if TYPE_CHECKING:
+    from ..client.consumer import ConsumerRecord
 
-_connection = maker(ConnectionRow)
-_closed = maker(ClosedRow)
-_log = maker(LogRow)
-_session = maker(FetchSessionRow)
+#: By the names of lists in ``/snapshot``.
+_MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    "connections": maker(ConnectionRow),
+    "recently_closed": maker(ClosedRow),
+    "fetch_sessions": maker(FetchSessionRow),
+    "log": maker(LogRow),
+}
 _quota = maker(QuotaRow)
 _processor = maker(ProcessorRow)
 
@@ -230,30 +233,34 @@ class Model:
             rate = self._rates[of] = Rate()
         return rate.update(at, count)
 
-    # The lists of the broker's network layer.
+    # The lists of the broker's network layer. Long ones are taken in pieces, since a row costs some
+    # microseconds, and others share the loop.
 
-    def put_rows(
-        self, section: str, rows: Iterable[Mapping[str, Any]], total: int, now: float
-    ) -> None:
-        """Take a whole list of ``/snapshot``.
+    def made(self, section: str, rows: Iterable[Mapping[str, Any]]) -> dict[int, Any]:
+        """Rows of a list of ``/snapshot`` by their number, to be put.
 
         Args:
             section: its name there.
-            rows: as JSON has them, the newest first.
+            rows: as JSON has them.
+        """
+        return {row.number: row for row in map(_MAKERS[section], rows)}
+
+    def put_rows(self, section: str, rows: dict[int, Any], total: int, now: float) -> None:
+        """Have a whole list.
+
+        Args:
+            section: its name in ``/snapshot``.
+            rows: made, the newest first.
             total: how many the broker has; more than ``rows`` if not all were read.
             now: in seconds of this loop's clock.
         """
-        if section == "connections":
-            self.connections.replace(_by_number(map(_connection, rows)), now, total)
-        elif section == "recently_closed":
-            self.closed.replace(_by_number(map(_closed, rows)), now, total)
-        elif section == "fetch_sessions":
-            self.fetch_sessions.replace(_by_number(map(_session, rows)), now, total)
-        elif section == "log":
-            self.log.replace(_by_number(map(_log, rows)), now, total)
-        elif section == "groups":
-            self._groups_inside = {row["id"]: row for row in rows}
-            self._show_groups(now)
+        sections: Mapping[str, Section[int, Any]] = {
+            "connections": self.connections,
+            "recently_closed": self.closed,
+            "fetch_sessions": self.fetch_sessions,
+            "log": self.log,
+        }
+        sections[section].replace(rows, now, total)
         self.version += 1
 
     # Records as they come.
@@ -307,29 +314,43 @@ class Model:
             now: in seconds of this loop's clock.
             all_of: the names of all that there are; None if there may be others.
         """
+        inside = self._groups_inside
         self._groups |= rows
+        self.groups.update(
+            {id: with_inside(row, inside[id]) if id in inside else row for id, row in rows.items()},
+            now,
+        )
         if all_of is not None:
             self._groups = {id: row for id, row in self._groups.items() if id in all_of}
-        self._show_groups(now)
+            self.groups.keep_only(all_of | inside.keys(), now)
+        self._groups_changed(now)
+
+    def put_inside(self, told: Iterable[Mapping[str, Any]], now: float) -> None:
+        """Take groups, or some of them, as their broker's snapshot tells them."""
+        rows = {}
+        for each in told:
+            id = each["id"]
+            self._groups_inside[id] = each
+            row = self._groups.get(id)
+            rows[id] = of_inside(each) if row is None else with_inside(row, each)
+        self.groups.update(rows, now)
+        self._groups_changed(now)
+
+    def keep_inside(self, ids: set[str], now: float) -> None:
+        """Forget what the snapshot has told of other groups than these."""
+        inside = self._groups_inside
+        if len(inside) > len(ids):
+            self._groups_inside = {id: told for id, told in inside.items() if id in ids}
+            self.groups.keep_only(ids | self._groups.keys(), now)
+            self._groups_changed(now)
+
+    def _groups_changed(self, now: float) -> None:
+        self.figures.put("groups", now, len(self.groups))
         self.version += 1
 
     def group(self, id: str) -> GroupRow | None:
         """A group as the cluster has told it last."""
         return self._groups.get(id)
-
-    def _show_groups(self, now: float) -> None:
-        inside = self._groups_inside
-        rows = {
-            id: with_inside(row, inside[id]) if id in inside else row
-            for id, row in self._groups.items()
-        }
-        rows |= {id: of_inside(told) for id, told in inside.items() if id not in rows}
-        self.groups.replace(rows, now)
-        self.figures.put("groups", now, len(rows))
-
-
-def _by_number(rows: Iterable[R]) -> dict[int, R]:
-    return {row.number: row for row in rows}  # type: ignore[attr-defined] # all of them have one
 
 
 def _totals(about: Mapping[str, Any]) -> dict[str, int]:

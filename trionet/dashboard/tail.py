@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from ..client.consumer import ConsumerRecord
+if TYPE_CHECKING:
+    from ..client.consumer import ConsumerRecord
 
 #: How many records are kept.
 RECORDS_MAX: Final = 500

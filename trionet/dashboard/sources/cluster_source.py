@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final, Protocol
 
@@ -22,13 +22,17 @@ from ..model import Model
 from ..rows import BrokerRow, ConfigRow, QuotaRow
 from . import INTERVAL_SECONDS
 from .group_reader import GroupReader
-from .pace import Pace
+from .pace import SHARE, Pace
 from .topic_reader import TopicReader
 
 #: How often what nobody looks at is read, in intervals.
 SELDOM: Final = 10
 _TOPICS: Final = ("topics", "partitions")
 _GROUPS: Final = ("groups", "group")
+
+Look = Callable[[str | None, object, bool, Pace], Awaitable[None]]
+"""``async (section, key, is due, pace)``: looks at what is shown, or at all if it is due."""
+
 _RESOURCES: Final = {"topic": ConfigResourceType.TOPIC, "broker": ConfigResourceType.BROKER}
 
 
@@ -60,7 +64,8 @@ class ClusterSource:
         """See :class:`.Source`."""
         if (section, key) != (self._section, self._key):
             self._section, self._key = section, key
-            self._hurried.set()
+            hurried, self._hurried = self._hurried, trio.Event()
+            hurried.set()
 
     async def run(
         self,
@@ -73,18 +78,37 @@ class ClusterSource:
         settings = {"client.id": "trionet-dashboard", **self._settings}
         async with open_admin(self._bootstrap_servers, settings, network=self._network) as admin:
             looks = _Looks(admin, model, changed)
-            turn, is_started = 0, False
-            while True:
-                began = trio.current_time()
-                self._hurried = trio.Event()
-                await looks.look(self._section, self._key, is_due=turn % SELDOM == 0)
-                changed()
-                if not is_started:
-                    is_started = True
-                    task_status.started()
-                turn += 1
-                with trio.move_on_at(began + self.interval_seconds):
-                    await self._hurried.wait()
+            # Side by side, so that what takes long holds nothing else up.
+            async with trio.open_nursery() as nursery:
+                async with trio.open_nursery() as starting:
+                    for look in (looks.at_topics, looks.at_groups, looks.at_others):
+                        starting.start_soon(_start, nursery, self._repeat, look, changed)
+                task_status.started()
+
+    async def _repeat(
+        self, look: Look, changed: Callable[[], None], *, task_status: trio.TaskStatus[None]
+    ) -> None:
+        turn = 0
+        while True:
+            began = trio.current_time()
+            hurried = self._hurried
+            await look(self._section, self._key, turn % SELDOM == 0, Pace(SHARE, _unless(hurried)))
+            changed()
+            if not turn:
+                task_status.started()
+            turn += 1
+            with trio.move_on_at(began + self.interval_seconds):
+                await hurried.wait()
+
+
+async def _start(
+    nursery: trio.Nursery, repeat: Callable[..., Awaitable[None]], *arguments: object
+) -> None:
+    await nursery.start(repeat, *arguments)
+
+
+def _unless(event: trio.Event) -> Callable[[], bool]:
+    return lambda: not event.is_set()
 
 
 class _Failing(Protocol):
@@ -94,38 +118,52 @@ class _Failing(Protocol):
 
 
 class _Looks:
-    """One look after the other, at what is shown and now and then at the rest."""
+    """At what is shown each time, and now and then at the rest."""
 
     def __init__(self, admin: Admin, model: Model, changed: Callable[[], None]) -> None:
         self._admin = admin
         self._model = model
         self._topics = TopicReader(model, changed)
-        self._groups = GroupReader(model, changed, lambda: self._topics.partitions)
-        self._pace = Pace()
+        self._groups = GroupReader(model, changed, self._topics.partition)
 
-    async def look(self, section: str | None, key: object, *, is_due: bool) -> None:
-        model = self._model
-        if is_due or section in _TOPICS:
-            shown = key if section == "partitions" and isinstance(key, str) else None
-            if shown != self._topics.shown:
-                self._topics.show(shown)
-            async with self._telling("topics", model.topics, model.partitions):
-                await self._topics.read(self._admin)
-            if section in _TOPICS:
-                await self._topics.read_offsets(self._admin, self._pace)
-                await self._topics.read_sizes(self._admin, self._pace)
-        if is_due or section in _GROUPS:
-            async with self._telling("groups", model.groups):
-                await self._groups.read(self._admin)
-                if section == "groups":
-                    await self._groups.read_details(self._admin, list(model.groups), self._pace)
-                elif section == "group" and isinstance(key, str):
-                    await self._groups.read_details(self._admin, [key], self._pace)
+    async def at_topics(self, section: str | None, key: object, is_due: bool, pace: Pace) -> None:
+        await trio.lowlevel.checkpoint()
+        if not is_due and section not in _TOPICS:
+            return
+        shown = key if section == "partitions" and isinstance(key, str) else None
+        if shown != self._topics.shown:
+            self._topics.show(shown)
+        async with self._telling("topics", self._model.topics, self._model.partitions):
+            await self._topics.read(self._admin)
+        self._topics.was_read.set()
+        if section in _TOPICS:
+            await self._topics.read_offsets(self._admin, pace)
+            await self._topics.read_sizes(self._admin, pace)
+
+    async def at_groups(self, section: str | None, key: object, is_due: bool, pace: Pace) -> None:
+        await trio.lowlevel.checkpoint()
+        if not is_due and section not in _GROUPS:
+            return
+        async with self._telling("groups", self._model.groups):
+            await self._groups.read(self._admin)
+            if section in _GROUPS:
+                await self._topics.was_read.wait()  # it knows the leaders
+                ids = [key] if section == "group" and isinstance(key, str) else self._model.groups
+                await self._groups.read_details(self._admin, list(ids), pace)
+
+    async def at_others(
+        self,
+        section: str | None,
+        key: object,
+        is_due: bool,
+        pace: Pace,  # noqa: ARG002
+    ) -> None:
+        await self._topics.was_read.wait()
         if is_due or section in (None, "brokers"):
-            async with self._telling("cluster", model.brokers):
+            async with self._telling("cluster", self._model.brokers):
                 await self._brokers()
         if section == "configs":
-            async with self._telling("configs", model.configs):
+            async with self._telling("configs", self._model.configs):
                 await self._configs(key)
         if section == "quotas":
             await self._quotas()
@@ -146,7 +184,7 @@ class _Looks:
         cluster = await self._admin.describe_cluster()
         leads: dict[int, int] = {}
         sizes: dict[int, int] = {}
-        for row in self._topics.partitions.values():
+        for row in self._topics.rows():
             leads[row.leader] = leads.get(row.leader, 0) + 1
             if row.bytes is not None:
                 sizes[row.leader] = sizes.get(row.leader, 0) + row.bytes

@@ -28,18 +28,18 @@ class GroupReader:
     Args:
         model: to be fed.
         changed: called when it has changed.
-        partitions: all that are known, with their leaders.
+        partition: one of those that are known, with its leader.
     """
 
     def __init__(
         self,
         model: Model,
         changed: Callable[[], None],
-        partitions: Callable[[], Mapping[Key, PartitionRow]],
+        partition: Callable[[Key], PartitionRow | None],
     ) -> None:
         self._model = model
         self._changed = changed
-        self._partitions = partitions
+        self._partition = partition
 
     async def read(self, admin: Admin) -> None:
         """Read which groups there are, and their states.
@@ -69,35 +69,51 @@ class GroupReader:
             TrionetError: nobody could be asked.
         """
         known = [id for id in ids if _type_of(self._model.group(id)) in _DESCRIBED]
-        partitions = self._partitions() if known else {}
+        ends: dict[Key, int] = {}
+        starts: dict[Key, int] = {}
         await trio.lowlevel.checkpoint()
         for first in range(0, len(known), GROUPS_PER_REQUEST):
+            if not pace.is_wanted():
+                return
             part = known[first : first + GROUPS_PER_REQUEST]
             pace.begin()
             described = await admin.describe_groups(part)
             committed = await admin.list_group_offsets(part)
             await pace.rest()
             wanted = _committed(committed.values()) | _assigned(described.values())
-            places = [partitions[key] for key in wanted if key in partitions]
-            ends = await read_offsets(admin, places, OffsetSpec.LATEST, pace)
-            starts = await read_offsets(admin, places, OffsetSpec.EARLIEST, pace)
-            rows = {}
-            for id in part:
-                before, description = self._model.group(id), described[id]
-                if before is None or isinstance(description, TrionetError):
-                    continue
-                offsets = committed[id]
-                lags = None
-                if not isinstance(offsets, TrionetError):
-                    lags = _lags(description, offsets, starts, ends)
-                rows[id] = _detailed(before, description, lags)
-            self._model.put_groups(rows, trio.current_time())
-            self._sum_up()
-            self._changed()
+            # Many groups read the same topics, whose ends are asked for once.
+            places = [self._partition(key) for key in wanted - ends.keys()]
+            rows = [row for row in places if row is not None]
+            await read_offsets(admin, rows, OffsetSpec.LATEST, pace, ends.update)
+            if len(known) == 1:
+                await read_offsets(admin, rows, OffsetSpec.EARLIEST, pace, starts.update)
+            self._put(part, described, committed, starts, ends)
+        self._sum_up()
+
+    def _put(
+        self,
+        ids: Iterable[str],
+        described: Mapping[str, GroupDescription | TrionetError],
+        committed: Mapping[str, Committed | TrionetError],
+        starts: Mapping[Key, int],
+        ends: Mapping[Key, int],
+    ) -> None:
+        rows = {}
+        for id in ids:
+            before, description = self._model.group(id), described[id]
+            if before is None or isinstance(description, TrionetError):
+                continue
+            offsets = committed[id]
+            lags = None
+            if not isinstance(offsets, TrionetError):
+                lags = _lags(description, offsets, starts, ends)
+            rows[id] = _detailed(before, description, lags)
+        self._model.put_groups(rows, trio.current_time())
+        self._changed()
 
     def _sum_up(self) -> None:
         """The lag of all groups, when all of them are known."""
-        lags = [row.lag for row in self._model.groups.values() if row.type != "share"]
+        lags = [row.lag for row in self._model.groups.values() if row.type in _DESCRIBED]
         if all(lag is not None for lag in lags):
             total = sum(lag for lag in lags if lag is not None)
             self._model.figures.put("lag", trio.current_time(), total)

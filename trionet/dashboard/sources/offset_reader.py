@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import trio
@@ -29,32 +29,41 @@ _CONSUMER: Final = -1
 
 
 async def read_offsets(
-    admin: Admin, partitions: Iterable[PartitionRow], spec: OffsetSpec, pace: Pace
-) -> dict[Key, int]:
-    """The offsets of partitions that have a leader; what could not be read is left out.
+    admin: Admin,
+    partitions: Iterable[PartitionRow],
+    spec: OffsetSpec,
+    pace: Pace,
+    take: Callable[[Mapping[Key, int]], None],
+) -> None:
+    """Hand over the offsets of partitions that have a leader, slice by slice.
+
+    What could not be read is left out.
 
     Args:
         admin: asks.
         partitions: which; their leaders are taken for right.
         spec: ``LATEST`` or ``EARLIEST``.
         pace: rests between requests.
+        take: called with each slice.
     """
     by_leader: dict[int, list[PartitionRow]] = {}
     for row in partitions:
         if row.leader >= 0:
             by_leader.setdefault(row.leader, []).append(row)
-    found: dict[Key, int] = {}
     await trio.lowlevel.checkpoint()
     for leader, rows in by_leader.items():
         for first in range(0, len(rows), PARTITIONS_PER_REQUEST):
-            part = rows[first : first + PARTITIONS_PER_REQUEST]
+            if not pace.is_wanted():
+                return
             pace.begin()
             try:
-                found.update(await _ask(admin, leader, part, spec))
+                found = await _ask(
+                    admin, leader, rows[first : first + PARTITIONS_PER_REQUEST], spec
+                )
             except TrionetError:
                 break  # this broker is gone; what the others know is worth to be told
+            take(found)
             await pace.rest()
-    return found
 
 
 async def _ask(

@@ -12,12 +12,10 @@ from ...net.wall_clock import now_ms
 from ..actions import Actions
 from ..model import Model
 from . import Source
-from .cluster_source import ClusterSource
 from .http_client import HttpClient
 from .joined import Joined, Part
+from .later import Later
 from .network_source import NetworkSource
-from .pipeline_source import PipelineSource
-from .tail_source import TailSource
 
 if TYPE_CHECKING:
     from ...broker.broker import Broker
@@ -40,12 +38,15 @@ def cluster_parts(
     network: Network = SYSTEM,
 ) -> list[Part]:
     """What the Kafka protocol tells."""
+    where: dict[str, object] = {
+        "bootstrap_servers": bootstrap_servers,
+        "settings": settings,
+        "network": network,
+    }
     return [
-        ClusterSource(bootstrap_servers, settings, network=network),
-        TailSource(bootstrap_servers, settings, network=network),
-        PipelineSource(
-            bootstrap_servers, settings, topic=pipeline_topic, network=network, now_ms=now_ms
-        ),
+        Later("cluster_source", "ClusterSource", **where),
+        Later("tail_source", "TailSource", **where),
+        Later("pipeline_source", "PipelineSource", topic=pipeline_topic, now_ms=now_ms, **where),
     ]
 
 

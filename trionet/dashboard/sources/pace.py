@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import thread_time
 from typing import Final
 
@@ -20,10 +21,16 @@ class Pace:
 
     Args:
         share: 0 to 1; 1 never rests, but lets others have their turn.
+        is_wanted: whether what is read is still wanted; asked before each step.
     """
 
-    def __init__(self, share: float = SHARE) -> None:
+    def __init__(
+        self,
+        share: float = SHARE,
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._share = share
+        self.is_wanted = is_wanted
         self._began = thread_time()
 
     def begin(self) -> None:

@@ -54,6 +54,29 @@ class _Topic:
         )
 
 
+def _with_numbers(
+    row: PartitionRow,
+    start: int | None,
+    end: int | None,
+    size: int | None,
+    rate: float | None,
+) -> PartitionRow:
+    # Three times as fast as attrs.evolve, and there are thousands.
+    return PartitionRow(
+        row.topic,
+        row.number,
+        row.leader,
+        row.leader_epoch,
+        row.replicas,
+        row.in_sync,
+        row.offline,
+        start,
+        end,
+        size,
+        rate,
+    )
+
+
 def records_of(row: PartitionRow) -> int | None:
     """The offsets from the first to the end; None if they are not known."""
     if row.start_offset is None or row.end_offset is None:
@@ -77,6 +100,7 @@ class TopicReader:
     Attributes:
         shown: the topic whose partitions are looked at; None for all.
         has_all: whether the list was read to its end once.
+        was_read: whether somebody has tried to.
     """
 
     def __init__(self, model: Model, changed: Callable[[], None]) -> None:
@@ -87,15 +111,17 @@ class TopicReader:
         self._readings = 0
         self.shown: str | None = None
         self.has_all = False
+        self.was_read = trio.Event()
 
-    @property
-    def partitions(self) -> dict[Key, PartitionRow]:
-        """All that are known."""
-        return {
-            (topic.name, row.number): row
-            for topic in self._topics.values()
-            for row in topic.partitions.values()
-        }
+    def partition(self, key: Key) -> PartitionRow | None:
+        """A partition, if it is known."""
+        topic = self._topics.get(key[0])
+        return None if topic is None else topic.partitions.get(key[1])
+
+    def rows(self) -> Iterable[PartitionRow]:
+        """All partitions that are known."""
+        for topic in self._topics.values():
+            yield from topic.partitions.values()
 
     def show(self, topic: str | None) -> None:
         """Have the model's partitions be those of a topic, or all."""
@@ -135,14 +161,10 @@ class TopicReader:
         if topic is None or topic.id != listed.id:
             topic = self._topics[listed.name] = _Topic(listed.name, listed.id, listed.is_internal)
         for row in listed.partitions:
-            before = topic.partitions.get(row.number)
-            if before is not None:
-                row = attrs.evolve(
-                    row,
-                    start_offset=before.start_offset,
-                    end_offset=before.end_offset,
-                    bytes=before.bytes,
-                    rate=before.rate,
+            known = topic.partitions.get(row.number)
+            if known is not None:
+                row = _with_numbers(
+                    row, known.start_offset, known.end_offset, known.bytes, known.rate
                 )
             topic.partitions[row.number] = row
         return topic
@@ -163,11 +185,13 @@ class TopicReader:
     def _forget(self, seen: Mapping[str, set[int]]) -> None:
         """What is not there any more; partitions only go with their topic."""
         now, model = trio.current_time(), self._model
-        self._topics = {name: topic for name, topic in self._topics.items() if name in seen}
-        model.topics.keep_only(seen, now)
-        keys = {(name, number) for name, numbers in seen.items() for number in numbers}
-        self._rates = {key: rate for key, rate in self._rates.items() if key in keys}
-        model.partitions.keep_only(keys, now)
+        gone = self._topics.keys() - seen.keys()
+        for name in gone:
+            del self._topics[name]
+        if gone:
+            self._rates = {key: rate for key, rate in self._rates.items() if key[0] not in gone}
+            model.partitions.keep_only({k for k in model.partitions if k[0] not in gone}, now)
+        model.topics.keep_only(self._topics, now)
 
     def _count(self) -> None:
         now, put = trio.current_time(), self._model.figures.put
@@ -182,33 +206,35 @@ class TopicReader:
     async def read_offsets(self, admin: Admin, pace: Pace) -> None:
         """Read the ends of the partitions that are shown, and now and then their beginnings."""
         rows = list(self._looked_at())
-        ends = await read_offsets(admin, rows, OffsetSpec.LATEST, pace)
-        starts: Mapping[Key, int] = {}
         if self._readings % STARTS_EVERY == 0 or any(row.start_offset is None for row in rows):
-            starts = await read_offsets(admin, rows, OffsetSpec.EARLIEST, pace)
+            await read_offsets(admin, rows, OffsetSpec.EARLIEST, pace, self._take_starts)
         self._readings += 1
-        self._take(ends, starts)
+        await read_offsets(admin, rows, OffsetSpec.LATEST, pace, self._take_ends)
 
     def _looked_at(self) -> Iterable[PartitionRow]:
-        for topic in self._topics.values():
-            if self.shown in (None, topic.name):
-                yield from topic.partitions.values()
+        if self.shown is None:
+            return self.rows()
+        topic = self._topics.get(self.shown)
+        return () if topic is None else topic.partitions.values()
 
-    def _take(self, ends: Mapping[Key, int], starts: Mapping[Key, int]) -> None:
+    def _take_starts(self, starts: Mapping[Key, int]) -> None:
+        for key, start in starts.items():
+            row = self.partition(key)
+            if row is not None:
+                self._topics[key[0]].partitions[key[1]] = _with_numbers(
+                    row, start, row.end_offset, row.bytes, row.rate
+                )
+
+    def _take_ends(self, ends: Mapping[Key, int]) -> None:
         now = trio.current_time()
         changed: dict[str, _Topic] = {}
         for key, end in ends.items():
-            name, number = key
-            topic = self._topics.get(name)
-            row = None if topic is None else topic.partitions.get(number)
-            if topic is None or row is None:
+            row = self.partition(key)
+            if row is None:
                 continue  # deleted meanwhile
             rate = self._rates.setdefault(key, Rate()).update(now, end)
-            start = starts.get(key, row.start_offset)
-            topic.partitions[number] = attrs.evolve(
-                row, end_offset=end, start_offset=start, rate=rate
-            )
-            changed[name] = topic
+            topic = changed[key[0]] = self._topics[key[0]]
+            topic.partitions[key[1]] = _with_numbers(row, row.start_offset, end, row.bytes, rate)
         for topic in changed.values():
             rates = [row.rate for row in topic.partitions.values() if row.rate is not None]
             if rates:
@@ -221,19 +247,22 @@ class TopicReader:
         rows = [row for row in self._looked_at() if row.leader >= 0]
         await trio.lowlevel.checkpoint()
         for first in range(0, len(rows), PARTITIONS_PER_REQUEST):
+            if not pace.is_wanted():
+                return
             part = rows[first : first + PARTITIONS_PER_REQUEST]
             pace.begin()
             try:
                 sizes = await _sizes(admin, part)
             except TrionetError:
                 return  # who does not tell, or may not be asked: sizes are not known
-            changed = {}
-            for (name, number), size in sizes.items():
-                topic = self._topics.get(name)
-                if topic is not None and number in topic.partitions:
-                    row = topic.partitions[number]
-                    topic.partitions[number] = attrs.evolve(row, bytes=size)
-                    changed[name] = topic
+            changed: dict[str, _Topic] = {}
+            for key, size in sizes.items():
+                row = self.partition(key)
+                if row is not None:
+                    topic = changed[key[0]] = self._topics[key[0]]
+                    topic.partitions[key[1]] = _with_numbers(
+                        row, row.start_offset, row.end_offset, size, row.rate
+                    )
             self._put(changed.values())
             await pace.rest()
 
