@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Final
 
+from ...net.endpoint import SecurityProtocol
 from ...net.network import SYSTEM, Network
 from ...net.wall_clock import now_ms
 from ..actions import Actions
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 NO_METRICS: Final = (
     "the Kafka protocol does not tell this; a trionet broker does, by its metrics listener:"
     " --metrics URL"
+)
+#: Why there is nothing that clients are told of a broker in this process.
+NO_WAY_IN: Final = (
+    "every listener of this broker asks for TLS or SASL; look at it from outside, with what it asks"
+    " for: trionet dashboard HOST:PORT -X KEY=VALUE"
 )
 #: Why there are no tasks of a broker in another process.
 NOT_HERE: Final = "the tasks are those of a broker in this process: trionet broker --dashboard"
@@ -72,13 +78,26 @@ def watch_broker(
 
     with broker.watch(log) as metrics:
         teller = InProcess(metrics)
-        actions = Actions(broker.bootstrap_servers, settings, close=teller.close_connection)
-        parts: list[Part] = [
-            NetworkSource(teller, "the broker"),
-            TaskSource(),
-            *cluster_parts(broker.bootstrap_servers, settings or {}, pipeline_topic=pipeline_topic),
-        ]
-        yield Joined(",".join(map(str, broker.endpoints)), parts, actions)
+        parts: list[Part] = [NetworkSource(teller, "the broker"), TaskSource()]
+        address = broker.bootstrap_servers if settings else _open_address(broker)
+        if address is not None:
+            parts += cluster_parts(address, settings or {}, pipeline_topic=pipeline_topic)
+        actions = Actions(
+            address or broker.bootstrap_servers, settings, close=teller.close_connection
+        )
+        name = ",".join(map(str, broker.endpoints))
+        yield Joined(name, parts, actions, _anything if address else _without_clients)
+
+
+def _open_address(broker: Broker) -> str | None:
+    """Where a client gets in without TLS and SASL; None if it does nowhere."""
+    if broker.endpoints[0].security_protocol is SecurityProtocol.PLAINTEXT:
+        return broker.bootstrap_servers
+    open_ones = (
+        each for each in broker.endpoints if each.security_protocol is SecurityProtocol.PLAINTEXT
+    )
+    found = next(open_ones, None)
+    return None if found is None else found.address
 
 
 @asynccontextmanager
@@ -122,6 +141,17 @@ async def open_remote(
         actions = Actions(bootstrap_servers, settings, close=close, network=network)
         parts.insert(0, NetworkSource(teller, metrics_url))
         yield Joined(bootstrap_servers, parts, actions, _without_tasks)
+
+
+def _anything(model: Model) -> None:
+    """All parts are there."""
+
+
+def _without_clients(model: Model) -> None:
+    for section in (model.topics, model.partitions, model.brokers, model.configs, model.tail):
+        section.refuse(NO_WAY_IN)
+    model.pipeline.refuse(NO_WAY_IN)
+    model.client_quotas_missing = NO_WAY_IN
 
 
 def _without_metrics(model: Model) -> None:
