@@ -42,8 +42,10 @@ class Commands:
     def names(self) -> list[str]:
         """What may come first, of the view that is shown."""
         views = [view.name for view in self._ui.views]
-        actions = [action.name for action in self._ui.place.view.actions]
-        return [*views, *actions, *self._commands]
+        view = self._ui.place.view
+        actions = [action.name for action in view.actions]
+        links = [link.name for link in view.links]
+        return [*views, *actions, *links, *self._commands]
 
     def run(self, text: str, model: Model) -> Effect | None:
         """Carry out what was typed.
@@ -64,6 +66,10 @@ class Commands:
         for action in ui.place.view.actions:
             if action.name == name:
                 return ui.begin(action, rest, model)
+        for link in ui.place.view.links:
+            if link.name == name and not rest:
+                ui.follow(link)
+                return None
         if rest:
             raise Mistake(f"{name}: a view takes no words; /{' '.join(rest)} filters")
         ui.show(name)

@@ -41,6 +41,8 @@ def help_lines(view: View, views: Sequence[View], pen: Pen) -> Iterator[Line]:
         yield []
         for action in view.actions:
             yield from _row(action.key, f"{action.label} (:{action.name})", pen)
+    for link in view.links:
+        yield from _row(link.key, f"{link.label} (:{link.name})", pen)
     yield []
     yield pen.rule("Keys")
     for key, meaning in KEYS:

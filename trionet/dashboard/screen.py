@@ -202,7 +202,9 @@ def _hints(ui: Ui, pen: Pen) -> Line:
         hints.insert(0, ("esc", "back"))
     if ui.place.table is not None:
         hints += [("s", "sort"), ("r", "reverse")]
-    hints += [("p", "pause"), *((each.key, each.label) for each in ui.place.view.actions)]
+    view = ui.place.view
+    hints += [(each.key, each.label) for each in view.links]
+    hints += [("p", "pause"), *((each.key, each.label) for each in view.actions)]
     line = [Segment(" ")]
     left = pen.width - 1
     for key, meaning in hints:

@@ -19,7 +19,7 @@ from .entry import Entry
 from .keys import Event, Mouse, Paste
 from .place import Place
 from .settings import REFRESH_SECONDS
-from .view import Action, View
+from .view import Action, Link, View
 
 if TYPE_CHECKING:
     from .model import Model
@@ -173,6 +173,10 @@ class Ui:
         for action in place.view.actions:
             if action.key == key:
                 return self.begin(action, (), model)
+        for link in place.view.links:
+            if link.key == key:
+                self.follow(link)
+                return None
         return self._do(key)
 
     def _do(self, key: str) -> Effect | None:
@@ -247,7 +251,19 @@ class Ui:
         """Show what is inside of the chosen row."""
         row = self.place.chosen
         view = None if row is None else self.place.view.opened(row)
-        if view is not None and len(self.trail) < DEPTH_MAX:
+        if view is not None:
+            self._push(view)
+
+    def follow(self, link: Link) -> None:
+        """Show what a view leads to."""
+        row = self.place.chosen
+        if row is None and link.needs_row:
+            self.tell(f"{link.label}: there is no row to show it of", is_alarm=True)
+        else:
+            self._push(link.to(row if link.needs_row else None))
+
+    def _push(self, view: View) -> None:
+        if len(self.trail) < DEPTH_MAX:
             self.trail.append(Place(view))
 
     def back(self) -> None:

@@ -29,6 +29,7 @@ from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable,
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypedDict, TypeVar
 
 import attrs
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
@@ -75,11 +76,16 @@ class Pen:
         return Segment(shown, style)
 
     def rule(self, title: str) -> Line:
-        """A heading with a line to the right end of the screen."""
-        rest = max(0, self.width - len(title) - 4)
+        """A heading, made harmless, with a line to the right end of the screen."""
+        shown = harmless(title, self.glyphs)
+        cells = cell_len(shown)
+        if cells > self.width - 4:
+            cells = max(0, self.width - 4)
+            shown = fit(shown, cells, glyphs=self.glyphs)
+        rest = max(0, self.width - cells - 4)
         return [
             Segment(self.glyphs.rule * 2, palette.DIM),
-            Segment(f" {title} ", palette.TITLE),
+            Segment(f" {shown} ", palette.TITLE),
             Segment(self.glyphs.rule * rest, palette.DIM),
         ]
 
@@ -217,6 +223,25 @@ class Action:
     refused: Callable[[Model], str | None] = lambda model: None  # noqa: ARG005 - it always can
 
 
+@attrs.frozen
+class Link:
+    """Another view that one leads to, beside what ``enter`` shows.
+
+    Attributes:
+        key: a small letter that nothing else has.
+        name: the command.
+        label: what is there, in a few words.
+        to: makes the view, given the row below the cursor.
+        needs_row: whether it is about that row; without, it is given None.
+    """
+
+    key: str
+    name: str
+    label: str
+    to: Callable[[Any], View]
+    needs_row: bool = False
+
+
 class View:
     """A page of the dashboard; subclasses override what they have.
 
@@ -228,6 +253,7 @@ class View:
         section: what the source must know is looked at, if it is not always told.
         section_key: which of it, such as a topic's name.
         actions: what it can do.
+        links: where it leads to.
     """
 
     name: ClassVar[str]
@@ -237,6 +263,7 @@ class View:
     section: ClassVar[str | None] = None
     section_key: object = None
     actions: Sequence[Action] = ()
+    links: Sequence[Link] = ()
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002 - by default none
         """Lines on top, which do not scroll; at most a third of the height for small screens."""

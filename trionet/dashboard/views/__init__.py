@@ -9,10 +9,17 @@ from typing import Final
 
 from ..view import View
 from .apis import ApisView
+from .brokers import BrokersView
+from .closes import ClosesView
 from .connections import ConnectionsView
+from .fetch_sessions import FetchSessionsView
+from .groups import GroupsView
 from .log import LogView
 from .overview import OverviewView
+from .pipeline import PipelineView
 from .processors import ProcessorsView
+from .quotas import QuotasView
+from .topics import TopicsView
 from .trio_loop import TrioView
 
 VIEWS: Final[tuple[type[View], ...]] = (
@@ -20,8 +27,15 @@ VIEWS: Final[tuple[type[View], ...]] = (
     ConnectionsView,
     ApisView,
     ProcessorsView,
+    TopicsView,
+    GroupsView,
+    QuotasView,
+    ClosesView,
+    PipelineView,
     LogView,
     TrioView,
+    BrokersView,
+    FetchSessionsView,
 )
 
 

@@ -1,0 +1,136 @@
+"""Quotas, close reasons, brokers, settings, fetch sessions and results of the pipeline."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from support.shown import Shown, wanted_by
+from trionet.dashboard.cells import ASCII, UNICODE, Glyphs
+from trionet.dashboard.model import Model
+from trionet.dashboard.rows import (
+    BrokerRow,
+    ClosedRow,
+    CloseReasonRow,
+    ConfigRow,
+    FetchSessionRow,
+    GroupRow,
+    PartitionRow,
+    QuotaRow,
+    TopicRow,
+)
+from trionet.dashboard.views import VIEWS
+
+#: What would clear the screen, break the line, or turn it around.
+HOSTILE = "\x1b[2J\x07a\nb\t\u202ec\u200b[red]你好"
+
+
+def filled(name: str = "orders") -> Model:
+    """A model that knows something of everything, all of it of the same name."""
+    model = Model()
+    model.topics.replace({name: TopicRow(name, "AAAA", False, 1, 1, 0, 0)}, 1.0)
+    partition = PartitionRow(name, 0, 1, 0, (1,), (1,), ())
+    model.partitions.replace({(name, 0): partition}, 1.0)
+    model.put_groups({name: GroupRow(name, "classic", "Stable", name, name, 1, 2, 1, 3)}, 1.0)
+    quotas = {(name, name): QuotaRow(name, name, 10.0, 9.0, 5.0, 3)}
+    model.put_client_quotas(quotas, None, 1.0)
+    model.close_reasons.replace({"IDLE": CloseReasonRow("IDLE", 7, 0.5)}, 1.0)
+    closed = ClosedRow(
+        1, name, name, 0, "10.0.0.7:99", name, "IDLE", "why", name, 4.0, 2.0, 5, 6, 7
+    )
+    model.closed.replace({1: closed}, 1.0)
+    model.brokers.replace({1: BrokerRow(1, name, 9092, name, True, 3, 1024)}, 1.0)
+    model.fetch_sessions.replace({0: FetchSessionRow(0, 77, 12, 3, True, 1.5)}, 1.0)
+    window = "2026-11-22T11:45:00Z"
+    _put(model, {"kind": "windows", "window": window}, {"requests": 6000, "errors": 2})
+    series = {"kind": "requests", "window": window, "api": "Fetch", "client_id": name}
+    _put(model, {**series, "listener": name}, {"requests": 500, "total_p99_us": 1500})
+    talker = {"kind": "talkers", "window": window, "measure": "bytes", "rank": 1}
+    _put(model, talker, {"client_id": name, "principal": name, "share": 0.25, "bytes": 2048})
+    unusual = {"measure": "requests_per_s", "value": 9.0, "expected": 1.0, "score": 8.5}
+    _put(model, {**series, "kind": "anomalies", "listener": name}, unusual)
+    model.pipeline.show(1.0)
+    return model
+
+
+def _put(model: Model, key: dict[str, object], value: dict[str, object]) -> None:
+    model.pipeline.put(json.dumps(key).encode(), json.dumps(value).encode())
+
+
+def test_a_quota_is_beside_what_is_measured() -> None:
+    shown = Shown(filled(), "quotas")
+
+    words = shown.line("orders")
+    assert ["orders", "orders", "10", "9"] == words[:4]
+    assert ["5.0", "ms", "3"] == words[-3:]
+
+
+def test_why_there_are_no_quotas_of_clients_is_said_beside_those_of_connections() -> None:
+    model = filled()
+    model.put_client_quotas(None, "this broker has none", 2.0)
+
+    assert "this broker has none" in Shown(model, "quotas").text
+
+
+def test_close_reasons_are_counted_above_the_last_connections() -> None:
+    shown = Shown(filled(), "closes")
+
+    assert "IDLE" in shown.text
+    assert "0.5/s" in shown.text
+    assert ["2.0", "s", "10.0.0.7:99", "IDLE"] == shown.line("10.0.0.7:99")[:4]
+    assert ("closed", None) == wanted_by(shown)
+
+
+def test_a_broker_leads_to_its_settings() -> None:
+    model = filled()
+    shown = Shown(model, "brokers")
+    assert ["1", "orders", "9092", "orders", "yes", "3", "1.0", "KiB"] == shown.line("9092")
+
+    shown.press("enter")
+    assert ("configs", ("broker", "1")) == wanted_by(shown)
+    model.configs_of = ("broker", "1")
+    rows = [
+        ConfigRow("log.dirs", "/data", "static broker config", False, True, False),
+        ConfigRow("a.password", None, "static broker config", False, True, True),
+    ]
+    model.configs.replace({row.name: row for row in rows}, 1.0)
+    assert ["log.dirs", "/data", "static", "broker", "config", "yes"] == shown.line("log.dirs")
+    assert "(secret)" in shown.text
+
+
+def test_a_fetch_session_is_a_line() -> None:
+    shown = Shown(filled(), "sessions")
+
+    assert ["77", "12", "3", "1.5", "s", "id"] == shown.line("77")
+
+
+def test_the_pipelines_minutes_lead_to_their_series_talkers_and_anomalies() -> None:
+    shown = Shown(filled(), "pipeline")
+    assert ["11:45", "6,000", "2"] == shown.line("11:45")[:3]
+    assert "1 unusual numbers" in shown.text
+
+    shown.press("enter")
+    assert ["Fetch", "orders"] == shown.line("Fetch")[:2]
+    assert "1.5 ms" in shown.text
+
+    shown.press("esc", "o")
+    assert ["11:45", "bytes", "1", "orders"] == shown.line("bytes")[:4]
+    assert "25 %" in shown.text
+
+    shown.press("esc", "a")
+    assert ["11:45", "8.5", "Fetch", "orders", "requests_per_s"] == shown.line("8.5")[:5]
+
+
+@pytest.mark.parametrize("view", [view.name for view in VIEWS])
+@pytest.mark.parametrize(("width", "height"), [(60, 15), (80, 24), (200, 60)])
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
+def test_a_hostile_name_harms_no_view(view: str, width: int, height: int, glyphs: Glyphs) -> None:
+    shown = Shown(filled(HOSTILE), view, width, height, glyphs)
+
+    seen = [shown.text, shown.press("enter"), shown.press("enter"), shown.press("?")]
+    for text in seen:
+        lines = text.split("\n")
+        assert len(lines) <= height + 1
+        assert all(line.isprintable() for line in lines)
+        assert glyphs is UNICODE or text.isascii()

@@ -1,0 +1,108 @@
+"""Topics and their partitions, as they are seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.shown import Shown, wanted_by
+from trionet.dashboard.effects import Act
+from trionet.dashboard.history import History
+from trionet.dashboard.model import Model
+from trionet.dashboard.rows import PartitionRow, TopicRow
+
+
+@pytest.fixture
+def model() -> Model:
+    model = Model()
+    history = History()
+    history.add(1, 50)
+    topics = [
+        TopicRow("orders", "AAAA", False, 2, 3, 1, 0, 2048, 12_345, 50.0, history),
+        TopicRow("payments", "BBBB", False, 1, 3, 0, 1),
+    ]
+    model.topics.replace({row.name: row for row in topics}, 1.0)
+    partitions = [
+        PartitionRow("orders", 0, 1, 4, (1, 2, 3), (1, 2), (), 5, 6005, 1024, 25.0),
+        PartitionRow("orders", 1, 2, 4, (1, 2, 3), (1, 2, 3), (), 0, 6345, 1024, 25.0),
+        PartitionRow("payments", 0, -1, 7, (1, 2, 3), (), (1, 2, 3)),
+    ]
+    model.partitions.replace({(row.topic, row.number): row for row in partitions}, 1.0)
+    return model
+
+
+def test_a_topic_is_a_line(model: Model) -> None:
+    shown = Shown(model, "topics")
+
+    assert ["orders", "2", "3", "1", "0", "12,345", "50", "2.0", "KiB"] == (
+        shown.line("orders")[:9]
+    )
+    assert ["payments", "1", "3", "0", "1"] == shown.line("payments")
+    assert ("topics", None) == wanted_by(shown)
+
+
+def test_enter_shows_the_partitions_of_a_topic(model: Model) -> None:
+    shown = Shown(model, "topics")
+
+    shown.press("enter")
+
+    assert ("partitions", "orders") == wanted_by(shown)
+    assert ["0", "1", "1,2,3", "1,2", "5", "6,005", "25", "1.0", "KiB", "4"] == (
+        shown.line("6,005")
+    )
+    assert "payments" not in shown.text
+    assert "12,345 records" in shown.text
+
+
+def test_enter_once_more_follows_a_partition_and_f_the_topic(model: Model) -> None:
+    shown = Shown(model, "topics")
+    shown.press("enter", "j", "enter")
+    assert ("tail", ("orders", 1)) == wanted_by(shown)
+
+    shown.press("esc", "f")
+    assert ("tail", ("orders", None)) == wanted_by(shown)
+
+    shown.press("esc", "c")
+    assert ("configs", ("topic", "orders")) == wanted_by(shown)
+
+
+def test_a_topic_is_deleted_when_that_was_confirmed(model: Model) -> None:
+    shown = Shown(model, "topics")
+
+    assert "Delete the topic orders and all its records?" in shown.press("D")
+    shown.press("n")
+    assert [] == shown.effects
+    shown.press("D", "y")
+
+    [act] = shown.effects
+    assert isinstance(act, Act)
+    assert ("delete-topic", "orders") == (act.action.name, act.row.name)
+
+
+def test_a_new_topic_is_asked_for_field_by_field(model: Model) -> None:
+    shown = Shown(model, "topics")
+    shown.press("C")
+    shown.type("events")
+    assert "a whole number, 1 or more" in shown.type("many")
+    shown.press("ctrl-u")
+    shown.type("6")
+    assert "Create the topic events?" in shown.type("")
+    shown.press("y")
+
+    [act] = shown.effects
+    assert isinstance(act, Act)
+    assert ("events", "6", "") == act.answers
+
+
+def test_a_cluster_that_is_being_read_says_how_much_there_is() -> None:
+    model = Model()
+    row = TopicRow("orders", "AAAA", False, 2, 3, 1, 0)
+    model.topics.replace({"orders": row}, 1.0, total=500)
+
+    assert "500" in Shown(model, "topics").text
+
+
+def test_without_topics_it_is_said_why() -> None:
+    model = Model()
+    model.topics.refuse("nobody may look")
+
+    assert "nobody may look" in Shown(model, "topics").text
