@@ -68,9 +68,7 @@ class ConfigsView(View):
                 "unset",
                 "take a setting back",
                 self._unset,
-                question=lambda row, answers: (  # noqa: ARG005 - there are none
-                    f"Have {row.name} of {kind} {name} at its default again?"
-                ),
+                question=lambda row, _: f"Have {row.name} of {kind} {name} at its default again?",
             ),
         )
 
@@ -82,5 +80,5 @@ class ConfigsView(View):
     async def _alter(self, source: Source, row: ConfigRow, answers: Sequence[str]) -> str:
         return await source.actions.alter_config(self._kind, self._of, row.name, answers[0])
 
-    async def _unset(self, source: Source, row: ConfigRow, answers: Sequence[str]) -> str:  # noqa: ARG002
+    async def _unset(self, source: Source, row: ConfigRow, _answers: Sequence[str]) -> str:
         return await source.actions.alter_config(self._kind, self._of, row.name, None)

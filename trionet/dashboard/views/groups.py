@@ -60,7 +60,7 @@ async def _reset(source: Source, row: GroupRow, answers: Sequence[str]) -> str:
     return await source.actions.reset_group(row.id, topic or None, to)
 
 
-async def _delete(source: Source, row: GroupRow, answers: Sequence[str]) -> str:  # noqa: ARG001
+async def _delete(source: Source, row: GroupRow, _answers: Sequence[str]) -> str:
     return await source.actions.delete_group(row.id)
 
 
@@ -82,7 +82,7 @@ DELETE: Final = Action(
     "delete-group",
     "delete a group",
     _delete,
-    question=lambda row, answers: f"Delete the group {row.id} and its offsets?",  # noqa: ARG005
+    question=lambda row, _: f"Delete the group {row.id} and its offsets?",
 )
 
 
@@ -137,7 +137,7 @@ class GroupView(View):
     def __init__(self, group: str) -> None:
         self.title = group
         self.section_key = group
-        self.links = (Link("v", "members", "members", lambda row: MembersView(group)),)  # noqa: ARG005
+        self.links = (Link("v", "members", "members", lambda _: MembersView(group)),)
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
         row = model.groups.get(self.title)

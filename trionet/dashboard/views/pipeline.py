@@ -97,7 +97,7 @@ ANOMALY_COLUMNS: Final[tuple[Column[AnomalyRow], ...]] = (
         lambda row: row.score,
         "{:.1f}".format,
         right=True,
-        style=lambda row: palette.ALARM,  # noqa: ARG005 - all of them
+        style=lambda _: palette.ALARM,
     ),
     Column("api", "API", 16, lambda row: row.api),
     Column("client_id", "CLIENT ID", 14, lambda row: row.client_id, grow=2),
@@ -123,8 +123,8 @@ class PipelineView(View):
     )
     section: ClassVar[str | None] = "pipeline"
     links: Sequence[Link] = (
-        Link("o", "talkers", "top talkers", lambda row: TalkersView()),  # noqa: ARG005
-        Link("a", "anomalies", "anomalies", lambda row: AnomaliesView()),  # noqa: ARG005
+        Link("o", "talkers", "top talkers", lambda _: TalkersView()),
+        Link("a", "anomalies", "anomalies", lambda _: AnomaliesView()),
     )
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:

@@ -111,7 +111,7 @@ class TailView(View):
     def __init__(self, topic: str, partition: int | None) -> None:
         self.title = topic if partition is None else f"{topic} {partition}"
         self.section_key = (topic, partition)
-        self.actions = (produce_to(lambda row: topic, needs_row=False),)  # noqa: ARG005
+        self.actions = (produce_to(lambda _: topic, needs_row=False),)
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
         if model.tail.failure is not None:

@@ -72,14 +72,14 @@ def _number_or_none(answer: str) -> int | None:
     return int(answer) if answer else None
 
 
-async def _create(source: Source, row: object, answers: Sequence[str]) -> str:  # noqa: ARG001
+async def _create(source: Source, _row: object, answers: Sequence[str]) -> str:
     name, partitions, replicas = answers
     return await source.actions.create_topic(
         name, _number_or_none(partitions), _number_or_none(replicas)
     )
 
 
-async def _delete(source: Source, row: TopicRow, answers: Sequence[str]) -> str:  # noqa: ARG001
+async def _delete(source: Source, row: TopicRow, _answers: Sequence[str]) -> str:
     return await source.actions.delete_topic(row.name)
 
 
@@ -97,7 +97,7 @@ CREATE: Final = Action(
         Field("partitions", check=lambda text: _wrong_number(text, 1), is_optional=True),
         Field("replicas", check=lambda text: _wrong_number(text, 1), is_optional=True),
     ),
-    question=lambda row, answers: f"Create the topic {answers[0]}?",  # noqa: ARG005
+    question=lambda _, answers: f"Create the topic {answers[0]}?",
     needs_row=False,
 )
 DELETE: Final = Action(
@@ -105,7 +105,7 @@ DELETE: Final = Action(
     "delete-topic",
     "delete a topic",
     _delete,
-    question=lambda row, answers: f"Delete the topic {row.name} and all its records?",  # noqa: ARG005
+    question=lambda row, _: f"Delete the topic {row.name} and all its records?",
 )
 GROW: Final = Action(
     "N",
@@ -205,10 +205,10 @@ class TopicView(View):
     def __init__(self, topic: str) -> None:
         self.title = topic
         self.section_key = topic
-        self.actions = (produce_to(lambda row: topic, needs_row=False),)  # noqa: ARG005
+        self.actions = (produce_to(lambda _: topic, needs_row=False),)
         self.links = (
-            Link("f", "follow", "records of all", lambda row: TailView(topic, None)),  # noqa: ARG005
-            Link("c", "settings", "settings", lambda row: ConfigsView("topic", topic)),  # noqa: ARG005
+            Link("f", "follow", "records of all", lambda _: TailView(topic, None)),
+            Link("c", "settings", "settings", lambda _: ConfigsView("topic", topic)),
         )
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
