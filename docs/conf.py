@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+# For what lies beside this file.
+sys.path.insert(0, str(Path(__file__).parent))
+
 import trionet
 from trionet.broker.disk import SYSTEM_DISK
 from trionet.net.network import SYSTEM
@@ -33,6 +36,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.intersphinx",
     "sphinxcontrib_trio",
+    "pictures",
 ]
 # README.md is the index of those who read this folder as it is; index.md has it as well.
 exclude_patterns = ["README.md"]
