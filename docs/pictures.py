@@ -41,6 +41,7 @@ def put_views(_app: object, docname: str, content: list[str]) -> None:
     log = logging.getLogger("trionet")
     log.propagate = False
     log.setLevel(logging.INFO)
+    log.addHandler(logging.NullHandler())
     sections = (section(view, svg) for view, svg in trio.run(pictures))
     content[0] = before + "".join(sections) + after
 
