@@ -7,6 +7,7 @@ import os
 import select
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -57,6 +58,17 @@ class Terminal:
     def type(self, text: str) -> None:
         """Type text as it is."""
         self.tmux("send-keys", "-l", text)
+
+    def click(self, column: int, row: int) -> None:
+        """Press and release the left button; 0 is the leftmost column and the uppermost row."""
+        for end in "Mm":
+            self.tmux("send-keys", "-H", *_hex(f"\x1b[<0;{column + 1};{row + 1}{end}"))
+
+    def kill_program(self, number: signal.Signals) -> None:
+        """Send a signal to the program in the foreground of the shell."""
+        pid = int(self._flag("pane_pid"))
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        os.kill(int(children[-1]), number)
 
     def screen(self) -> list[str]:
         """The lines of the screen, without blanks at their ends."""
@@ -125,10 +137,12 @@ def terminal(
     with tempfile.TemporaryDirectory(prefix="tmux-") as folder:
         # A path of a socket may have a hundred characters or so.
         tmux = ["tmux", "-S", f"{folder}/s", "-f", "/dev/null", "-u"]
-        variables = {"PS1": PROMPT, "LC_ALL": "C.UTF-8", "HISTFILE": "", **(env or {})}
+        Path(folder, "rc").write_text(f"PS1='{PROMPT}'; unset HISTFILE\n")
+        variables = {"LC_ALL": "C.UTF-8", **(env or {})}
         given = [word for name, value in variables.items() for word in ("-e", f"{name}={value}")]
         size = ["-x", str(columns), "-y", str(lines)]
-        shell = ["new-session", "-d", *size, *given, "bash --norc --noprofile"]
+        bash = f"bash --noprofile --rcfile {folder}/rc"
+        shell = ["new-session", "-d", *size, *given, bash]
         clean = {key: value for key, value in os.environ.items() if key not in {"TMUX", "NO_COLOR"}}
         manual = ["set-option", "-g", "window-size", "manual"]
         subprocess.run([*tmux, *shell, ";", *manual], check=True, env=clean, timeout=WAIT_SECONDS)
@@ -146,3 +160,8 @@ def terminal(
             finally:
                 with contextlib.suppress(subprocess.CalledProcessError):
                     found.tmux("kill-server")
+                watcher.kill()  # it would wait for somebody to read what it says last
+
+
+def _hex(text: str) -> list[str]:
+    return [f"{byte:02x}" for byte in text.encode()]

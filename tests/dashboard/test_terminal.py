@@ -1,0 +1,339 @@
+"""The dashboard in a terminal, beside a broker, as a user has both."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.processes import SAME_TRIONET
+from support.terminal import PROMPT, Terminal, needs_tmux, terminal
+from support.trionet_process import trionet_broker_process
+from trionet.dashboard.views import VIEWS
+
+pytestmark = [needs_tmux, pytest.mark.slow]
+
+#: What is on the screen as long as a dashboard has it.
+FOOT = "q quit"
+DASHBOARD = [sys.executable, "-m", "trionet", "dashboard"]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+    """What tells a dashboard of a broker: its address, and that of its metrics."""
+    log = tmp_path_factory.mktemp("broker") / "log"
+    settings = {"metrics.listener": "http://127.0.0.1:0"}
+    with trionet_broker_process(settings=settings, log=log) as (server, _):
+        url = re.search(r"metrics are at (\S+)/metrics", log.read_text())
+        assert url is not None
+        yield [server, "--metrics", url[1]]
+
+
+@pytest.fixture
+def screen() -> Iterator[Terminal]:
+    with terminal(120, 40, SAME_TRIONET) as found:
+        yield found
+
+
+def start(screen: Terminal, broker: list[str], *options: str) -> str:
+    """Start a dashboard; gives the settings of the line from before."""
+    before = screen.modes()
+    screen.run([*DASHBOARD, *broker, *options])
+    screen.wait_for(FOOT, "Overview", "requests")
+    return before
+
+
+def status(screen: Terminal) -> str:
+    """What the shell says of the command that has ended."""
+    screen.wait_for_prompt()
+    screen.type("echo status=$?")
+    screen.press("Enter")
+    return re.findall(r"status=(\d+)", screen.wait_until(_has_status, "a status"))[-1]
+
+
+def _has_status(text: str) -> object:
+    return re.search(r"^status=\d+$", text, re.MULTILINE)
+
+
+def assert_restored(screen: Terminal, modes: str) -> None:
+    assert not screen.has_alternate_screen()
+    assert screen.shows_cursor()
+    assert not screen.reports_mouse()
+    assert modes == screen.modes()
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"), [(["q"], "0"), (["C-c"], "130"), ([":", "q", "Enter"], "0")]
+)
+def test_leaving_gives_the_terminal_back(
+    screen: Terminal, broker: list[str], keys: list[str], expected: str
+) -> None:
+    modes = start(screen, broker, "--mouse")
+    assert screen.has_alternate_screen()
+    assert screen.reports_mouse()
+    assert not screen.shows_cursor()
+
+    screen.press(*keys)
+
+    assert expected == status(screen)
+    assert_restored(screen, modes)
+    assert "Traceback" not in screen.text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_a_signal_gives_the_terminal_back(
+    screen: Terminal, broker: list[str], number: signal.Signals
+) -> None:
+    modes = start(screen, broker)
+
+    screen.kill_program(number)
+
+    assert str(128 + number) == status(screen)
+    assert_restored(screen, modes)
+
+
+def test_a_crash_gives_the_terminal_back_and_tells_why(screen: Terminal, tmp_path: Path) -> None:
+    program = tmp_path / "crash.py"
+    program.write_text(CRASHING)
+    modes = screen.modes()
+    screen.run([sys.executable, program])
+    screen.wait_for(FOOT)
+
+    screen.press("+")  # the source fails when it is to look more often
+
+    assert "1" == status(screen)
+    assert "ValueError: a source that fails" in screen.text()
+    assert "ExceptionGroup" not in screen.text()
+    assert_restored(screen, modes)
+
+
+CRASHING = """
+import sys
+import trio
+from trionet.dashboard.app import run_dashboard
+
+
+class Failing:
+    name = "failing"
+    interval_seconds = 1.0
+
+    def want(self, section, key=None):
+        pass
+
+    async def run(self, model, changed, *, task_status=trio.TASK_STATUS_IGNORED):
+        while self.interval_seconds == 1.0:
+            changed()
+            await trio.sleep(0.01)
+        raise ValueError("a source that fails")
+
+
+sys.exit(trio.run(run_dashboard, Failing()))
+"""
+
+
+def test_every_view_is_shown_by_its_key(screen: Terminal, broker: list[str]) -> None:
+    start(screen, broker)
+
+    for view in [each() for each in VIEWS]:
+        screen.press(view.key)
+        screen.wait_for(f" {view.title}", FOOT)
+        screen.press("?")
+        screen.wait_for(f"── {view.title} ──", "── Keys ──")
+        leave_help(screen)
+    for view in [each() for each in VIEWS]:
+        screen.press("Tab")
+        screen.wait_for(FOOT)
+        screen.type(f":{view.name}")
+        screen.press("Enter")
+        screen.wait_for(f" {view.title}")
+
+
+def leave_help(screen: Terminal) -> None:
+    """What follows an escape at once would belong to it."""
+    screen.press("Escape")
+    screen.wait_until(lambda text: "── Keys ──" not in text, "the view again")
+
+
+def test_rows_are_opened_filtered_and_sorted(screen: Terminal, broker: list[str]) -> None:
+    start(screen, broker)
+
+    screen.press("3")
+    screen.wait_for("APIs", "DescribeCluster", "Metadata")
+    screen.type("/descr !topic")
+    screen.wait_until(lambda text: "Metadata" not in text, "the filtered table")
+    screen.press("Enter")
+    screen.wait_for("filter descr !topic")
+    screen.press("Enter")
+    screen.wait_for("APIs → Describe", "Phases", "Total time")
+    screen.press("Escape")
+    screen.wait_for("WHERE THE TIME GOES")
+    screen.press("Escape")
+    screen.wait_for("Metadata")
+    screen.type(":sort name asc")
+    screen.press("Enter")
+    screen.wait_for("by name ▲", "API▲")
+    screen.press("r")
+    screen.wait_for("by name ▼", "API▼")
+    screen.press("s")
+    screen.wait_for("by rate ▼", "REQ/S▼")
+    screen.type(":sort nothing")
+    screen.press("Enter")
+    screen.wait_for("! sort: COLUMN [asc|desc]")
+    screen.type(":nonsense")
+    screen.press("Enter")
+    screen.wait_for("! nonsense: no such command")
+
+
+def test_pausing_keeps_what_is_seen(screen: Terminal, broker: list[str]) -> None:
+    start(screen, broker, "--refresh", "0.2")
+
+    screen.press("p")
+    screen.wait_for("PAUSED")
+    screen.press("3", "1")
+    before = screen.wait_for("PAUSED", "Traffic")
+    screen.press("j", "k")
+    assert before == screen.wait_for("PAUSED", "Traffic")
+    screen.press("p")
+    screen.wait_for("live")
+
+
+def test_another_size_is_another_frame(screen: Terminal, broker: list[str]) -> None:
+    start(screen, broker)
+
+    screen.resize(80, 24)
+    screen.wait_until(lambda text: text.split("\n")[23].startswith(" q quit"), "24 lines")
+    screen.resize(59, 14)
+    screen.wait_for("This screen has 59 x 14 cells", "needs 60 x 15")
+    screen.resize(200, 60)
+    screen.wait_until(lambda text: text.split("\n")[59].startswith(" q quit"), "60 lines")
+    screen.resize(60, 15)
+    screen.wait_until(lambda text: text.split("\n")[14].startswith(" q quit"), "15 lines")
+    screen.press("q")
+    assert "0" == status(screen)
+
+
+def test_it_is_suspended_and_goes_on(screen: Terminal, broker: list[str]) -> None:
+    modes = start(screen, broker, "--mouse")
+
+    for _ in range(2):
+        screen.press("C-z")
+        screen.wait_for_prompt()
+        assert_restored(screen, modes)
+        screen.run(["fg"])
+        screen.wait_for(FOOT, "Overview")
+        assert screen.has_alternate_screen()
+        assert screen.reports_mouse()
+    screen.press("2")
+    screen.wait_for("Connections", "PEER")
+    screen.press("q")
+    assert "0" == status(screen)
+    assert_restored(screen, modes)
+
+
+def test_somebody_else_stops_it_and_lets_it_go_on(screen: Terminal, broker: list[str]) -> None:
+    modes = start(screen, broker)
+
+    screen.kill_program(signal.SIGSTOP)
+    screen.wait_for("Stopped", PROMPT.strip())
+    screen.run(["fg"])
+    screen.wait_until(lambda text: "Stopped" not in text and FOOT in text, "a whole frame")
+    screen.press("q")
+    assert "0" == status(screen)
+    assert_restored(screen, modes)
+
+
+def test_no_colour_where_none_is_wanted(broker: list[str]) -> None:
+    with terminal(100, 30, {**SAME_TRIONET, "NO_COLOR": "1"}) as screen:
+        start(screen, broker)
+
+        attributes = set(re.findall(r"\x1b\[([\d;]*)m", screen.tmux("capture-pane", "-p", "-e")))
+
+    numbers = {int(each) for text in attributes for each in text.split(";") if each}
+    assert numbers <= {0, 1, 2, 4, 7, 22, 24, 27, 39, 49}
+    assert {1, 7} <= numbers
+
+
+def test_no_unicode_where_there_is_none(broker: list[str]) -> None:
+    with terminal(100, 30, {**SAME_TRIONET, "LC_ALL": "C"}) as screen:
+        start(screen, broker)
+        screen.press("3")
+
+        text = screen.wait_for("APIs", "WHERE THE TIME GOES")
+
+    assert text.isascii()
+
+
+def test_the_mouse_chooses(screen: Terminal, broker: list[str]) -> None:
+    start(screen, broker)
+
+    screen.press("m")
+    screen.wait_for("the mouse chooses")
+    assert screen.reports_mouse()
+    tabs = screen.screen()[1]
+    screen.click(tabs.index("3 apis") + 1, 1)
+    screen.wait_for("APIs", "WHERE THE TIME GOES")
+    row = next(n for n, line in enumerate(screen.screen()) if line.startswith("API "))
+    screen.click(2, row)
+    screen.wait_for("by name ▲")
+    screen.press("m")
+    screen.wait_for("no mouse")
+    assert not screen.reports_mouse()
+
+
+def test_what_is_seen_is_exported(screen: Terminal, broker: list[str], tmp_path: Path) -> None:
+    start(screen, broker)
+    screen.press("3")
+    screen.wait_for("Metadata")
+
+    for form in ("svg", "html", "txt", "json", "csv"):
+        screen.type(f":export {tmp_path}/apis.{form}")
+        screen.press("Enter")
+        screen.wait_for(f"written to {tmp_path}/apis.{form}")
+    screen.type(f":export {tmp_path}/apis.json")
+    screen.press("Enter")
+    screen.wait_for(f"written to {tmp_path}/apis-2.json")
+    screen.type(":export /nowhere/at/all.svg")
+    screen.press("Enter")
+    screen.wait_for("! export: /nowhere/at/all.svg: No such file")
+
+    apis = {row["name"] for row in json.loads((tmp_path / "apis.json").read_text())}
+    assert {"Metadata", "ApiVersions"} <= apis
+    assert "Metadata" in (tmp_path / "apis.txt").read_text()
+    assert (tmp_path / "apis.svg").read_text().startswith("<svg")
+    assert "name,rate" in (tmp_path / "apis.csv").read_text()
+
+
+def test_a_connection_is_opened(screen: Terminal, broker: list[str]) -> None:
+    start(screen, broker)
+
+    screen.press("2")
+    screen.wait_for("trionet-dashboard")
+    screen.press("Enter")
+    screen.wait_for("Connections →", "client id", "mute state")
+    screen.press("Escape")
+    screen.press("K")
+    screen.wait_for("Close the connection of 127.0.0.1", "y yes")
+    screen.press("n")
+    screen.wait_for("close: not done")
+    screen.press("K", "y")
+    screen.wait_for("! close: connections can be closed in")
+
+
+def test_the_broker_that_is_gone_is_told_of(screen: Terminal, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    settings = {"metrics.listener": "http://127.0.0.1:0"}
+    with trionet_broker_process(settings=settings, log=log) as (server, _):
+        url = re.search(r"metrics are at (\S+)/metrics", log.read_text())
+        assert url is not None
+        start(screen, [server, "--metrics", url[1]])
+
+    screen.wait_for(" ! http://127.0.0.1:")
+    screen.press("3")
+    screen.wait_for("APIs")
+    screen.press("q")
+    assert "0" == status(screen)
