@@ -7,6 +7,8 @@ from typing import Final
 
 #: Longer than any name of Kafka's; what comes beyond is not taken.
 CHARS_MAX: Final = 1000
+#: The keys with alt that mean something.
+ALT_KEYS: Final = frozenset({"alt-backspace"})
 #: How many lines are remembered.
 REMEMBERED_MAX: Final = 100
 

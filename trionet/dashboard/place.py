@@ -114,14 +114,12 @@ class Place:
         self.top = max(0, min(self.top, self.cursor, len(self.rows) - self.height))
 
     def sort_by(self, name: str, *, descending: bool | None = None) -> None:
-        """Sort by a column; numbers begin with the largest unless something else is said."""
+        """Sort by a column; numbers, which stand at the right, begin with the largest."""
         assert self.table is not None
         self.sort = name
         if descending is None:
             column = self.table.column(name)
-            descending = column is not None and isinstance(
-                _first_value(column, self._all), int | float
-            )
+            descending = column is not None and column.right
         self._descending = descending
 
     def sort_by_next(self) -> None:

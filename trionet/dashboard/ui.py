@@ -15,8 +15,8 @@ import attrs
 
 from .commands import Commands, Mistake
 from .effects import Act, Effect, Quit, Redraw, UseMouse
-from .entry import Entry
-from .keys import Event, Mouse, Paste
+from .entry import ALT_KEYS, Entry
+from .keys import Event, Key, Mouse, Paste
 from .place import Place
 from .settings import REFRESH_SECONDS
 from .view import Action, Link, View
@@ -145,6 +145,10 @@ class Ui:
                 self.entry.insert(event.text)
                 self._typed()
             return None
+        if event.name.startswith("alt-") and event.name not in ALT_KEYS:
+            # An escape and another key that a busy machine has read at once.
+            self.press(Key("esc"), model)
+            return self.press(Key(event.name.removeprefix("alt-")), model)
         self.message = None
         if event.name == "ctrl-l":
             return Redraw()

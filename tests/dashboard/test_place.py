@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import attrs
+import pytest
+
+from trionet.dashboard.model import Model
+from trionet.dashboard.place import Place
+from trionet.dashboard.view import Column, Table, View
+
+
+@attrs.frozen
+class Row:
+    name: str
+    size: int | None = None
+    owner: str | None = None
+
+
+class Rows(View):
+    """A view of rows that a test changes."""
+
+    name = "rows"
+    title = "Rows"
+    help = "Rows."
+
+    def __init__(self, rows: Collection[Row], sort: str | None = None) -> None:
+        self.rows = rows
+        self.version = 0
+        self.sort = sort
+
+    def change(self, *rows: Row) -> None:
+        self.rows = rows
+        self.version += 1
+
+    def table(self, model: Model) -> Table[Row]:
+        return Table(
+            (
+                Column("name", "NAME", 8, lambda row: row.name),
+                Column("size", "SIZE", 8, lambda row: row.size, right=True),
+                Column("bar", "BAR", 8, draw=lambda row, width, pen: []),
+                Column("owner", "OWNER", 0, lambda row: row.owner),
+            ),
+            self.rows,
+            key=lambda row: row.name,
+            sort=self.sort,
+            version=self.version,
+        )
+
+
+ROWS = (Row("b", 2, "Ann"), Row("a", None, "Bob"), Row("c", 3, "ann"), Row("d", 1))
+
+
+def look(place: Place, *, is_paused: bool = False) -> str:
+    place.look(Model(), is_paused=is_paused)
+    return "".join(row.name for row in place.rows)
+
+
+def place(*, sort: str | None = None, height: int = 10) -> tuple[Place, Rows]:
+    view = Rows(ROWS, sort)
+    found = Place(view)
+    found.height = height
+    look(found)
+    return found, view
+
+
+def test_rows_keep_the_models_order_unless_one_is_named() -> None:
+    assert "bacd" == look(place()[0])
+    assert "abcd" == look(place(sort="name")[0])
+
+
+def test_numbers_begin_with_the_largest_texts_with_the_first_and_nothing_comes_last() -> None:
+    found, _ = place()
+
+    found.sort_by("size")
+    assert "cbda" == look(found)
+    found.reverse()
+    assert "dbca" == look(found)
+    found.sort_by("name")
+    assert "abcd" == look(found)
+    found.sort_by("owner", descending=True)
+    assert "cabd" == look(found)
+
+
+def test_the_next_column_is_one_that_can_be_sorted_by() -> None:
+    found, _ = place()
+    seen = []
+    for _ in range(4):
+        found.sort_by_next()
+        seen.append(found.sorted_by)
+
+    assert ["name", "size", "owner", "name"] == seen
+
+
+def test_a_click_sorts_and_another_turns_the_order_around() -> None:
+    found, _ = place()
+
+    found.sort_by_click("size")
+    assert found.descending
+    found.sort_by_click("size")
+    assert not found.descending
+    found.sort_by_click("bar")
+    assert "size" == found.sorted_by
+
+
+@pytest.mark.parametrize(
+    ("words", "rows"),
+    [
+        ("", "bacd"),
+        ("  ", "bacd"),
+        ("ann", "bc"),
+        ("ANN", "bc"),
+        ("ann c", "c"),
+        ("!ann", "ad"),
+        ("!ann !b", "d"),
+        ("!", "bacd"),
+        ("3", ""),  # numbers are not searched
+        ("nobody", ""),
+    ],
+)
+def test_a_filter_lets_through_what_has_all_words(words: str, rows: str) -> None:
+    found, _ = place()
+
+    found.filter = words
+
+    assert rows == look(found)
+
+
+def test_the_cursor_stays_with_its_row() -> None:
+    found, view = place()
+    found.move(2)
+    assert "c" == found.chosen.name
+
+    view.change(Row("z"), Row("c"), *ROWS)
+    look(found)
+    assert ("c", 1) == (found.chosen.name, found.cursor)
+
+
+def test_on_top_it_stays_on_top() -> None:
+    found, view = place()
+
+    view.change(Row("z"), *ROWS)
+    look(found)
+
+    assert "z" == found.chosen.name
+
+
+def test_where_its_row_is_gone_it_is_on_the_next_one() -> None:
+    found, view = place()
+    found.move(1)
+
+    view.change(Row("b"), Row("c"), Row("d"))
+    look(found)
+    assert "c" == found.chosen.name
+    view.change()
+    look(found)
+    assert found.chosen is None
+    assert 0 == found.cursor
+
+
+def test_what_is_chosen_is_on_the_screen() -> None:
+    view = Rows([Row(f"{number:03}") for number in range(100)])
+    found = Place(view)
+    found.height = 10
+    look(found)
+
+    for step, cursor, top in [
+        (0, 0, 0),
+        (9, 9, 0),
+        (1, 10, 1),
+        (500, 99, 90),
+        (-5, 94, 90),
+        (-5, 89, 89),
+        (-500, 0, 0),
+    ]:
+        found.move(step)
+        assert (cursor, top) == (found.cursor, found.top)
+
+
+def test_no_line_is_empty_while_there_are_rows() -> None:
+    view = Rows([Row(f"{number:03}") for number in range(100)])
+    found = Place(view)
+    found.height = 10
+    look(found)
+    found.move(99)
+
+    view.change(*[Row(f"{number:03}") for number in range(20)])
+    look(found)
+
+    assert (19, 10) == (found.cursor, found.top)
+
+
+def test_a_pause_keeps_the_rows_but_sorts_and_filters_them() -> None:
+    found, view = place()
+
+    view.change(Row("z", 9))
+    assert "bacd" == look(found, is_paused=True)
+    found.filter = "ann"
+    assert "bc" == look(found, is_paused=True)
+    found.sort_by("size")
+    assert "cb" == look(found, is_paused=True)
+    found.filter = ""
+    assert "z" == look(found)
