@@ -139,7 +139,7 @@ def test_a_list_that_is_missing_says_why() -> None:
 
 def test_of_rows_that_are_not_here_the_number_is_told() -> None:
     model = busy_model()
-    model.put_rows("connections", [], 812, 61.0)
+    model.put_rows("connections", {}, 812, 61.0)
 
     assert " Connections  0 of 812" in shown(ui("2"), model)
 
@@ -158,7 +158,7 @@ def test_a_filter_that_finds_nothing_says_so() -> None:
 def test_where_there_is_no_room_tabs_are_keys() -> None:
     line = shown(ui("2"), busy_model(), (60, 15)).split("\n")[1]
 
-    assert line.startswith(" 1   2 connections   3 ")
+    assert line.startswith(" 1  2 connections  3  4 ")
 
 
 def test_a_long_command_is_typed_with_its_end_in_sight() -> None:

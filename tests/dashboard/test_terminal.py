@@ -44,7 +44,7 @@ def start(screen: Terminal, broker: list[str], *options: str) -> str:
     """Start a dashboard; gives the settings of the line from before."""
     before = screen.modes()
     screen.run([*DASHBOARD, *broker, *options])
-    screen.wait_for(FOOT, "Overview", "requests")
+    screen.wait_for(FOOT, "Overview", "Traffic")
     return before
 
 
@@ -275,7 +275,7 @@ def test_the_mouse_chooses(screen: Terminal, broker: list[str]) -> None:
     screen.wait_for("the mouse chooses")
     assert screen.reports_mouse()
     tabs = screen.screen()[1]
-    screen.click(tabs.index("3 apis") + 1, 1)
+    screen.click(tabs.index("3 api") + 1, 1)
     screen.wait_for("APIs", "WHERE THE TIME GOES")
     row = next(n for n, line in enumerate(screen.screen()) if line.startswith("API "))
     screen.click(2, row)
@@ -316,6 +316,7 @@ def test_a_connection_is_opened(screen: Terminal, broker: list[str]) -> None:
     screen.press("Enter")
     screen.wait_for("Connections →", "client id", "mute state")
     screen.press("Escape")
+    screen.wait_for("PEER")
     screen.press("K")
     screen.wait_for("Close the connection of 127.0.0.1", "y yes")
     screen.press("n")

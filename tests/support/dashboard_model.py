@@ -17,6 +17,7 @@ from trionet.dashboard import rows as row_types
 from trionet.dashboard.history import History
 from trionet.dashboard.model import Model
 from trionet.dashboard.readings import HANDLERS_IDLE, LOOP_IDLE, LOOP_LAG, RESIDENT_BYTES, Taken
+from trionet.dashboard.rows import ConnectionRow, LogRow
 from trionet.dashboard.section import Section
 from trionet.dashboard.tail import TailRow
 from trionet.metrics.request_times import PHASES
@@ -51,8 +52,11 @@ def busy_model(name: str = "billing") -> Model:
     for second in range(SECONDS):
         model.fold(_taken(second), float(second))
     model.about = attrs.evolve(model.about, source="127.0.0.1:9092")
-    model.put_rows("connections", [_connection(number, name) for number in range(30)], 30, 60.0)
-    model.put_rows("log", [_log_line(number, name) for number in range(40)], 40, 60.0)
+    connection, line = row_types.maker(ConnectionRow), row_types.maker(LogRow)
+    connections = [connection(_connection(number, name)) for number in range(30)]
+    model.put_rows("connections", {row.number: row for row in connections}, 30, 60.0)
+    lines = [line(_log_line(number, name)) for number in range(40)]
+    model.put_rows("log", {row.number: row for row in lines}, 40, 60.0)
     return model
 
 

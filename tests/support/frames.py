@@ -21,7 +21,9 @@ VIEWS = ("overview", "connections", "apis", "processors", "log")
 
 def frame(view: str, width: int, height: int) -> str:
     """What a view shows of a broker that was watched for a minute."""
-    return as_text(draw(Ui(all_views(), view), busy_model(), width, height, UNICODE))
+    # Another view would be another tab in all of them.
+    views = [each for each in all_views() if each.name in VIEWS]
+    return as_text(draw(Ui(views, view), busy_model(), width, height, UNICODE))
 
 
 def path(view: str, width: int, height: int) -> Path:

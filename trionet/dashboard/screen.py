@@ -16,7 +16,7 @@ from .frame import Frame
 from .help import help_lines
 from .lines import GAP, exactly, heading_line, placed, row_line
 from .ui import Hits, Mode, Ui
-from .view import Line, Pen
+from .view import Line, Pen, View
 from .wrapping import wrapped
 
 if TYPE_CHECKING:
@@ -106,21 +106,31 @@ def _header(ui: Ui, model: Model, pen: Pen, stale_seconds: float) -> Line:
 
 
 def _tabs(ui: Ui, pen: Pen) -> Line:
-    """The names of the views with their keys; where there is no room, of the others the keys."""
-    names = {view.name: f"{view.key} {view.name}" for view in ui.views}
-    if sum(len(text) + 3 for text in names.values()) > pen.width:
-        names = {
-            view.name: names[view.name] if view.name == ui.root else view.key for view in ui.views
-        }
+    """The names of the views with their keys; where there is no room, less of the others."""
     line: Line = []
     column = 0
-    for name, text in names.items():
-        style = palette.CURSOR if name == ui.root else palette.PLAIN
-        shown = f" {text} "
-        ui.hits.tabs.append((column, column + len(shown), name))
-        line += [Segment(shown, style), Segment(" ")]
-        column += len(shown) + 1
+    letters = next((n for n in TAB_LETTERS if _tabs_cells(ui, n) <= pen.width), TAB_LETTERS[-1])
+    for view in ui.views:
+        is_shown = view.name == ui.root
+        shown = f" {_tab(view, CELLS_MAX if is_shown else letters)} "
+        ui.hits.tabs.append((column, column + len(shown), view.name))
+        line.append(Segment(shown, palette.CURSOR if is_shown else palette.PLAIN))
+        column += len(shown)
     return line
+
+
+#: How much of a name may be shown, the most first.
+CELLS_MAX: Final = 1_000
+TAB_LETTERS: Final = (CELLS_MAX, 6, 5, 4, 3, 0)
+
+
+def _tab(view: View, letters: int) -> str:
+    return f"{view.key} {view.name[:letters]}" if letters else view.key
+
+
+def _tabs_cells(ui: Ui, letters: int) -> int:
+    tabs = (_tab(view, CELLS_MAX if view.name == ui.root else letters) for view in ui.views)
+    return sum(len(tab) + 2 for tab in tabs)
 
 
 def _title(ui: Ui, pen: Pen) -> Line:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, ValuesView
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
@@ -36,6 +36,10 @@ class Section(Mapping[K, R], Generic[K, R]):
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def values(self) -> ValuesView[R]:
+        """The rows; of thousands, those of a dict are gone through much faster."""
+        return self._rows.values()
 
     @property
     def is_whole(self) -> bool:
