@@ -16,6 +16,7 @@ from trionet.dashboard.keys import Key
 from trionet.dashboard.model import Model
 from trionet.dashboard.screen import draw
 from trionet.dashboard.ui import Ui
+from trionet.dashboard.view import View
 from trionet.dashboard.views import VIEWS, all_views
 
 
@@ -84,7 +85,7 @@ def every_frame(model: Model, glyphs: Glyphs) -> Iterator[Frame]:
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
-def test_every_view_has_a_frame_of_nothing(view: type) -> None:
+def test_every_view_has_a_frame_of_nothing(view: type[View]) -> None:
     found = Ui(all_views(), view.name)
 
     text = shown(found, Model())

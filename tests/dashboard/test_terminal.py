@@ -53,7 +53,8 @@ def status(screen: Terminal) -> str:
     screen.wait_for_prompt()
     screen.type("echo status=$?")
     screen.press("Enter")
-    return re.findall(r"status=(\d+)", screen.wait_until(_has_status, "a status"))[-1]
+    found = re.findall(r"status=(\d+)", screen.wait_until(_has_status, "a status"))
+    return str(found[-1])
 
 
 def _has_status(text: str) -> object:

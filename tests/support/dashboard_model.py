@@ -16,7 +16,14 @@ import attrs
 from trionet.dashboard import rows as row_types
 from trionet.dashboard.history import History
 from trionet.dashboard.model import Model
-from trionet.dashboard.readings import HANDLERS_IDLE, LOOP_IDLE, LOOP_LAG, RESIDENT_BYTES, Taken
+from trionet.dashboard.readings import (
+    HANDLERS_IDLE,
+    LOOP_IDLE,
+    LOOP_LAG,
+    RESIDENT_BYTES,
+    Readings,
+    Taken,
+)
 from trionet.dashboard.rows import ConnectionRow, LogRow
 from trionet.dashboard.section import Section
 from trionet.dashboard.tail import TailRow
@@ -138,7 +145,7 @@ def _taken(second: int) -> Taken:
         "apis": apis,
         "processors": [_processor(number, requests) for number in range(3)],
     }
-    readings = {
+    readings: Readings = {
         LOOP_IDLE: {(): 0.4 + chance.random() / 10},
         HANDLERS_IDLE: {(): 0.8},
         LOOP_LAG: {("0.50",): 8e-6, ("0.99",): 240e-6, ("1",): 0.004},

@@ -60,7 +60,7 @@ class Place:
         return self.table is not None and self.sort is None and self.table.descending
 
     @property
-    def chosen(self) -> Any | None:
+    def chosen(self) -> Any:
         """The row below the cursor; None if there is none."""
         return self.rows[self.cursor] if self.table is not None and self.rows else None
 
