@@ -8,7 +8,7 @@ import logging
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import trio
 
@@ -27,6 +27,9 @@ DEFAULT_LISTEN = "127.0.0.1:9092"
 _SECURING = re.compile(
     r"(?:listener\.name\.(?!metrics\.)[^.]+\.(?:[^.]+\.)?)?(?:ssl|sasl)\.", re.IGNORECASE
 )
+Show = Callable[[Broker], Awaitable[object]]
+"""Shows a broker until somebody wants it stopped."""
+
 # A broker that serves others waits for their consumers as Kafka does; open_broker alone does not.
 _DEFAULTS = {"group.initial.rebalance.delay.ms": 3000}
 
@@ -70,6 +73,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="one Kafka setting; may be given many times, and wins over --config",
     )
+    parser.add_argument(
+        "--dashboard",
+        action="store_true",
+        help="show the dashboard on this terminal, in place of log lines; q stops the broker, too",
+    )
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument(
         "--reset-altered-settings",
@@ -102,6 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     try:
         settings = _settings(arguments)
+        show = _dashboard(arguments)
     except (TrionetError, ValueError) as error:
         print(f"trionet broker: {error}", file=sys.stderr)
         return 2
@@ -112,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
         elif arguments.reset_altered_settings:
             _reset_altered(settings)
         else:
-            trio.run(_serve, settings, arguments.brokers)
+            trio.run(_serve, settings, arguments.brokers, show)
     except OSError as error:
         print(f"trionet broker: {_sentence(error)}", file=sys.stderr)
         return 1
@@ -120,6 +129,22 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"trionet broker: {error}", file=sys.stderr)
         return 2 if isinstance(error, ValueError) else 1
     return 0
+
+
+def _dashboard(arguments: argparse.Namespace) -> Show | None:
+    """What is to be shown of the broker on this terminal, if anything.
+
+    Raises:
+        ConfigError: there is no terminal, or no broker to be run.
+    """
+    if not arguments.dashboard:
+        return None
+    if arguments.add_scram is not None or arguments.reset_altered_settings:
+        raise ConfigError("--dashboard shows a broker that runs; with this option none does")
+    # Imported only here: brokers without it do not need what it takes.
+    from .broker_dashboard import BrokerDashboard
+
+    return BrokerDashboard(logging.getLogger().level)
 
 
 def _sentence(error: OSError) -> str:
@@ -208,7 +233,7 @@ def _read_password(name: str, path: str | None) -> str:
     return sys.stdin.readline()
 
 
-async def _serve(settings: dict[str, object], brokers: int) -> None:
+async def _serve(settings: dict[str, object], brokers: int, show: Show | None) -> None:
     with (
         raise_single_error(),
         trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals,
@@ -221,7 +246,7 @@ async def _serve(settings: dict[str, object], brokers: int) -> None:
                 await trio.lowlevel.checkpoint_if_cancelled()
                 ready.set()
                 _report(broker)
-                await stop.wait()
+                await (stop.wait() if show is None else show(broker))
             nursery.cancel_scope.cancel(reason="the broker has stopped")
 
 
