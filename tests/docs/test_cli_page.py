@@ -7,14 +7,18 @@ import re
 from pathlib import Path
 
 from trionet.cli import decode
+from trionet.cli.connection import add_connection_arguments
 from trionet.cli.decoding.allowance import RECORDS_SHOWN_MAX
 from trionet.cli.decoding.documents import document
 from trionet.cli.decoding.openings import TEXT_BYTES_MAX
 from trionet.cli.decoding.pieces import PIECE_BYTES_MAX
 from trionet.cli.decoding.shown import BYTES_SHOWN
 from trionet.cli.decoding.tree import Entry
+from trionet.cli.with_admin import REACH_SECONDS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md").read_text("utf-8")
+
+DECODE = PAGE.partition("\n## `trionet decode`\n")[2].partition("\n## ")[0]
 
 
 def test_the_options_are_those_of_the_command() -> None:
@@ -24,12 +28,22 @@ def test_the_options_are_those_of_the_command() -> None:
         option for action in parser._actions for option in action.option_strings if "--" in option
     }
 
-    assert options == set(re.findall(r"^\| `(--[a-z]+)[ `]", PAGE, re.MULTILINE))
+    assert options == set(re.findall(r"^\| `(--[a-z]+)[ `]", DECODE, re.MULTILINE))
+
+
+def test_the_options_of_a_connection_are_those_of_the_commands() -> None:
+    parser = argparse.ArgumentParser(add_help=False)
+    add_connection_arguments(parser)
+    table = PAGE.partition("\n## Commands for a cluster\n")[2].partition("\nOf a setting")[0]
+    listed = re.findall(r"^\| `(-[^` ]+)", table, re.MULTILINE)
+
+    assert [action.option_strings[0] for action in parser._actions] == listed
+    assert f"within {REACH_SECONDS:g} seconds" in PAGE
 
 
 def test_the_fields_are_those_of_the_documents() -> None:
     entry = Entry(1, "", 0, 0, "batch", {}, None, None, None)
-    listed = re.findall(r"^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \|", PAGE, re.MULTILINE)
+    listed = re.findall(r"^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \|", DECODE, re.MULTILINE)
     names = {name.strip("` ") for row in listed for name in row.split(",")}
 
     assert set(document(entry, None)) <= names

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+import confluent_kafka
 import pytest
 import trio
 
@@ -211,3 +212,52 @@ def test_who_may_not_is_told(run: Run, kafka: Kafka) -> None:
     assert "CLUSTER_AUTHORIZATION_FAILED" in brokers.err
     assert "uthenticat" in outside.err
     assert 0 == run("topics", "list", *bob).status
+
+
+def test_the_cluster(run: Run) -> None:
+    run("topics", "create", "cli-l")
+    until(run, "topics", "list", "cli-l", shows="cli-l")
+    described = run("cluster", "describe", "--features", "--quorum", "--json")
+    folders = run("cluster", "log-dirs", "--json")
+    own = run("cluster", "log-dirs", "cli-l", "--partitions", "--json")
+    elected = run("cluster", "elect-leaders", "cli-l", "cli-l:0")
+    unknown = run("cluster", "elect-leaders", "cli-l:7")
+
+    assert 0 == described.status
+    assert [1] == [each["id"] for each in described.json["brokers"]]
+    assert "metadata.version" in [each["feature"] for each in described.json["features"]]
+    assert "leader" in [each["role"] for each in described.json["quorum"]]
+    assert 2 == len(folders.json)
+    assert [("cli-l", 0, 0)] == [
+        (row["topic"], row["partition"], row["offset_lag"]) for row in own.json
+    ]
+    assert [["cli-l", "0", "false"]] == elected.rows
+    assert (1, True) == (unknown.status, "UNKNOWN_TOPIC_OR_PARTITION" in unknown.err)
+
+
+def test_transactions(run: Run, kafka: Kafka) -> None:
+    run("topics", "create", "cli-t")
+    until(run, "topics", "list", "cli-t", shows="cli-t")
+    settings = {"bootstrap.servers": kafka.bootstrap, "transactional.id": "cli-till"}
+    producer = confluent_kafka.Producer(settings)
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("cli-t", b"x")
+    producer.flush(30)
+
+    listed = until(run, "transactions", "list", "--states", "Ongoing", shows="cli-till")
+    [described] = run("transactions", "describe", "cli-till", "--json").json
+    [state] = run("topics", "producers", "cli-t", "--json").json
+    committed = run("topics", "offsets", "cli-t", "--read-committed")
+    unasked = run("transactions", "abort", "cli-till")
+    none = run("transactions", "abort-hanging", "cli-t:0", "--start-offset", "7", "-y")
+    aborted = run("transactions", "abort", "cli-till", "-y")
+    unknown = run("transactions", "describe", "cli-nobody")
+
+    assert ["cli-till", str(state["producer_id"]), "Ongoing"] in listed.rows
+    assert ("Ongoing", ["cli-t-0"]) == (described["state"], described["partitions"])
+    assert 0 == state["transaction_start"]
+    assert [["cli-t", "0", "0", "0", "0"]] == committed.rows
+    assert (2, 1, 0, 1) == (unasked.status, none.status, aborted.status, unknown.status)
+    assert "TRANSACTIONAL_ID_NOT_FOUND" in unknown.err
+    until(run, "topics", "offsets", "cli-t", "--read-committed", shows="2")

@@ -31,6 +31,8 @@ COMMANDS = {
     "groups": "describe groups and their lag, reset and delete them",
     "configs": "show and change settings of topics, brokers and groups, quotas, users and access",
     "config": "show and check the settings of clients and brokers on this machine",
+    "cluster": "show brokers, controllers and folders, have leaders elected",
+    "transactions": "show what transactional producers have open, and abort it",
     "bench": "measure how fast a cluster, or the network layer by itself, is",
     "decode": "show requests, responses and record batches field by field",
     "pipeline": "analyse a request log on Spark",

@@ -43,9 +43,10 @@ def moves(
     found = []
     for key in sorted(asked):
         start, end = limits[key]
-        offset = min(max(asked[key], start), end)
+        wanted = asked[key]
+        offset = min(max(wanted, start), end)
         note = ""
-        if offset != asked[key]:
-            note = f"{asked[key]} is {'before the begin' if offset == start else 'after the end'}"
+        if offset != wanted:
+            note = f"{wanted} is {'before the begin' if wanted < start else 'after the end'}"
         found.append(Move(*key, committed.get(key), offset, note))
     return found

@@ -1,0 +1,19 @@
+"""docs/reference/cli-admin.md has every subcommand with all its arguments."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.cli_tables import PAGE, SECTION, section, subcommands
+
+SECTIONS = {found["words"]: found[0] for found in SECTION.finditer(PAGE.read_text("utf-8"))}
+
+
+def test_every_subcommand_has_a_section() -> None:
+    assert list(subcommands()) == list(SECTIONS)
+
+
+@pytest.mark.parametrize("words", SECTIONS)
+def test_a_section_is_that_of_the_parser(words: str) -> None:
+    """`PYTHONPATH=.:tests .venv/bin/python -m support.cli_tables` writes them anew."""
+    assert section(words, subcommands()[words]) == SECTIONS[words]

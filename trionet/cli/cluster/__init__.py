@@ -1,0 +1,17 @@
+"""``trionet cluster``: the brokers of a cluster, their folders, and who leads."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..subcommands import Subcommands, run
+
+COMMANDS: Final = {
+    "describe": ("describe", "show brokers, controllers and features"),
+    "log-dirs": ("log_dirs", "show the folders of brokers, and how much is in them"),
+    "elect-leaders": ("elect_leaders", "have leaders of partitions elected"),
+}
+
+add_arguments = Subcommands(__name__, COMMANDS).add_arguments
+
+__all__ = ["COMMANDS", "add_arguments", "run"]

@@ -1,0 +1,48 @@
+"""``trionet transactions abort``."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..confirming import add_confirming_argument, confirmed
+from ..connection import add_connection_arguments
+from ..output import Table, add_format_arguments, tell_errors, write
+from ..with_admin import run_with_admin
+
+if TYPE_CHECKING:
+    from trionet.client.admin.admin import Admin
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the command's arguments to ``parser``."""
+    parser.description = (
+        "Abort what transactional ids have open, and take them from their producers, which can do "
+        "no more."
+    )
+    parser.add_argument("ids", metavar="ID", nargs="+", help="a transactional.id")
+    add_confirming_argument(parser)
+    add_format_arguments(parser)
+    add_connection_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; returns the exit status: 0 all are aborted, 1 not all."""
+    return run_with_admin(arguments, partial(_abort, arguments))
+
+
+async def _abort(arguments: argparse.Namespace, admin: Admin) -> int:
+    from trionet.client.admin.transactions import FencedProducer
+
+    ids = list(dict.fromkeys(arguments.ids))
+    if not confirmed(arguments, f"abort what {', '.join(ids)} has open, and fence its producers"):
+        return 1
+    results = await admin.fence_producers(ids)
+    rows = [
+        (id, each.producer_id, each.producer_epoch)
+        for id, each in results.items()
+        if isinstance(each, FencedProducer)
+    ]
+    write(arguments.format, Table(("transactional_id", "producer_id", "epoch"), rows))
+    return tell_errors(arguments, results.errors.values())
