@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
     parser.description = (
-        "End a transaction that its coordinator does not know any more, and that keeps readers "
-        "with isolation.level=read_committed from going on. `trionet topics producers` shows where one "
-        "begins."
+        "End a transaction that its coordinator does not know any more, and that keeps readers of "
+        "what is committed from going on. `trionet topics producers` shows where one begins."
     )
     parser.add_argument("topic", metavar="TOPIC:N", help="the partition in which it hangs")
     parser.add_argument(
