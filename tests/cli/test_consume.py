@@ -148,15 +148,17 @@ def test_what_a_group_has_stored_is_where_others_may_begin(
 
 def test_values_are_made_of_what_was_said(trionet: CommandLine) -> None:
     topic = trionet.topic()
-    trionet.write(topic, [b"\0\1", b"\0\2", b"x"])
+    trionet.write(topic, [b"\0\1", b"\0\2", b"x", b"\0\4"])
 
     text = trionet.consume(topic, "-s", "value=short", "-e")
+    without = trionet.consume(topic, "-s", "value=short", "-e", "-E")
     documents = trionet.consume(topic, "-s", "value=short", "-e", "-J")
 
-    assert 1 == text.status
-    assert "1 bytes are too few for 'short'" in text.err
+    assert (1, b"1\n2\n") == (text.status, text.out)
+    assert f"{topic} [0] at offset 2: 1 bytes are too few for 'short'" in text.err
+    assert (1, b"1\n2\n4\n") == (without.status, without.out)
     found = [json.loads(line) for line in documents.out.splitlines()]
-    assert [1, 2, None] == [each["payload"] for each in found]
+    assert [1, 2, None, 4] == [each["payload"] for each in found]
     assert "eA==" == found[2]["payload_base64"]
 
 

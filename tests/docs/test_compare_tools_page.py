@@ -11,6 +11,7 @@ import pytest
 from trionet.cli.main import whole_parser
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "compare-tools.md").read_text("utf-8")
+PARSER = whole_parser()
 COMMANDS = sorted(set(re.findall(r"`trionet ([^`]*)`", PAGE)))
 
 
@@ -20,7 +21,7 @@ def test_there_are_commands() -> None:
 
 @pytest.mark.parametrize("command", [each for each in COMMANDS if "TOPIC" not in each])
 def test_a_command_that_is_named_is_one(command: str) -> None:
-    whole_parser().parse_args(shlex.split(command))
+    PARSER.parse_args(shlex.split(command))
 
 
 def test_every_row_has_a_cell_for_each_tool() -> None:

@@ -50,6 +50,8 @@ LONG = (
     "test_admin_controllers.py",
     "test_admin_groups.py",
     "test_churn.py",
+    "test_cli_pipes.py",
+    "test_cli_records.py",
     "test_cli_admin.py",
     "test_client_security.py",
     "test_client_telemetry.py",

@@ -5,19 +5,24 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import trio
 
 import trionet
+from support.processes import SAME_TRIONET
 from trionet import ConsumerRecord, TopicPartition
 from trionet.cli.main import main
 from trionet.client.admin import NewTopic
 
 _numbers = itertools.count(1)
+#: How long a command that was started may take to end.
+SECONDS = 60
 
 
 class Done(NamedTuple):
@@ -108,3 +113,34 @@ def _stdin(data: bytes) -> Iterator[None]:
         finally:
             os.dup2(before, 0)
             os.close(before)
+
+
+@contextlib.contextmanager
+def started(
+    trionet: CommandLine, *arguments: str, **pipes: Any
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A command with pipes, killed if it has not ended by itself."""
+    command = [sys.executable, "-m", "trionet", *arguments, "-b", trionet.bootstrap]
+    everything = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    environment = {**os.environ, **SAME_TRIONET}
+    with subprocess.Popen(command, env=environment, **{**everything, **pipes}) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def lines_from(process: subprocess.Popen[bytes], count: int) -> list[bytes]:
+    assert process.stdout is not None
+    return [process.stdout.readline() for _ in range(count)]
+
+
+def feed(process: subprocess.Popen[bytes], data: bytes) -> None:
+    assert process.stdin is not None
+    process.stdin.write(data)
+    process.stdin.flush()
+
+
+def ended(process: subprocess.Popen[bytes]) -> tuple[int, bytes, str]:
+    out, err = process.communicate(timeout=SECONDS)
+    return process.returncode, out, err.decode()

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from support.cli_records import batch_of
-from trionet.cli.records.reading import Bounds, Ends, outside, reset_of, some
+from trionet.cli.records.reading import Bounds, Ends, outside, part, reset_of
 from trionet.cli.records.spans import From, Place, Span
 from trionet.client.topic_partition import TopicPartition
 from trionet.errors import ConfigError
@@ -57,11 +57,12 @@ def test_the_end_may_be_reached_without_a_record() -> None:
     assert {SECOND: 12} == ends.left
 
 
-def test_the_first_records_of_a_batch() -> None:
+def test_a_part_of_a_batch() -> None:
     batch = batch_of([(b"a", b"1"), (b"b", b"2")])
 
-    assert [b"1"] == some(batch, 1).values
-    assert batch is some(batch, 2)
+    assert [b"1"] == part(batch, 0, 1).values
+    assert [b"2"] == part(batch, 1, 2).values
+    assert batch is part(batch, 0, 2)
 
 
 def test_an_offset_that_is_not_there_is_told() -> None:

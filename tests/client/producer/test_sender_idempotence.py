@@ -196,7 +196,8 @@ async def test_first_batch_that_is_split_is_written_after_one_that_overtook_it(
         offsets = [each.result().offset for each in deliveries]
 
     written = leaders.values()
-    assert set(values) == set(written) and len(values) == len(written)
+    assert set(values) == set(written)
+    assert len(values) == len(written)
     assert values == [written[each] for each in offsets]
     assert values[3:] == written[:2]  # it did overtake
 

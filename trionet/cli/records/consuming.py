@@ -14,9 +14,10 @@ from trionet.client.consumer.opening import open_consumer
 from trionet.client.topic_partition import TopicPartition
 from trionet.errors import CallTimedOutError, CorruptRecordError, TrionetError
 
+from .packing import PackError
 from .pipes import widen, write_all
 from .progress import Progress, keep_showing
-from .reading import Ends, NoSuchTopicError, bounds, chosen_partitions, outside, some
+from .reading import Ends, NoSuchTopicError, bounds, chosen_partitions, outside, part
 from .spans import From, Span
 from .stopping import SIGNALS, Stop, watch_signals
 
@@ -99,6 +100,10 @@ async def _show(wanted: Consumption, is_bar: bool) -> None:
 
 class OutputStalledError(TrionetError):
     """After a signal, whoever reads the output took no more of it."""
+
+
+class UnreadableError(TrionetError):
+    """A key or a value is not of the type that was asked for."""
 
 
 class _Run:
@@ -214,7 +219,7 @@ class _Run:
                 return
             count = self._wanted_of(batch)
             if count:
-                await self._write(some(batch, count))
+                await self._write(part(batch, 0, count))
             partition = TopicPartition(batch.topic, batch.partition)
             if count < len(batch):  # only now: what was not written is not finished
                 consumer.seek(partition, batch.offsets[count])
@@ -251,7 +256,7 @@ class _Run:
 
     async def _write(self, batch: ConsumerBatch) -> None:
         wanted = self._wanted
-        text = wanted.render(batch)
+        text, error = self._rendered(batch)
         with self._stop.ending_waits(LAST_WRITE_SECONDS) as waiting:
             await write_all(OUTPUT, text)
         if waiting.cancelled_caught:
@@ -261,6 +266,27 @@ class _Run:
             )
         wanted.progress.records += len(batch)
         wanted.progress.size += len(text)
+        if error is not None:
+            raise error
+
+    def _rendered(self, batch: ConsumerBatch) -> tuple[bytes, UnreadableError | None]:
+        """The text of records; up to one that cannot be read, and why, unless it is left out."""
+        try:
+            return self._wanted.render(batch), None
+        except PackError:
+            pass
+        text = b""
+        for place, offset in enumerate(batch.offsets):
+            try:
+                text += self._wanted.render(part(batch, place, place + 1))
+            except PackError as cause:
+                where = f"{batch.topic} [{batch.partition}] at offset {offset}"
+                error = UnreadableError(f"{where}: {cause}")
+                if not self._wanted.keeps_going:
+                    return text, error
+                self.failed = 1
+                self._wanted.tell(str(error))
+        return text, None
 
     def _tell_lag(self, consumer: Consumer) -> None:
         for each in sorted(consumer.assignment):

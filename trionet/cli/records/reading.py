@@ -156,17 +156,17 @@ class Ends:
                 del self.left[partition]
 
 
-def some(batch: ConsumerBatch, count: int) -> ConsumerBatch:
-    """The first records of a batch."""
-    if count >= len(batch):
+def part(batch: ConsumerBatch, start: int, end: int) -> ConsumerBatch:
+    """The records of a batch from one place up to another."""
+    if start == 0 and end >= len(batch):
         return batch
     return attrs.evolve(
         batch,
-        offsets=batch.offsets[:count],
-        timestamps=batch.timestamps[:count],
-        keys=batch.keys[:count],
-        values=batch.values[:count],
-        headers=batch.headers[:count],
+        offsets=batch.offsets[start:end],
+        timestamps=batch.timestamps[start:end],
+        keys=batch.keys[start:end],
+        values=batch.values[start:end],
+        headers=batch.headers[start:end],
     )
 
 
