@@ -44,6 +44,7 @@ SELECTIONS = {
             "spark or not spark",
         ],
     ),
+    "terminal": ("the dashboard in tmux: every view, sizes, signals", ["-m", "terminal"]),
     "soak": ("go on for minutes, to see that nothing grows", ["-m", "soak", "--timeout=0"]),
 }
 #: The job that tests the compiled package: what for, and the tests that run what is compiled. What

@@ -27,7 +27,7 @@ settings.register_profile("round", deadline=None, print_blob=True)
 settings.load_profile("gate")
 
 #: Marked tests that run only when they are asked for.
-LONG_RUNNING = ("crash", "fuzz", "soak", "spark", "types")
+LONG_RUNNING = ("crash", "fuzz", "soak", "spark", "terminal", "types")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

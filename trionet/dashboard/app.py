@@ -29,7 +29,7 @@ from .keys import KeyDecoder
 from .model import Model
 from .screen import STALE_SECONDS, draw, failed_frame
 from .settings import DashboardSettings
-from .tty import Tty, color_system
+from .tty import TerminalGoneError, Tty, color_system
 from .ui import Ui
 from .views import all_views
 
@@ -119,6 +119,7 @@ class Dashboard:
         self._news_at = trio.current_time()
         self._follow_ui()
         self._tty.enter()
+        self._hurry()  # the first frame waits for nobody
         try:
             async with trio.open_nursery() as nursery:
                 await nursery.start(self._hear, nursery)
@@ -126,6 +127,8 @@ class Dashboard:
                 nursery.start_soon(self._draw)
                 nursery.start_soon(self._watch_news)
                 nursery.start_soon(self._source.run, self._model, self._news)
+        except* TerminalGoneError:
+            self._status = 128 + signal.SIGHUP
         finally:
             await self._tty.leave()
         return self._status
@@ -182,9 +185,6 @@ class Dashboard:
             data: bytes | None = None
             with trio.move_on_after(math.inf if seconds is None else seconds):
                 data = await self._tty.read()
-            if data == b"":
-                self._stop(128 + signal.SIGHUP, nursery)
-                return
             for event in decoder.flush() if data is None else decoder.feed(data):
                 effect = self._ui.press(event, self._model)
                 if effect is not None:

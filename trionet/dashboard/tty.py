@@ -7,10 +7,12 @@ fewer frames; it never holds the loop.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sys
 import termios
+from collections.abc import Iterator
 from typing import Any, Final
 
 import trio
@@ -54,17 +56,25 @@ def color_system() -> ColorSystem | None:
     }.get(name or "", ColorSystem.STANDARD)
 
 
+class TerminalGoneError(OSError):
+    """The terminal was closed; nobody can be told anything any more."""
+
+
 class Tty:
-    """The terminal that standard output is connected to.
+    """A terminal.
 
     Only one task may send at a time.
+
+    Args:
+        path: of its device; by default that of standard output.
 
     Raises:
         OSError: it cannot be opened.
     """
 
-    def __init__(self) -> None:
-        path = os.ttyname(sys.stdout.fileno())
+    def __init__(self, path: str | None = None) -> None:
+        if path is None:
+            path = os.ttyname(sys.stdout.fileno())
         self._fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY)
         self._before: list[Any] | None = None
         self._unsent = b""
@@ -80,8 +90,13 @@ class Tty:
         os.close(self._fd)
 
     def size(self) -> tuple[int, int]:
-        """Its columns and lines; 80 and 24 where it does not know them."""
-        columns, lines = os.get_terminal_size(self._fd)
+        """Its columns and lines; 80 and 24 where it does not know them.
+
+        Raises:
+            TerminalGoneError: it was closed.
+        """
+        with _told_if_gone():
+            columns, lines = os.get_terminal_size(self._fd)
         return columns or 80, lines or 24
 
     def enter(self) -> None:
@@ -91,7 +106,7 @@ class Tty:
         somebody else.
 
         Raises:
-            OSError: the terminal is gone.
+            TerminalGoneError: it was closed.
         """
         try:
             mode = termios.tcgetattr(self._fd)
@@ -104,7 +119,7 @@ class Tty:
             # Not after what is still to be written: a stuck terminal would hold us here.
             termios.tcsetattr(self._fd, termios.TCSANOW, mode)
         except termios.error as error:
-            raise OSError(*error.args) from error
+            raise TerminalGoneError(*error.args) from error
         self._unsent += _ENTER + (_MOUSE_ON if self._uses_mouse else b"")
 
     async def leave(self) -> None:
@@ -137,17 +152,17 @@ class Tty:
                 self._unsent += _MOUSE_ON if on else _MOUSE_OFF
 
     async def read(self) -> bytes:
-        """The next bytes of keys; none at the end of the terminal's life."""
+        """The next bytes of keys.
+
+        Raises:
+            TerminalGoneError: it was closed.
+        """
         while True:
             await trio.lowlevel.wait_readable(self._fd)
-            try:
-                return os.read(self._fd, READ_BYTES)
-            except BlockingIOError:
-                continue
-            except OSError as error:
-                if error.errno == errno.EIO:  # it was hung up
-                    return b""
-                raise
+            with contextlib.suppress(BlockingIOError), _told_if_gone():
+                if data := os.read(self._fd, READ_BYTES):
+                    return data
+                raise TerminalGoneError(errno.EIO, "the terminal was closed")
 
     async def send(self, data: bytes) -> None:
         """Write all of it, however long the terminal takes.
@@ -155,14 +170,25 @@ class Tty:
         What was not written when this was cancelled comes first the next time.
 
         Raises:
-            OSError: the terminal is gone.
+            TerminalGoneError: it was closed.
         """
         self._unsent += data
         while self._unsent:
             try:
-                count = os.write(self._fd, self._unsent)
+                with _told_if_gone():
+                    count = os.write(self._fd, self._unsent)
             except BlockingIOError:
                 await trio.lowlevel.wait_writable(self._fd)
                 continue
             self._unsent = self._unsent[count:]
         await trio.lowlevel.checkpoint()
+
+
+@contextlib.contextmanager
+def _told_if_gone() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in {errno.EIO, errno.ENXIO}:
+            raise TerminalGoneError(*error.args) from error
+        raise

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from rich.color import ColorSystem
+from rich.segment import Segment
+from rich.style import Style
+
+from trionet.dashboard import palette
+from trionet.dashboard.ansi import Painter
+
+UTF8 = "utf-8"
+
+
+def painter(colors: ColorSystem | None = ColorSystem.TRUECOLOR) -> Painter:
+    return Painter(colors, UTF8)
+
+
+def lines(*texts: str) -> list[list[Segment]]:
+    return [[Segment(text)] for text in texts]
+
+
+def test_the_first_frame_is_whole_and_shown_at_once() -> None:
+    data = painter().paint(lines("one", "two"))
+
+    assert b"\x1b[?2026h\x1b[0m\x1b[2J\x1b[1;1Hone\x1b[2;1Htwo\x1b[?2026l" == data
+
+
+def test_then_only_lines_that_changed_are_written() -> None:
+    found = painter()
+    found.paint(lines("one", "two", "three"))
+
+    assert b"" == found.paint(lines("one", "two", "three"))
+    assert b"\x1b[?2026h\x1b[2;1HTWO\x1b[?2026l" == found.paint(lines("one", "TWO", "three"))
+
+
+def test_another_height_or_an_unknown_screen_is_drawn_whole() -> None:
+    found = painter()
+    found.paint(lines("one", "two"))
+
+    assert b"\x1b[2J" in found.paint(lines("one", "two", "three"))
+    found.forget()
+    assert b"\x1b[2J" in found.paint(lines("one", "two", "three"))
+
+
+@pytest.mark.parametrize(
+    ("colors", "codes"),
+    [
+        (ColorSystem.TRUECOLOR, "1;38;2;213;94;0"),
+        (ColorSystem.EIGHT_BIT, "1;38;5;166"),
+        (ColorSystem.STANDARD, "1;33"),
+        (None, "1"),
+    ],
+)
+def test_colours_are_those_that_the_terminal_has(colors: ColorSystem | None, codes: str) -> None:
+    data = painter(colors).paint([[Segment("!", palette.ALARM)]]).decode()
+
+    assert f"\x1b[{codes}m!\x1b[0m" in data
+
+
+def test_one_process_may_have_terminals_of_several_kinds() -> None:
+    frame = [[Segment("!", palette.ALARM)]]
+
+    found = {kind: painter(kind).paint(frame) for kind in (*ColorSystem, None)}
+
+    assert len(found) - 1 <= len(set(found.values()))
+
+
+def test_without_colours_attributes_stay() -> None:
+    style = Style(dim=True, italic=True, underline=True, reverse=True, color="red", bgcolor="blue")
+
+    data = painter(None).paint([[Segment("x", style)]]).decode()
+
+    assert "\x1b[2;3;4;7mx\x1b[0m" in data
+    assert not re.search(r"\x1b\[[\d;]*[34]\dm", data)
+
+
+def test_after_characters_of_doubtful_width_the_column_is_told() -> None:
+    line = [Segment("日本"), Segment("|"), Segment("é"), Segment("|")]
+
+    assert "日本\x1b[5G|é|" in painter().paint([line]).decode()

@@ -1,0 +1,226 @@
+"""The tasks of the dashboard on a terminal that a test plays, without a program in between."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import struct
+import termios
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import trio
+
+from trionet.dashboard.actions import Actions
+from trionet.dashboard.app import Dashboard, write_beside
+from trionet.dashboard.model import Model
+from trionet.dashboard.settings import DashboardSettings
+from trionet.dashboard.tty import Tty
+
+HANGUP = 128 + signal.SIGHUP
+#: More than a terminal that nobody reads takes.
+MANY_CHANGES = 300
+
+
+class Ticking:
+    """A source that has nothing to tell but that it looked."""
+
+    def __init__(self, pause_seconds: float = 0.001) -> None:
+        self.name = "ticking"
+        self.interval_seconds = 1.0
+        self.actions = cast(Actions, None)
+        self.looked = 0
+        self.wanted: list[str | None] = []
+        self.has_looked = trio.Event()
+        self._pause_seconds = pause_seconds
+
+    def want(self, section: str | None, key: object = None) -> None:
+        self.wanted.append(section)
+
+    async def run(
+        self,
+        model: Model,
+        changed: Callable[[], None],
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        while True:
+            # Each frame is another one, and large.
+            model.tell("look", f"{self.looked} " * 40)
+            changed()
+            self.looked += 1
+            if self.looked == MANY_CHANGES:
+                self.has_looked.set()
+            await trio.sleep(self._pause_seconds)
+
+
+class Never(Ticking):
+    """A source that never has anything to tell."""
+
+    async def run(self, *args: Any, **keywords: Any) -> None:
+        await trio.sleep_forever()
+
+
+class Screen:
+    """The other end of a terminal."""
+
+    def __init__(self, master: int, path: str) -> None:
+        self.master = master
+        self.path = path
+        self.seen = b""
+
+    def press(self, keys: bytes) -> None:
+        os.write(self.master, keys)
+
+    async def read_until(self, text: bytes) -> None:
+        while text not in self.seen:
+            await trio.lowlevel.wait_readable(self.master)
+            self.seen += os.read(self.master, 65536)
+
+    def read_rest(self) -> bytes:
+        os.set_blocking(self.master, False)
+        try:
+            while data := os.read(self.master, 65536):
+                self.seen += data
+        except (BlockingIOError, OSError):
+            pass
+        return self.seen
+
+
+@contextmanager
+def screen(columns: int = 200, lines: int = 60) -> Iterator[Screen]:
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    try:
+        yield Screen(master, os.ttyname(slave))
+    finally:
+        os.close(slave)
+        os.close(master)
+
+
+@asynccontextmanager
+async def dashboard(
+    screen: Screen, source: Ticking, *results: int
+) -> AsyncIterator[tuple[Dashboard, list[int]]]:
+    """A dashboard that runs; its exit status is in the list when it has ended."""
+    tty = Tty(screen.path)
+    found = Dashboard(source, DashboardSettings(ascii=False), tty)
+    status = list(results)
+
+    async def run() -> None:
+        status.append(await found.run())
+
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run)
+            yield found, status
+    finally:
+        tty.close()
+
+
+async def test_a_terminal_that_nobody_reads_holds_up_nobody() -> None:
+    source = Ticking()
+    with screen() as played:
+        async with dashboard(played, source) as (_, status):
+            await source.has_looked.wait()  # while no byte was read
+            played.press(b"q")
+
+        assert [0] == status
+
+
+async def test_it_goes_on_when_somebody_reads_again() -> None:
+    source = Ticking()
+    with screen() as played:
+        async with dashboard(played, source) as (_, status):
+            await source.has_looked.wait()
+            await played.read_until(b"Overview")
+            played.press(b"2")
+            await played.read_until(b"Connections")
+            played.press(b"q")
+
+        assert [0] == status
+        assert played.read_rest().endswith(b"\x1b[?1049l")
+
+
+async def test_the_line_of_the_terminal_is_as_before() -> None:
+    with screen() as played:
+        fd = os.open(played.path, os.O_RDWR | os.O_NOCTTY)
+        before = termios.tcgetattr(fd)
+        async with dashboard(played, Ticking(0.1)):
+            await played.read_until(b"Overview")
+            assert before != termios.tcgetattr(fd)
+            played.press(b"q")
+
+        assert before == termios.tcgetattr(fd)
+        os.close(fd)
+
+
+async def test_what_is_typed_is_answered_although_the_source_never_tells() -> None:
+    with screen() as played:
+        async with dashboard(played, Never()) as (_, status):
+            await played.read_until(b"Overview")
+            played.press(b"2")
+            await played.read_until(b"Connections")
+            played.press(b"q")
+
+        assert [0] == status
+
+
+async def test_a_terminal_that_is_gone_ends_it() -> None:
+    with screen() as played:
+        async with dashboard(played, Ticking(0.1)) as (_, status):
+            await played.read_until(b"Overview")
+            os.close(played.master)
+            played.master = os.open(os.devnull, os.O_RDONLY)
+
+        assert [HANGUP] == status
+
+
+async def test_cancelling_gives_the_screen_back() -> None:
+    with screen(80, 24) as played:
+        with trio.CancelScope() as scope:
+            async with dashboard(played, Never()):
+                await played.read_until(b"quit")
+                scope.cancel()
+
+        assert scope.cancelled_caught
+        assert played.read_rest().endswith(b"\x1b[?1049l")
+
+
+async def test_the_source_learns_what_is_looked_at_and_how_often() -> None:
+    source = Ticking(0.05)
+    with screen() as played:
+        async with dashboard(played, source) as (found, _):
+            await played.read_until(b"Overview")
+            played.press(b"2")
+            await played.read_until(b"Connections")
+            played.press(b"+")
+            await played.read_until(b"a look every 0.5 s")
+            played.press(b"q")
+
+        assert ["connections"] == [each for each in source.wanted if each]
+        assert 0.5 == source.interval_seconds
+        assert 0.5 == found._ui.refresh_seconds
+
+
+def test_a_file_that_is_there_already_stays(tmp_path: Path) -> None:
+    names = [write_beside(tmp_path / "frame.svg", str(number)).name for number in range(3)]
+
+    assert ["frame.svg", "frame-2.svg", "frame-3.svg"] == names
+    assert ["0", "1", "2"] == [(tmp_path / name).read_text() for name in names]
+
+
+def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(NotADirectoryError):
+        write_beside(tmp_path / "file" / "frame.svg", "")
+
+
+@pytest.fixture(autouse=True)
+def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
