@@ -72,7 +72,10 @@ def assert_restored(screen: Terminal, modes: str) -> None:
     assert modes == screen.modes()
 
 
-@pytest.mark.parametrize(("keys", "expected"), [(["q"], "0"), (["C-c"], "130")])
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [(["C-c"], "130"), pytest.param(["q"], "0", marks=pytest.mark.terminal)],
+)
 def test_leaving_gives_the_terminal_back(
     screen: Terminal, broker: list[str], keys: list[str], expected: str
 ) -> None:
@@ -225,6 +228,7 @@ def test_another_size_is_another_frame(screen: Terminal, broker: list[str]) -> N
     assert "0" == status(screen)
 
 
+@pytest.mark.terminal
 def test_it_is_suspended_and_goes_on(screen: Terminal, broker: list[str]) -> None:
     modes = start(screen, broker, "--mouse")
 

@@ -41,7 +41,7 @@ def is_interactive() -> bool:
     """
     if os.environ.get("TERM", "") in {"", "dumb"}:
         return False
-    return os.isatty(sys.stdin.fileno()) and os.isatty(sys.stdout.fileno())
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 def color_system() -> ColorSystem | None:

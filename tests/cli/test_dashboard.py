@@ -1,0 +1,78 @@
+"""``trionet dashboard`` where there is no terminal."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.processes import SAME_TRIONET
+from trionet.testing import broker as running_broker
+
+from .conftest import Run
+
+DASHBOARD = [sys.executable, "-m", "trionet", "dashboard"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--view", "none"], "--view none: there are overview, connections, apis"),
+        (["--refresh", "0.01"], "--refresh 0.01: must be 0.2 to 60 seconds"),
+        (["--refresh", "nan"], "--refresh nan: must be 0.2 to 60 seconds"),
+        (["--count", "3"], "--count belongs to --interval"),
+        (["--interval", "0"], "--interval 0: must be 0.2 to 86,400 seconds"),
+        (["--interval", "1", "--count", "0"], "--count 0: must be 1 or more"),
+        (["--interval", "1", "--once"], "choose one"),
+        (["--interval", "1", "--format", "svg"], "--interval has text, json, csv"),
+        (["--once", "--size", "0x10"], "--size 0x10: must look like 120x40"),
+        (["--metrics-token-file", "x"], "--metrics-token-file belongs to --metrics URL"),
+        (["--once", "--metrics", "localhost"], "localhost is no address of a metrics listener"),
+        (["--metrics", "http://a:1", "--metrics-token-file", "/nowhere"], "No such file"),
+    ],
+)
+def test_what_cannot_be_is_refused(run: Run, arguments: list[str], said: str) -> None:
+    done = run("dashboard", *arguments)
+
+    assert (2, "") == (done.status, done.out)
+    assert said in done.err
+
+
+@pytest.mark.slow
+def test_without_a_terminal_a_view_is_printed(run: Run) -> None:
+    with running_broker() as broker:
+        done = run("dashboard", broker.bootstrap_servers, "--view", "brokers")
+
+    assert (0, "") == (done.status, done.err)
+    assert "127.0.0.1" in done.out
+    assert "\x1b" not in done.out
+
+
+@pytest.mark.slow
+def test_a_table_is_no_overview(run: Run) -> None:
+    with running_broker() as broker:
+        done = run("dashboard", broker.bootstrap_servers, "--format", "json")
+
+    assert (2, "") == (done.status, done.out)
+    assert "--format json: overview: it is no table" in done.err
+
+
+@pytest.mark.slow
+def test_a_pipe_gets_no_escapes_whatever_the_environment_says(tmp_path: Path) -> None:
+    settings = {"metrics_listener": "http://127.0.0.1:0"}
+    with running_broker(**settings) as broker:
+        done = subprocess.run(
+            [*DASHBOARD, broker.bootstrap_servers, "--interval", "0.2", "--count", "2"],
+            env={**SAME_TRIONET, "FORCE_COLOR": "1", "TERM": "xterm", "PATH": "/usr/bin"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=tmp_path,
+        )
+
+    assert 3 == len(done.stdout.splitlines())
+    assert "\x1b" not in done.stdout
+    assert "" == done.stderr

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from support.calls import create_topic
+from support.client import connect
+from trionet import open_broker
+from trionet.dashboard.figures import FIGURES
+from trionet.dashboard.once import Look, NotATableError, look_once, roll
+from trionet.dashboard.sources import Source
+from trionet.dashboard.sources.opening import open_remote, watch_broker
+
+pytestmark = pytest.mark.slow
+
+
+@asynccontextmanager
+async def watched() -> AsyncIterator[Source]:
+    """A broker with one topic."""
+    async with open_broker() as broker, connect(broker.bootstrap_servers, "billing") as client:
+        await create_topic(client, "orders", partitions=3)
+        with watch_broker(broker) as source:
+            yield source
+
+
+async def test_a_look_at_a_table_has_all_its_rows() -> None:
+    async with watched() as source:
+        text = await look_once(source, Look(view="connections", width=100))
+        rows = json.loads(await look_once(source, Look(view="connections", form="json")))
+
+    assert text.startswith("PEER ")
+    assert " billing " in text
+    assert ["billing"] == [row["client_id"] for row in rows]
+
+
+async def test_rates_are_known_because_it_looks_twice() -> None:
+    async with watched() as source:
+        page = await look_once(source, Look(form="html", width=90, ascii=True))
+
+    assert page.isascii()
+    assert re.search(r"requests .*\d/s", page)
+
+
+async def test_lines_are_no_table() -> None:
+    async with watched() as source:
+        with pytest.raises(NotATableError, match="overview"):
+            await look_once(source, Look(form="json"))
+
+
+async def test_what_nobody_tells_is_said_so() -> None:
+    async with (
+        open_broker() as broker,
+        open_remote(broker.bootstrap_servers) as source,
+    ):
+        text = await look_once(source, Look(view="connections"))
+
+    assert "the Kafka protocol does not tell this" in text
+
+
+async def test_lines_of_numbers() -> None:
+    out = {form: io.StringIO() for form in ("text", "json", "csv")}
+    async with watched() as source:
+        for form, stream in out.items():
+            await roll(source, 0.2, 2, form, stream)
+
+    heading, *lines = out["text"].getvalue().splitlines()
+    assert heading.split()[:3] == ["TIME", "REQUESTS", "ERRORS"]
+    assert 2 == len(lines)
+    assert {len(heading)} == {len(line) for line in lines}
+    documents = [json.loads(line) for line in out["json"].getvalue().splitlines()]
+    assert [1, 1] == [document["topics"] for document in documents]
+    table = list(csv.DictReader(io.StringIO(out["csv"].getvalue())))
+    assert ["time", *FIGURES] == list(table[0])
+    assert ["3.0", "3.0"] == [f"{float(row['partitions'])}" for row in table]
