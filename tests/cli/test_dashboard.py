@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from support.command_runs import Run
 from support.processes import SAME_TRIONET
 from trionet.testing import broker as running_broker
-
-from .conftest import Run
 
 DASHBOARD = [sys.executable, "-m", "trionet", "dashboard"]
 
@@ -61,8 +60,7 @@ def test_a_table_is_no_overview(run: Run) -> None:
 
 @pytest.mark.slow
 def test_a_pipe_gets_no_escapes_whatever_the_environment_says(tmp_path: Path) -> None:
-    settings = {"metrics_listener": "http://127.0.0.1:0"}
-    with running_broker(**settings) as broker:
+    with running_broker() as broker:
         done = subprocess.run(
             [*DASHBOARD, broker.bootstrap_servers, "--interval", "0.2", "--count", "2"],
             env={**SAME_TRIONET, "FORCE_COLOR": "1", "TERM": "xterm", "PATH": "/usr/bin"},

@@ -32,7 +32,7 @@ async def watched() -> AsyncIterator[Source]:
 async def test_a_look_at_a_table_has_all_its_rows() -> None:
     async with watched() as source:
         text = await look_once(source, Look(view="connections", width=100))
-        rows = json.loads(await look_once(source, Look(view="connections", form="json")))
+        rows = json.loads(await look_once(source, Look("connections", "json", filter="billing")))
 
     assert text.startswith("PEER ")
     assert " billing " in text
