@@ -1,0 +1,62 @@
+"""The page about the dashboard names every option, key and command that there is."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from trionet.cli import dashboard
+from trionet.cli.connection import add_connection_arguments
+from trionet.dashboard.help import KEYS
+from trionet.dashboard.ui import Ui
+from trionet.dashboard.views import all_views
+
+PAGE = Path(__file__).parents[2] / "docs/reference/dashboard.md"
+TEXT = PAGE.read_text("utf-8")
+#: Options that many commands have, which stand on another page.
+SHARED = argparse.ArgumentParser(add_help=False)
+add_connection_arguments(SHARED)
+
+
+def options(parser: argparse.ArgumentParser) -> set[str]:
+    return {option for action in parser._actions for option in action.option_strings}
+
+
+def rows(heading: str) -> str:
+    """The table below the line that begins so."""
+    return TEXT.partition(f"\n| {heading} |")[2].partition("\n\n")[0]
+
+
+def test_every_option_is_told() -> None:
+    parser = argparse.ArgumentParser(add_help=False)
+    dashboard.add_arguments(parser)
+
+    told = set(re.findall(r"^\| `(--[\w-]+)", rows("Option"), re.MULTILINE))
+
+    assert options(parser) - options(SHARED) == told
+
+
+def test_every_key_is_told() -> None:
+    told = rows("Key").replace("`` ` ``", "`")
+
+    for keys, _ in KEYS:
+        for key in keys.replace(",", "").replace("arrows", "").split():
+            assert f"`{key}`" in told or key == "`", key
+
+
+def test_every_command_is_told() -> None:
+    ui = Ui(all_views(), "overview")
+    views = {view.name for view in ui.views}
+    told = rows("Command")
+
+    for name in ui.commands.names():
+        if name not in views:
+            assert f"`:{name}" in told
+
+
+def test_every_form_is_told() -> None:
+    told = rows("Option")
+
+    for form in dashboard.FORMATS:
+        assert f"`{form}`" in told
