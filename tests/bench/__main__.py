@@ -37,6 +37,7 @@ BENCHMARKS = (
     "join-client",
     "memory",
     "pipes",
+    "help",
     "spark",
     "spark-decode",
     "spark-scale",
