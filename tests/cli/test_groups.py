@@ -51,7 +51,8 @@ def committed(run: Run, b: list[str], group: str = "billing") -> dict[tuple[str,
 def test_groups_are_listed(run: Run, b: list[str]) -> None:
     listed = run("groups", "list", *b)
     missing = run("groups", "list", "billing", "nobody", *b)
-    stable = run("groups", "list", "--states", "Stable", *b)
+    stable = run("groups", "list", "--states", "stable", *b)
+    wrong = run("groups", "list", "--types", "clasic", *b)
 
     assert [["billing", "classic", "Empty"]] == listed.rows == missing.rows
     assert (1, "trionet groups list: group nobody: there is none\n") == (
@@ -59,6 +60,7 @@ def test_groups_are_listed(run: Run, b: list[str]) -> None:
         missing.err,
     )
     assert [] == stable.rows
+    assert (2, True) == (wrong.status, "'clasic' is no type; allowed: classic," in wrong.err)
 
 
 @pytest.mark.usefixtures("billing")

@@ -6,6 +6,8 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from trionet.errors import ConfigError
+
 from ..chosen import add_regex_argument, matching
 from ..connection import add_connection_arguments, names_of
 from ..output import Table, add_format_arguments, tell_errors, write
@@ -15,6 +17,17 @@ if TYPE_CHECKING:
     from trionet.client.admin.admin import Admin
 
 TYPES: Final = ("classic", "consumer", "share", "streams")
+# Kafka: GroupState.
+STATES: Final = (
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Stable",
+    "Dead",
+    "Empty",
+    "Assigning",
+    "Reconciling",
+    "NotReady",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="STATE,...",
-        help="in these states only, such as Stable or Empty",
+        help=f"in these states only: {', '.join(STATES)}",
     )
     parser.add_argument(
         "-t",
@@ -43,13 +56,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit status: 0 listed, 1 a group is not there."""
-    return run_with_admin(arguments, partial(_list, arguments))
+    states = _known("state", arguments.states, STATES)
+    types = _known("type", arguments.types, TYPES)
+    return run_with_admin(arguments, partial(_list, arguments, states, types))
 
 
-async def _list(arguments: argparse.Namespace, admin: Admin) -> int:
-    listed = await admin.list_groups(
-        states=names_of(arguments.states), types=names_of(arguments.types)
-    )
+def _known(what: str, given: list[str], known: tuple[str, ...]) -> list[str]:
+    """What was given, as Kafka writes it."""
+    words = {word.lower(): word for word in known}
+    for name in names_of(given):
+        if name.lower() not in words:
+            raise ConfigError(f"{name!r} is no {what}; allowed: {', '.join(known)}")
+    return [words[name.lower()] for name in names_of(given)]
+
+
+async def _list(
+    arguments: argparse.Namespace, states: list[str], types: list[str], admin: Admin
+) -> int:
+    listed = await admin.list_groups(states=states, types=types)
     missing: list[str] = []
     names = sorted(listed)
     if arguments.groups and arguments.regex:
