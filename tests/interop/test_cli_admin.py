@@ -1,4 +1,4 @@
-"""`trionet topics`, `groups` and `configs` administer a real Kafka node."""
+"""`trionet topics`, `groups`, `configs` and `bench` at a real Kafka node."""
 
 from __future__ import annotations
 
@@ -261,3 +261,17 @@ def test_transactions(run: Run, kafka: Kafka) -> None:
     assert (2, 1, 0, 1) == (unasked.status, none.status, aborted.status, unknown.status)
     assert "TRANSACTIONAL_ID_NOT_FOUND" in unknown.err
     until(run, "topics", "offsets", "cli-t", "--read-committed", shows="2")
+
+
+def test_bench(run: Run) -> None:
+    run("topics", "create", "cli-bench", "-p", "3")
+    options = ("--json", "--reporting-interval=0")
+    written = run("bench", "produce", "cli-bench", "--records=2000", "--throughput=4000", *options)
+    read = run("bench", "consume", "cli-bench", *options)
+    by_group = run("bench", "consume", "cli-bench", "-G", "bench", "--records=2000", *options)
+
+    assert (0, 2000, 0) == (written.status, written.json["records"], written.json["failed"])
+    assert 2000 == sum(each["count"] for each in written.json["histogram"])
+    assert [(0, 2000), (0, 2000)] == [
+        (each.status, each.json["records"]) for each in (read, by_group)
+    ]
