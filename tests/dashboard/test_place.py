@@ -39,7 +39,8 @@ class Rows(View):
                 Column("name", "NAME", 8, lambda row: row.name),
                 Column("size", "SIZE", 8, lambda row: row.size, right=True),
                 Column("bar", "BAR", 8, draw=lambda row, width, pen: []),
-                Column("owner", "OWNER", 0, lambda row: row.owner),
+                Column("owner", "OWNER", 8, lambda row: row.owner),
+                Column("only_exported", "", 0, lambda row: f"secret of {row.name}"),
             ),
             self.rows,
             key=lambda row: row.name,
@@ -89,7 +90,7 @@ def test_the_next_column_is_one_that_can_be_sorted_by() -> None:
         found.sort_by_next()
         seen.append(found.sorted_by)
 
-    assert ["name", "size", "owner", "name"] == seen
+    assert ["name", "size", "owner", "only_exported"] == seen
 
 
 def test_a_click_sorts_and_another_turns_the_order_around() -> None:
@@ -116,6 +117,7 @@ def test_a_click_sorts_and_another_turns_the_order_around() -> None:
         ("!", "bacd"),
         ("3", ""),  # numbers are not searched
         ("nobody", ""),
+        ("secret", ""),  # nor is what no screen shows
     ],
 )
 def test_a_filter_lets_through_what_has_all_words(words: str, rows: str) -> None:

@@ -180,3 +180,11 @@ def test_the_chosen_row_stays_in_sight() -> None:
 
     rows = [line for line in frame.lines if line[0].style and line[0].style.reverse]
     assert ["127.0.0.1:40025"] == [line[0].text.split()[0] for line in rows[-1:]]
+
+
+def test_a_list_that_was_not_told_yet_says_so() -> None:
+    model = Model()
+
+    assert "It is being read." in shown(ui("2"), model)
+    model.put_rows("connections", {}, 0, 1.0)
+    assert "There is nothing yet." in shown(ui("2"), model)

@@ -174,7 +174,10 @@ def _filtered(rows: Sequence[Any], table: Table[Any], filter: str) -> list[Any]:
 
     def has_them(row: Any) -> bool:
         text = "\n".join([text for get in getters if (text := get(row))]).lower()
-        return all(word in text for word in wanted) and not any(word in text for word in unwanted)
+        for word in wanted:
+            if word not in text:
+                return False
+        return not (unwanted and any(word in text for word in unwanted))
 
     return [row for row in rows if has_them(row)]
 
@@ -189,7 +192,7 @@ def _searched_text(column: Column[Any]) -> Callable[[Any], Any]:
 def _is_searched(column: Column[Any], rows: Sequence[Any]) -> bool:
     if column.is_searched is not None:
         return column.is_searched
-    return isinstance(_first_value(column, rows), str)
+    return column.width > 0 and isinstance(_first_value(column, rows), str)
 
 
 def _first_value(column: Column[Any], rows: Sequence[Any]) -> object:

@@ -26,7 +26,7 @@ A new view is this much::
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypedDict, TypeVar
 
 import attrs
 from rich.cells import cell_len
@@ -106,7 +106,8 @@ class Column(Generic[R]):
         grow: its share of the room that is left over, next to that of the other columns.
         style: how a row's cell looks; None for plain.
         draw: segments in place of text, of at most the width that it is given.
-        is_searched: whether a filter looks at it; by default if its values are texts.
+        is_searched: whether a filter looks at it; by default if its values are texts, and it is
+            not only exported.
     """
 
     name: str
@@ -162,6 +163,10 @@ class Table(Generic[R]):
         return [column.name for column in self.columns if column.value is not None]
 
 
+#: What is said of a list before the source has told it.
+UNREAD: Final = "It is being read."
+
+
 class Told(TypedDict, Generic[R]):
     """What a section of the model gives to a table."""
 
@@ -175,7 +180,7 @@ def told_by(section: Section[Any, R]) -> Told[R]:
     """The rows of a section, or why there are none."""
     return {
         "rows": section.values(),
-        "missing": section.missing,
+        "missing": section.missing or (UNREAD if section.updated_at is None else None),
         "total": section.total,
         # The model may have another section in the place of one.
         "version": (id(section), section.version),

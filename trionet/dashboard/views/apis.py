@@ -185,13 +185,16 @@ def histogram(buckets: Sequence[tuple[float, int]], pen: Pen) -> Iterator[Line]:
         label = amounts.count(most) if index == 0 else ""
         yield [pen.cell(label, 9, palette.DIM, right=True), Segment(f" {text}", palette.CHART)]
     ends = [_duration(2**exponent) for exponent in (low, (low + high) / 2, high)]
-    left, right = f"{ends[0]:<{width // 2}}", f"{ends[2]:>{width - width // 2}}"
-    if high > low:
-        middle = max(0, width // 2 - len(ends[1]) // 2)
-        axis = (left[:middle] + ends[1]).ljust(width // 2) + right[max(0, len(ends[1]) // 2) :]
-    else:
-        axis = f"{ends[0]:^{width}}"
-    yield [Segment(" " * 10), pen.cell(axis, width, palette.DIM)]
+    yield [Segment(" " * 10), pen.cell(_axis(ends, width), width, palette.DIM)]
+
+
+def _axis(labels: Sequence[str], width: int) -> str:
+    """Labels at the left, in the middle and at the right; only the middle one if all are equal."""
+    left, middle, right = labels
+    if left == right:
+        return f"{middle:^{width}}"
+    between = f"{middle:^{width}}"
+    return left + between[len(left) : width - len(right)] + right
 
 
 def _columns(
