@@ -149,6 +149,40 @@ def test_a_topic_refuses_what_is_too_large_for_it(trionet: CommandLine) -> None:
     assert "record 2: " in done.err
 
 
+def test_a_partition_that_there_is_not_is_told_at_once(trionet: CommandLine) -> None:
+    topic = trionet.topic(2)
+
+    all_there = trionet.produce(topic, "-p", "2", stdin=b"a\n")
+    some = trionet.produce(topic, "-E", "-f", r"%p %v\n", stdin=b"0 a\n5 b\n1 c\n")
+
+    assert (1, 1) == (all_there.status, some.status)
+    assert f"record 1: topic {topic} has 2 partitions, and no 2" in all_there.err
+    assert f"record 2: topic {topic} has 2 partitions, and no 5" in some.err
+    assert [b"a", b"c"] == [each.value for each in trionet.records(topic)]
+
+
+def test_a_topic_of_the_input_that_there_cannot_be_is_told(trionet: CommandLine) -> None:
+    topic = trionet.topic()
+    text = f"a/b x\n{topic} y\n z\n".encode()
+
+    done = trionet.produce("-E", "-f", r"%t %v\n", stdin=text)
+
+    assert 1 == done.status
+    assert "record 1: topic a/b: INVALID_TOPIC_EXCEPTION" in done.err
+    assert "record 3: it has no topic" in done.err
+    assert [b"y"] == [each.value for each in trionet.records(topic)]
+
+
+def test_options_may_stand_between_topic_and_files(trionet: CommandLine, tmp_path: Path) -> None:
+    topic = trionet.topic()
+    file = tmp_path / "whole"
+    file.write_bytes(b"a")
+
+    trionet.produce(topic, "-k", "b", str(file), "-q")
+
+    assert [(b"b", b"a")] == [(each.key, each.value) for each in trionet.records(topic)]
+
+
 def test_a_topic_that_there_is_not_is_told_soon(trionet: CommandLine) -> None:
     done = trionet.produce("no topic", "-m", "0.2", stdin=b"a\n")
 
@@ -178,6 +212,8 @@ def test_a_file_that_there_is_not_is_told(trionet: CommandLine, tmp_path: Path) 
     "arguments",
     [
         (),
+        ("",),
+        ("-t", "", "-c", "1"),
         ("t", "-K", ""),
         ("t", "-f", "%q"),
         ("t", "-f", "%v\\n", "-K", ":"),

@@ -21,6 +21,8 @@ from typing import Protocol, cast
 from trionet import __version__, is_compiled
 from trionet.errors import ConfigError, TrionetError
 
+from .parser import Parser
+
 #: Subcommand (and module) name: what it does. ``trionet --help`` must not need to import any.
 COMMANDS = {
     "broker": "run a broker that speaks Kafka's wire protocol",
@@ -110,7 +112,7 @@ def whole_parser() -> argparse.ArgumentParser:
 
 def _parser(loaded: Mapping[str, Subcommand]) -> argparse.ArgumentParser:
     # No abbreviated options: a script that uses one would break with the next option we add.
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="trionet",
         description="Kafka's network layer on trio: a broker and its tools.",
         allow_abbrev=False,

@@ -168,9 +168,15 @@ def _topic_and_files(arguments: argparse.Namespace) -> tuple[str | None, list[st
 
     names = [arguments.name, *arguments.files] if arguments.name is not None else []
     if arguments.topic is not None:
-        return arguments.topic, names
-    if names:
-        return names[0], names[1:]
+        topic, files = arguments.topic, names
+    elif names:
+        topic, *files = names
+    else:
+        topic, files = None, []
+    if topic:
+        return topic, files
+    if topic is not None:
+        raise ConfigError("the name of the topic is empty")
     parts = layout(arguments.format or "")
     if not any(isinstance(part, Verb) and part.letter == "t" for part in parts):
         raise ConfigError("there is no topic: trionet produce TOPIC")

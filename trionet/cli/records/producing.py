@@ -10,7 +10,7 @@ import trio
 
 from trionet._util.single_error import raise_single_error
 from trionet.client.producer.opening import open_producer
-from trionet.errors import CallTimedOutError, TrionetError
+from trionet.errors import TrionetError
 
 from .lines import Shape
 from .pipes import write_all
@@ -23,7 +23,6 @@ from .taken import Input, Taken
 
 if TYPE_CHECKING:
     from trionet.client.consumer.record import ConsumerBatch
-    from trionet.client.producer.producer import Producer
     from trionet.client.producer.settings import ProducerSettings
 
 OUTPUT: Final = 1
@@ -127,6 +126,8 @@ class _Run:
                 producer,
                 topic=wanted.topic,
                 partition=wanted.partition,
+                servers=wanted.servers,
+                known_seconds=wanted.known_seconds,
                 keeps_going=wanted.keeps_going,
                 tell=wanted.tell,
                 progress=wanted.progress,
@@ -137,33 +138,22 @@ class _Run:
                 with raise_single_error():
                     async with trio.open_nursery() as nursery:
                         nursery.start_soon(sending.keep_looking)
-                        await self._read(producer, sending)
+                        await self._read(sending)
                         await sending.finish()
                         nursery.cancel_scope.cancel(reason="all is decided")
             except (TrionetError, OSError) as error:
                 self._error = self._error or error
 
-    async def _read(self, producer: Producer, sending: Sending) -> None:
+    async def _read(self, sending: Sending) -> None:
         """What cannot be read or sent is told when what was taken before is sent."""
         try:
-            await self._until_known(producer)
+            if self._wanted.topic is not None:
+                with self._stop.ending_waits():
+                    await sending.look_up(self._wanted.topic)
             with raise_single_error():
                 await self._read_all(sending)
         except TrionetError as error:
             self._error = error
-
-    async def _until_known(self, producer: Producer) -> None:
-        wanted = self._wanted
-        if wanted.topic is None:
-            return
-        with trio.move_on_after(wanted.known_seconds) as late, self._stop.ending_waits():
-            await producer.key_partitions(wanted.topic)
-        if late.cancelled_caught:
-            raise CallTimedOutError(
-                f"no broker at {wanted.servers} has told of topic {wanted.topic} within "
-                f"{wanted.known_seconds:g} seconds: is the address right, and is there such a "
-                "topic? -m waits longer"
-            )
 
     async def _read_all(self, sending: Sending) -> None:
         send, receive = open_pieces()

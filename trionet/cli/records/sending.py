@@ -10,10 +10,11 @@ import trio
 
 from trionet.client.consumer.record import ConsumerBatch
 from trionet.client.producer.waiting import until_done
-from trionet.errors import ConfigError, RecordTooLargeError, TrionetError
+from trionet.errors import ApiError, CallTimedOutError, RecordTooLargeError, TrionetError
 
 from .pipes import write_all
 from .progress import Progress
+from .splitting import InputError
 from .taken import Taken
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class Sending:
         producer: sends.
         topic: of records that name none; None if all have to.
         partition: of records that name none.
+        servers: where the producer begins, for a message.
+        known_seconds: how long a topic may take to be known.
         keeps_going: whether others are sent after one that was not.
         tell: writes a line for people.
         progress: counts what was written.
@@ -56,6 +59,8 @@ class Sending:
         *,
         topic: str | None,
         partition: int | None,
+        servers: str,
+        known_seconds: float,
         keeps_going: bool,
         tell: Callable[[str], None],
         progress: Progress,
@@ -65,6 +70,9 @@ class Sending:
         self._producer = producer
         self._topic = topic
         self._partition = partition
+        self._servers = servers
+        self._known_seconds = known_seconds
+        self._partitions: dict[str, int] = {}
         self._keeps_going = keeps_going
         self._tell = tell
         self._progress = progress
@@ -82,21 +90,47 @@ class Sending:
         """Whether more is to be sent."""
         return self._keeps_going or not self.failed
 
+    async def look_up(self, topic: str) -> int:
+        """How many partitions a topic has; asked once.
+
+        Raises:
+            CallTimedOutError: nobody has told in time.
+            TrionetError: there can be no such topic, or the brokers do not let us in.
+        """
+        if topic not in self._partitions:
+            with trio.move_on_after(self._known_seconds) as late:
+                self._partitions[topic] = await self._producer.key_partitions(topic)
+            if late.cancelled_caught:
+                raise CallTimedOutError(
+                    f"no broker at {self._servers} has told of topic {topic} within "
+                    f"{self._known_seconds:g} seconds: is the address right (-b), and is there "
+                    "such a topic? -m waits longer"
+                )
+        return self._partitions[topic]
+
     async def send(self, taken: Taken) -> None:
         """Have the producer take records.
 
         Raises:
-            ConfigError: nothing says which topic.
             TrionetError: the producer can take no more.
         """
-        topic = taken.topic or self._topic
-        if topic is None:
-            raise ConfigError("there is no topic: name one, or read it by %t in a format")
+        topic = self._topic if taken.topic is None else taken.topic
+        partition = self._partition if taken.partition is None else taken.partition
+        try:
+            if not topic:
+                raise InputError("it has no topic")
+            count = await self.look_up(topic)
+            if partition is not None and partition >= count > 0:
+                raise InputError(f"topic {topic} has {count} partitions, and no {partition}")
+        except (ApiError, CallTimedOutError, InputError, ValueError) as error:
+            for number in taken.numbers:
+                self.refuse(number, error)
+                if not self.may_go_on:
+                    return
+            return
         try:
             await self._enqueue(topic, taken)
-        except (RecordTooLargeError, ValueError) as error:
-            if isinstance(error, ConfigError):
-                raise
+        except (RecordTooLargeError, ValueError):
             await self._one_by_one(topic, taken)
 
     async def _enqueue(self, topic: str, taken: Taken) -> None:
