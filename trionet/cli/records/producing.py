@@ -164,9 +164,12 @@ class _Run:
                     break
             nursery.cancel_scope.cancel(reason="enough is read")
         receive.close()
-        kept = self._wanted.input.kept
-        if self._stop.number is not None and kept:
+        if self._stop.number is None:
+            return
+        if kept := self._wanted.input.kept:
             self._wanted.tell(f"{kept:,} bytes were no whole record yet, and were not sent")
+        if count := sending.under_way:
+            self._wanted.tell(f"waiting for {count:,} records; another signal gives them up")
 
     async def _next(
         self, sending: Sending, receive: trio.MemoryReceiveChannel[Piece]

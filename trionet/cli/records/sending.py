@@ -90,6 +90,11 @@ class Sending:
         """Whether more is to be sent."""
         return self._keeps_going or not self.failed
 
+    @property
+    def under_way(self) -> int:
+        """Of how many records it is not decided yet what becomes of them."""
+        return sum(len(each.deliveries) for each in self._under_way)
+
     async def look_up(self, topic: str) -> int:
         """How many partitions a topic has; asked once.
 
