@@ -42,6 +42,7 @@ BENCHMARKS = (
     "spark-decode",
     "spark-scale",
     "request-log",
+    "dashboard",
 )
 
 

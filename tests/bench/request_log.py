@@ -37,7 +37,7 @@ _SETTINGS = {OFF: {}, ON: {"request.log.topic": "requests"}}
 
 def measure(options: Options) -> Measured:
     """Run the benchmark."""
-    counts = _can_count()
+    counts = can_count()
     figures = [
         Figure("rate", "requests/s"),
         Figure("of_without", "of that without", "{:.3f}".format),
@@ -87,23 +87,23 @@ def _compare(
 
 def _one(port: int, pid: int, frame: Frame, seconds: float, *, counts: bool) -> dict[str, float]:
     before = processor_seconds(pid)
-    with _instructions(pid) if counts else contextlib.nullcontext([0]) as counted:
+    with instructions(pid) if counts else contextlib.nullcontext([0]) as counted:
         figures = load(port, CONNECTIONS, seconds, frame)
     figures["cpu_us"] = (processor_seconds(pid) - before) * 1e6 / figures["requests"]
     figures["instructions"] = counted[0] / figures["requests"]
     return figures
 
 
-def _can_count() -> bool:
+def can_count() -> bool:
     if shutil.which("perf") is None:
         return False
-    with _instructions(os.getpid()) as counted:
+    with instructions(os.getpid()) as counted:
         sum(range(1000))
     return counted[0] > 0
 
 
 @contextlib.contextmanager
-def _instructions(pid: int) -> Iterator[list[int]]:
+def instructions(pid: int) -> Iterator[list[int]]:
     """Counts the instructions of a process outside the kernel during the block; 0 if it cannot."""
     counted = [0]
     told, tell = os.pipe()
