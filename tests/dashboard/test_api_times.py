@@ -9,20 +9,25 @@ from trionet.metrics.request_times import PHASES
 
 
 def told(
-    requests: int, buckets: list[tuple[float, int]], phase_ms: float = 0.0, size: int = 0
+    requests: int,
+    buckets: list[tuple[float, int]],
+    phase_ms: float = 0.0,
+    size: int = 0,
+    errors: int = 0,
 ) -> dict[str, Any]:
     """What a snapshot has of an API; each phase took the same in all."""
     return {
         "name": "Fetch",
         "requests": requests,
         "bytes": size,
+        "errors": errors,
         "phases_ms": dict.fromkeys(PHASES, phase_ms),
         "total_ms": buckets,
     }
 
 
 def test_the_first_look_knows_counts_and_nothing_of_late() -> None:
-    row = ApiTimes("Fetch").update(10, told(5, [(1.0, 5)]), 2)
+    row = ApiTimes("Fetch").update(10, told(5, [(1.0, 5)], errors=2))
 
     assert ("Fetch", 5, 2) == (row.name, row.requests, row.errors)
     assert (None, None, (), (), None) == (
@@ -36,9 +41,9 @@ def test_the_first_look_knows_counts_and_nothing_of_late() -> None:
 
 def test_the_next_tells_what_was_done_since() -> None:
     times = ApiTimes("Fetch")
-    times.update(10, told(100, [(1.0, 100)], 50.0, 1000), 0)
+    times.update(10, told(100, [(1.0, 100)], 50.0, 1000))
 
-    row = times.update(12, told(110, [(1.0, 104), (4.0, 6)], 70.0, 2000), 4)
+    row = times.update(12, told(110, [(1.0, 104), (4.0, 6)], 70.0, 2000, 4))
 
     assert (5.0, 2.0, 100.0) == (row.rate, row.error_rate, row.mean_bytes)
     assert ((1.0, 4), (4.0, 6)) == row.buckets
@@ -49,22 +54,22 @@ def test_the_next_tells_what_was_done_since() -> None:
 
 def test_latencies_are_of_the_last_seconds_only() -> None:
     times = ApiTimes("Fetch")
-    times.update(0, told(0, []), 0)
-    times.update(1, told(10, [(9.0, 10)]), 0)
+    times.update(0, told(0, []))
+    times.update(1, told(10, [(9.0, 10)]))
     last = 1 + WINDOW_SECONDS
     for second in range(2, int(last) + 1):
-        times.update(second, told(10, [(9.0, 10)]), 0)
+        times.update(second, told(10, [(9.0, 10)]))
 
-    row = times.update(last + 1, told(11, [(1.0, 1), (9.0, 10)]), 0)
+    row = times.update(last + 1, told(11, [(1.0, 1), (9.0, 10)]))
 
     assert ((1.0, 1),) == row.buckets
 
 
 def test_a_broker_that_was_started_anew_begins_anew() -> None:
     times = ApiTimes("Fetch")
-    times.update(100, told(1000, [(1.0, 1000)]), 7)
+    times.update(100, told(1000, [(1.0, 1000)], errors=7))
 
-    row = times.update(101, told(3, [(1.0, 3)]), 0)
+    row = times.update(101, told(3, [(1.0, 3)]))
 
     assert (3, None, None, ()) == (row.requests, row.rate, row.error_rate, row.buckets)
 

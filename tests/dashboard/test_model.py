@@ -13,7 +13,7 @@ from trionet.dashboard.rows import GroupRow, MemberRow
 from trionet.metrics.request_times import PHASES
 
 
-def about(requests: int = 0, **others: Any) -> dict[str, Any]:
+def about(requests: int = 0, errors: int = 0, **others: Any) -> dict[str, Any]:
     """What ``/snapshot`` has beside lists and metrics."""
     processor = {
         "id": 0,
@@ -50,6 +50,7 @@ def about(requests: int = 0, **others: Any) -> dict[str, Any]:
                 "name": "Fetch",
                 "requests": requests,
                 "bytes": 0,
+                "errors": errors,
                 "phases_ms": dict.fromkeys(PHASES, 0.0),
                 "total_ms": [],
             }
@@ -60,12 +61,8 @@ def about(requests: int = 0, **others: Any) -> dict[str, Any]:
 
 def test_what_grows_is_told_by_how_fast() -> None:
     model = Model()
-    errors: dict[tuple[str, ...], float] = {
-        ("Fetch", "NONE"): 100.0,
-        ("Fetch", "NOT_COORDINATOR"): 3.0,
-    }
-    model.fold(Taken(1000.0, about(100), {readings.ERRORS: {}}), 5.0)
-    model.fold(Taken(1002.0, about(300), {readings.ERRORS: errors}), 7.0)
+    model.fold(Taken(1000.0, about(100), {}), 5.0)
+    model.fold(Taken(1002.0, about(300, errors=3), {}), 7.0)
 
     figures = model.figures
     assert (100, 1000, 2000, 100, 0) == (

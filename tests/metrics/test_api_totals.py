@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from trionet.metrics.api_totals import api_totals
 from trionet.metrics.request_times import (
     LOCAL,
@@ -12,6 +14,31 @@ from trionet.metrics.request_times import (
     TimedRequest,
     count_finished,
 )
+from trionet.metrics.sensors import Labels
+
+
+class Requests:
+    """Who counts requests, of two APIs."""
+
+    def __init__(self, *kinds: RequestTimes) -> None:
+        self._kinds = kinds
+
+    def request_times(self) -> Iterable[RequestTimes]:
+        return self._kinds
+
+    def requests(self) -> Mapping[Labels, int]:
+        return {}
+
+    def deprecated_requests(self) -> Mapping[Labels, int]:
+        return {}
+
+    def errors(self) -> Mapping[Labels, int]:
+        return {
+            ("Fetch", "NONE"): 7,
+            ("Fetch", "OFFSET_OUT_OF_RANGE"): 2,
+            ("Fetch", "NOT_COORDINATOR"): 1,
+            ("Produce", "NONE"): 4,
+        }
 
 
 def finished(times: RequestTimes, *local_ns: int) -> None:
@@ -32,9 +59,14 @@ def test_sums_and_counts_are_those_of_the_metrics() -> None:
     times, unused = RequestTimes("Fetch", "FetchConsumer"), RequestTimes("Produce")
     finished(times, 3 * STEP_NS, 3 * STEP_NS, 10 * STEP_NS)
 
-    [fetch] = api_totals([times, unused])
+    [fetch] = api_totals(Requests(times, unused))
 
-    assert ("Fetch", 3, 300) == (fetch["name"], fetch["requests"], fetch["bytes"])
+    assert ("Fetch", 3, 300, 3) == (
+        fetch["name"],
+        fetch["requests"],
+        fetch["bytes"],
+        fetch["errors"],
+    )
     assert [(3 * STEP_NS / 1e6, 2), (10 * STEP_NS / 1e6, 1)] == fetch["total_ms"]
     phases = dict.fromkeys(PHASES, 0.0)
     phases[PHASES[LOCAL]] = phases[PHASES[TOTAL]] = 16 * STEP_NS / 1e6

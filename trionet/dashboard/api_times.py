@@ -40,13 +40,12 @@ class ApiTimes:
         self._rate, self._error_rate = Rate(), Rate()
         self._history = History()
 
-    def update(self, at: float, told: Mapping[str, Any], errors: int) -> ApiRow:
+    def update(self, at: float, told: Mapping[str, Any]) -> ApiRow:
         """The row of now.
 
         Args:
             at: the time of the broker's clock, in seconds.
             told: what ``apis`` of ``/snapshot`` has of it.
-            errors: errors in its answers since the start.
         """
         now = _Counts(
             at,
@@ -64,7 +63,7 @@ class ApiTimes:
         rate = self._rate.update(at, now.requests)
         if rate is not None:
             self._history.add(at, rate)
-        return self._row(kept[0], now, rate, errors)
+        return self._row(kept[0], now, rate, told.get("errors", 0))
 
     def _row(self, before: _Counts, now: _Counts, rate: float | None, errors: int) -> ApiRow:
         finished = now.requests - before.requests

@@ -170,10 +170,6 @@ class Model:
         self.version += 1
 
     def _fold_apis(self, taken: Taken, now: float) -> None:
-        errors: dict[str, int] = {}
-        for (api, error), count in taken.readings.get(names.ERRORS, {}).items():
-            if error != "NONE":
-                errors[api] = errors.get(api, 0) + int(count)
         if "apis" not in taken.about:
             self.apis.refuse("this broker is too old: its snapshot has no list of APIs")
             return
@@ -181,7 +177,7 @@ class Model:
         for told in taken.about["apis"]:
             name = told["name"]
             times = self._apis.setdefault(name, ApiTimes(name))
-            rows[name] = times.update(taken.at, told, errors.get(name, 0))
+            rows[name] = times.update(taken.at, told)
         self.apis.replace(rows, now)
 
     def _fold_processors(

@@ -14,7 +14,6 @@ Readings = Mapping[str, Mapping[Labels, float]]
 """Numbers by the metric's name and the values of its labels, in the order of :data:`WANTED`."""
 
 _SERVER: Final = "kafka_server_socket_server_metrics_"
-ERRORS: Final = "kafka_network_requestmetrics_errors_total"
 LOOP_IDLE: Final = "kafka_network_socketserver_networkprocessoravgidle_percent"
 HANDLERS_IDLE: Final = "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"
 MEMORY_USED: Final = "kafka_network_socketserver_memorypoolused"
@@ -41,7 +40,6 @@ REQUEST_LOG_DROPPED: Final = "trionet_request_log_dropped_total"
 
 #: The names of the labels of each metric.
 WANTED: Final[Mapping[str, tuple[str, ...]]] = {
-    ERRORS: ("request", "error"),
     LOOP_IDLE: (),
     HANDLERS_IDLE: (),
     MEMORY_USED: (),

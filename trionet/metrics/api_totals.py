@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from .histogram import upper_of
-from .request_times import PHASES, STEP_NS, TOTAL, RequestTimes
+from .request_metrics import RequestSource
+from .request_times import PHASES, STEP_NS, TOTAL
 
 _MS = 1e6  # in nanoseconds
 
 
-def api_totals(kinds: Iterable[RequestTimes]) -> list[dict[str, object]]:
+# What stands for an answer without any error.
+_NO_ERROR = "NONE"
+
+
+def api_totals(source: RequestSource) -> list[dict[str, object]]:
     """What was asked for at least once.
 
-    Each has its ``name``, the finished ``requests``, their ``bytes``, in ``phases_ms`` the sum of
-    each phase by Kafka's name of it, and in ``total_ms`` how many took how long in all: pairs of
+    Each has its ``name``, the finished ``requests``, their ``bytes``, the ``errors`` in the
+    answers, in ``phases_ms`` the sum of each phase by Kafka's name of it, and in ``total_ms`` how many took how long in all: pairs of
     the longest time of a bucket and its count, ascending.
     """
+    errors: dict[str, int] = {}
+    for (name, error), count in source.errors().items():
+        if error != _NO_ERROR:
+            errors[name] = errors.get(name, 0) + count
     return [
         {
             "name": times.names[0],
             "requests": times.requests,
             "bytes": times.bytes,
+            "errors": errors.get(times.names[0], 0),
             "phases_ms": {name: times.sum_ns(phase) / _MS for phase, name in enumerate(PHASES)},
             "total_ms": [
                 (upper_of(bucket) * STEP_NS / _MS, count)
@@ -29,6 +37,6 @@ def api_totals(kinds: Iterable[RequestTimes]) -> list[dict[str, object]]:
                 if count
             ],
         }
-        for times in kinds
+        for times in source.request_times()
         if times.requests
     ]

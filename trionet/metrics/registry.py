@@ -8,7 +8,7 @@ snapshot belong together.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from .families import Family, Kind, Metric, Snapshot, single
 
@@ -43,14 +43,16 @@ class Registry:
         """Do not ask it any more; one that is not known is ignored."""
         self._collectors.pop(collect, None)
 
-    def snapshot(self, now: float) -> Snapshot:
-        """Measure everything.
+    def snapshot(self, now: float, without: Collection[Collect] = ()) -> Snapshot:
+        """Measure everything, or everything but what some collectors measure.
 
         Families of the same metric become one. A collector that fails is reported in the log and
         counted, and takes nothing from the others.
         """
         found: dict[str, Family] = {}
         for collect in list(self._collectors):
+            if collect in without:
+                continue
             try:
                 for family in collect(now):
                     _add(found, family)

@@ -56,7 +56,7 @@ def server_collectors(
     samples: int = SAMPLES,
     seconds: float = SAMPLE_SECONDS,
 ) -> list[Collect]:
-    """What to register to measure a server.
+    """What to register to measure a server; the last one measures its requests.
 
     Args:
         server: running or not.
@@ -137,7 +137,7 @@ def server_state(server: SocketServer, requests: RequestSource) -> dict[str, obj
         },
         "processors": [_processor_row(processor) for processor in server.processors],
         "quotas": quota_rows(server.quotas, trio.current_time()),
-        "apis": api_totals(requests.request_times()),
+        "apis": api_totals(requests),
     }
 
 

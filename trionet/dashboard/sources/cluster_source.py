@@ -29,9 +29,13 @@ from .topic_reader import TopicReader
 SELDOM: Final = 10
 _TOPICS: Final = ("topics", "partitions")
 _GROUPS: Final = ("groups", "group")
+_OTHERS: Final = ("brokers", "configs", "quotas")
 
-Look = Callable[[str | None, object, bool, Pace], Awaitable[None]]
-"""``async (section, key, is due, pace)``: looks at what is shown, or at all if it is due."""
+Look = Callable[[str | None, object, bool, Pace], Awaitable[bool]]
+"""``async (section, key, is due, pace)``: looks at what is shown, or at all if it is due.
+
+It tells whether it has looked at anything.
+"""
 
 _RESOURCES: Final = {"topic": ConfigResourceType.TOPIC, "broker": ConfigResourceType.BROKER}
 
@@ -92,8 +96,9 @@ class ClusterSource:
         while True:
             began = trio.current_time()
             hurried = self._hurried
-            await look(self._section, self._key, turn % SELDOM == 0, Pace(SHARE, _unless(hurried)))
-            changed()
+            pace = Pace(SHARE, _unless(hurried))
+            if await look(self._section, self._key, turn % SELDOM == 0, pace):
+                changed()
             if not turn:
                 task_status.started()
             turn += 1
@@ -126,10 +131,10 @@ class _Looks:
         self._topics = TopicReader(model, changed)
         self._groups = GroupReader(model, changed, self._topics.partition)
 
-    async def at_topics(self, section: str | None, key: object, is_due: bool, pace: Pace) -> None:
+    async def at_topics(self, section: str | None, key: object, is_due: bool, pace: Pace) -> bool:
         await trio.lowlevel.checkpoint()
         if not is_due and section not in _TOPICS:
-            return
+            return False
         shown = key if section == "partitions" and isinstance(key, str) else None
         if shown != self._topics.shown:
             self._topics.show(shown)
@@ -139,27 +144,23 @@ class _Looks:
         if section in _TOPICS:
             await self._topics.read_offsets(self._admin, pace)
             await self._topics.read_sizes(self._admin, pace)
+        return True
 
-    async def at_groups(self, section: str | None, key: object, is_due: bool, pace: Pace) -> None:
+    async def at_groups(self, section: str | None, key: object, is_due: bool, pace: Pace) -> bool:
         await trio.lowlevel.checkpoint()
         if not is_due and section not in _GROUPS:
-            return
+            return False
         async with self._telling("groups", self._model.groups):
             await self._groups.read(self._admin)
             if section in _GROUPS:
                 await self._topics.was_read.wait()  # it knows the leaders
                 ids = [key] if section == "group" and isinstance(key, str) else self._model.groups
                 await self._groups.read_details(self._admin, list(ids), pace)
+        return True
 
-    async def at_others(
-        self,
-        section: str | None,
-        key: object,
-        is_due: bool,
-        pace: Pace,  # noqa: ARG002
-    ) -> None:
+    async def at_others(self, section: str | None, key: object, is_due: bool, _pace: Pace) -> bool:
         await self._topics.was_read.wait()
-        if is_due or section in (None, "brokers"):
+        if is_due or section == "brokers":
             async with self._telling("cluster", self._model.brokers):
                 await self._brokers()
         if section == "configs":
@@ -167,6 +168,7 @@ class _Looks:
                 await self._configs(key)
         if section == "quotas":
             await self._quotas()
+        return is_due or section in _OTHERS
 
     @asynccontextmanager
     async def _telling(self, what: str, *sections: _Failing) -> AsyncIterator[None]:

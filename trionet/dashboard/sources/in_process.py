@@ -26,7 +26,7 @@ class InProcess:
 
     async def take(self) -> Taken:
         await trio.lowlevel.checkpoint()
-        return of_snapshot(self._metrics.snapshot(), self._metrics.about())
+        return of_snapshot(self._metrics.snapshot_without_requests(), self._metrics.about())
 
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
         page_of = self._metrics.sections[section]
