@@ -6,8 +6,8 @@
 * frame: drawing 120x40 with 5,000 connections and 1,000 topics, right after the rows have changed
   (with sorting) and when they have not; processor time.
 * key: from a key to the view it asks for on the screen, while the broker is fully loaded.
-* paint: from the start of `trionet dashboard` to the first frame, and to the first rows, at a broker
-  with 10,000 partitions and 2,000 groups.
+* paint: from the start of `trionet dashboard` to the first frame, and to the first rows, at a
+  broker with 10,000 partitions and 2,000 groups.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import attrs
 
@@ -191,7 +192,8 @@ def _large() -> Model:
             "staged": 0,
         }
         names = [field.name for field in attrs.fields(ConnectionRow)]
-        rows[number] = ConnectionRow(**{name: values.get(name) for name in names})  # type: ignore[arg-type] # by name
+        made: Any = {name: values.get(name) for name in names}
+        rows[number] = ConnectionRow(**made)
     model.connections.replace(rows, 1.0)
     topics = {
         name: TopicRow(name, "AAAA", False, 10, 3, 0, 0, 1024, 5000, 12.5)

@@ -17,8 +17,8 @@ def api_totals(source: RequestSource) -> list[dict[str, object]]:
     """What was asked for at least once.
 
     Each has its ``name``, the finished ``requests``, their ``bytes``, the ``errors`` in the
-    answers, in ``phases_ms`` the sum of each phase by Kafka's name of it, and in ``total_ms`` how many took how long in all: pairs of
-    the longest time of a bucket and its count, ascending.
+    answers, in ``phases_ms`` the sum of each phase by Kafka's name of it, and in ``total_ms`` how
+    many took how long in all: pairs of the longest time of a bucket and its count, ascending.
     """
     errors: dict[str, int] = {}
     for (name, error), count in source.errors().items():

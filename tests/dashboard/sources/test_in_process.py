@@ -50,7 +50,7 @@ async def test_both_tell_the_same_of_a_broker() -> None:
     async with busy_broker() as (near, far):
         told, told_far = (await near.take()), (await far.take())
 
-        for name in ("node_id", "cluster_id", "listeners", "closed", "quotas"):
+        for name in ("node_id", "cluster_id", "listeners", "closed"):
             assert told_far.about[name] == told.about[name]
         assert set(told.about) - {"metrics"} <= set(told_far.about)
         assert set(told.readings) == set(told_far.readings)
