@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ..metrics.families import Family
 from ..metrics.group import MetricGroup
 from ..metrics.sensors import Labels, gauges
+from ..net.framing import SIZE_BYTES
 from ..net.selector import Selector
 from .counters import ClientCounters, NodeCounters
 from .statistics import NODE
@@ -159,7 +160,9 @@ class _Traffic:
         yield from self._request.families({key: n.requests for key, n in nodes.items()}, now)
         yield from self._response.families({key: n.responses for key, n in nodes.items()}, now)
         yield from self._outgoing.families({key: n.request_bytes for key, n in nodes.items()}, now)
-        yield from self._incoming.families({key: n.response_bytes for key, n in nodes.items()}, now)
+        # With the sizes in front of them, as Kafka's selector counts what it reads.
+        incoming = {key: n.response_bytes + SIZE_BYTES * n.responses for key, n in nodes.items()}
+        yield from self._incoming.families(incoming, now)
         sizes = {key: (n.request_bytes, n.requests) for key, n in nodes.items()}
         yield from self._size_avg.families(sizes, now)
 
