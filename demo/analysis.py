@@ -73,8 +73,6 @@ class Analysis:
     def status(self) -> str:
         """How far Spark is, in a line."""
         latest = self._child.latest if self._child else {}
-        if self.obstacle:
-            return self.obstacle
         if "read" not in latest:
             return "is starting"
         return (
@@ -82,13 +80,11 @@ class Analysis:
             f" {latest['late']:,} groups too late, a micro-batch takes {latest['batch_ms']:,} ms"
         )
 
-    def rows(self) -> list[tuple[str, str]]:
-        """Labels and lines for a terminal."""
-        if not self.is_shown:
-            return []
-        headline, *worst = self.news() or [""]
-        first = [("Spark", self.status())]
-        return first if self.obstacle else [*first, ("Delays", headline), *(("", w) for w in worst)]
+    def lines(self) -> list[str]:
+        """All there is to say now."""
+        if self.obstacle or not self.is_shown:
+            return self.news()
+        return [f"Spark: {self.status()}", *self.news()]
 
     def news(self) -> list[str]:
         """What changes no more than once a window."""

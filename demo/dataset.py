@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 FLIGHTS = 336_776
 FIRST_DAY = date(2013, 1, 1)
+LAST_DAY = date(2013, 12, 31)
 
 # What has no value in the file (a cancelled flight has no departure time).
 _MISSING = "NA"
@@ -83,6 +84,8 @@ def flights(path: Path) -> Iterator[Flight]:
             if day == expected:
                 yield from sorted(map(_flight, rows), key=lambda flight: flight.scheduled)
                 expected += timedelta(days=1)
+            if expected > LAST_DAY:
+                return  # the months behind December were read before
 
 
 def _rows(path: Path) -> Iterator[dict[str, str]]:

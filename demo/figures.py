@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from trionet.broker import BrokerStatistics
 
 #: Rates are taken over this time, so that they do not jump.
 WINDOW_SECONDS = 1.0
-HISTORY_LENGTH = 60
+#: So many moments are remembered.
+HISTORY_LENGTH = 240
+#: What is remembered of them.
+REMEMBERED = ("produced_rate", "consumed_rate", "lag", "delay_p99")
 
 
 class Sample(NamedTuple):
@@ -20,19 +24,22 @@ class Sample(NamedTuple):
         seconds: since the demo began.
         broker: the broker's statistics.
         producer: the latest report of the producer.
-        consumer: the latest report of the consumer.
+        consumers: the latest report of the consumers.
     """
 
     seconds: float
     broker: BrokerStatistics
     producer: Mapping[str, Any]
-    consumer: Mapping[str, Any]
+    consumers: Mapping[str, Any]
 
 
 class Figures(NamedTuple):
     """One moment as it is shown; rates are per second, delays in milliseconds.
 
-    ``history`` holds the bytes that came in between a moment and the next, the newest last.
+    Attributes:
+        members: the partitions of each consumer in the group.
+        generation: how often the group has divided the partitions.
+        histories: by name of :data:`REMEMBERED`, the newest last; None where nothing was known.
     """
 
     seconds: float
@@ -44,19 +51,23 @@ class Figures(NamedTuple):
     lag: int
     delay_p50: float | None
     delay_p99: float | None
+    members: Mapping[str, Sequence[int]]
+    generation: int
     request_rates: dict[str, float]
     bytes_in_rate: float
     bytes_out_rate: float
     connections: int
     idle_ratio: float
-    loop_held_max: float
     request_queue: int
-    log_bytes: int
-    history: tuple[int, ...]
+    histories: Mapping[str, Sequence[float | None]]
 
     @property
     def requests_rate(self) -> float:
         return sum(self.request_rates.values())
+
+    def is_divided(self, partitions: int) -> bool:
+        """Whether each of so many partitions is read by one of the members."""
+        return sorted(chain.from_iterable(self.members.values())) == list(range(partitions))
 
 
 class Window:
@@ -64,21 +75,23 @@ class Window:
 
     def __init__(self, first: Sample) -> None:
         self._samples = deque([first])
-        self._history = deque([0] * HISTORY_LENGTH, HISTORY_LENGTH)
+        self._histories: dict[str, deque[float | None]] = {
+            name: deque(maxlen=HISTORY_LENGTH) for name in REMEMBERED
+        }
 
     def add(self, sample: Sample) -> Figures:
         """Take the newest sample; what to show now."""
         samples = self._samples
-        self._history.append(
-            sample.broker.server.bytes_received - samples[-1].broker.server.bytes_received
-        )
         samples.append(sample)
         while len(samples) > 2 and sample.seconds - samples[1].seconds >= WINDOW_SECONDS:
             samples.popleft()
-        return _figures(samples[0], sample, tuple(self._history))
+        figures = _figures(samples[0], sample)
+        for name, values in self._histories.items():
+            values.append(getattr(figures, name))
+        return figures._replace(histories={k: tuple(v) for k, v in self._histories.items()})
 
 
-def _figures(old: Sample, new: Sample, history: tuple[int, ...]) -> Figures:
+def _figures(old: Sample, new: Sample) -> Figures:
     seconds = max(new.seconds - old.seconds, 1e-9)
     before, now = old.broker, new.broker
 
@@ -91,18 +104,18 @@ def _figures(old: Sample, new: Sample, history: tuple[int, ...]) -> Figures:
         clock=new.producer.get("clock", ""),
         produced=new.producer.get("produced", 0),
         produced_rate=rate("produced", (old.producer, new.producer)),
-        consumed=new.consumer.get("consumed", 0),
-        consumed_rate=rate("consumed", (old.consumer, new.consumer)),
-        lag=new.consumer.get("lag", 0),
-        delay_p50=new.consumer.get("delay_p50_ms"),
-        delay_p99=new.consumer.get("delay_p99_ms"),
+        consumed=new.consumers.get("consumed", 0),
+        consumed_rate=rate("consumed", (old.consumers, new.consumers)),
+        lag=new.consumers.get("lag", 0),
+        delay_p50=new.consumers.get("delay_p50_ms"),
+        delay_p99=new.consumers.get("delay_p99_ms"),
+        members=new.consumers.get("members", {}),
+        generation=new.consumers.get("generation", 0),
         request_rates={api: rate(api, (before.calls, now.calls)) for api in now.calls},
         bytes_in_rate=(now.server.bytes_received - before.server.bytes_received) / seconds,
         bytes_out_rate=(now.server.bytes_sent - before.server.bytes_sent) / seconds,
         connections=now.server.connections,
         idle_ratio=min(1, (now.loop.idle_seconds - before.loop.idle_seconds) / loop_seconds),
-        loop_held_max=now.loop.lag_max_us / 1000,
         request_queue=now.server.request_queue_size,
-        log_bytes=now.log_bytes,
-        history=history,
+        histories={},
     )

@@ -1,11 +1,12 @@
 """``python3 demo``: a year of flights through the broker, and a check that none was lost.
 
-The broker runs here, inside a trio program; producer and consumer are processes of their own that
-speak to it with a foreign client (librdkafka). At the end what was consumed is compared with what
-was produced, record by record.
+The broker runs here, inside a trio program, and on a terminal the dashboard on top of it. The
+producer and the consumers, whose group divides the partitions anew whenever one of them comes or
+goes, are processes of their own, so that the broker's loop has only the broker's work. At the end
+what was consumed is compared with what was produced, record by record.
 
 Where there are Java and PySpark, Spark computes the delays by carrier and route meanwhile, from
-topic to topic; the demo reads its results with trionet's own client.
+topic to topic.
 
 Exit status: 0 if they are the same, 1 if not or if something failed, 2 for wrong arguments, 130
 after a second Ctrl-C.
@@ -30,16 +31,21 @@ from demo.analysis import Analysis, no_spark, open_analysis
 from demo.child import Child, ChildFailed, open_child
 from demo.dataset import FLIGHTS, data_file
 from demo.figures import Figures, Sample, Window
+from demo.front import Front, front_for
 from demo.lines import summary
-from demo.screen import Screen, open_screen
 from demo.tally import differences
 from demo.windows import as_factor
 from trionet.broker import BrokerStatistics
+from trionet.client.admin import NewTopic
 
 TOPIC = "flights"
 PARTITIONS = 6
 #: One of its days in a second of ours.
 DEFAULT_SPEED = 86_400.0
+#: How often a consumer joins or leaves.
+DEFAULT_CHANGE_SECONDS = 8.0
+#: How often the figures are looked at.
+LOOK_SECONDS = 0.25
 #: How long the two processes may take for their last records, once they are asked to stop.
 END_SECONDS_MAX = 30.0
 #: How long Spark may take for what is left when the year is over; at the highest speed it has
@@ -58,82 +64,95 @@ class Result(NamedTuple):
 
 
 class Story:
-    """The running demo: the broker, the two processes, and what is known of them."""
+    """The running demo: the broker, the two processes, and what is known of them.
+
+    Attributes:
+        title: which flights, and how fast.
+        figures: of now; None before there are any.
+        partitions: how many the topic has.
+        analysis: the delays by Spark.
+    """
 
     def __init__(
         self,
+        title: str,
         broker: trionet.Broker,
         producer: Child,
-        consumer: Child,
+        consumers: Child,
         analysis: Analysis,
-        screen: Screen,
     ) -> None:
+        self.title = title
+        self.figures: Figures | None = None
+        self.partitions = PARTITIONS
+        self.analysis = analysis
         self._broker = broker
         self._producer = producer
-        self._consumer = consumer
-        self._analysis = analysis
-        self._screen = screen
+        self._consumers = consumers
         self._began = trio.current_time()
         self._window = Window(self._sample())
 
-    async def run(self, seconds: float, interrupted: trio.Event) -> Result:
+    async def run(self, front: Front, seconds: float, interrupted: trio.Event) -> Result:
         """Show what happens until the time is over, the flights are, or the user ends it."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._show)
-            with trio.move_on_after(seconds):
-                async with trio.open_nursery() as waiting:
-                    for event in (interrupted.wait, self._all_is_done):
-                        waiting.start_soon(_cancel_after, event, waiting.cancel_scope)
-            # Spark is not waited for: who ends it before the year is over wants the end.
-            with trio.move_on_after(END_SECONDS_MAX):
-                await self._producer.stop()
-                await self._consumer.stop()
-            nursery.cancel_scope.cancel(reason="the demo is over")
+        with trio.move_on_after(seconds):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._look)
+                nursery.start_soon(self._show, front, interrupted)
+                nursery.start_soon(_cancel_after, interrupted.wait, nursery.cancel_scope)
+                nursery.start_soon(_cancel_after, self._all_is_done, nursery.cancel_scope)
+        # Spark is not waited for: who ends it before the year is over wants the end.
+        with trio.move_on_after(END_SECONDS_MAX):
+            await self._producer.stop()
+            await self._consumers.stop()
         return self._result()
+
+    async def _show(self, front: Front, interrupted: trio.Event) -> None:
+        await front.run(self)
+        interrupted.set()  # the user has left
 
     async def _all_is_done(self) -> None:
         """Wait for the end of the year, and until everybody has taken all of it."""
         await self._producer.finished()
         with trio.move_on_after(END_SECONDS_MAX):
-            await self._consumer.stop()
+            await self._consumers.stop()
         with trio.move_on_after(SPARK_SECONDS_MAX):
-            await self._analysis.finish()
+            await self.analysis.finish()
 
-    async def _show(self) -> None:
+    async def _look(self) -> None:
         while True:
-            await trio.sleep(self._screen.seconds_between)
-            await self._screen.show(self._window.add(self._sample()), self._analysis)
+            self.figures = self._window.add(self._sample())
+            await trio.sleep(LOOK_SECONDS)
 
     def _sample(self) -> Sample:
         return Sample(
             trio.current_time() - self._began,
             self._broker.statistics(),
             self._producer.latest,
-            self._consumer.latest,
+            self._consumers.latest,
         )
 
     def _result(self) -> Result:
         sample = self._sample()
         errors = [
             f"The {child.name} did not finish within {END_SECONDS_MAX:.0f} s."
-            for child in (self._producer, self._consumer)
+            for child in (self._producer, self._consumers)
             if not child.is_finished
         ]
         produced = sample.producer.get("totals", {})
         if not errors:
             refused = sample.producer["errors"].items()
             errors = [f"Not produced: {count} records: {error}" for error, count in refused]
-            errors += differences(produced, sample.consumer["totals"])
+            errors += differences(produced, sample.consumers["totals"])
         figures = self._window.add(sample)
-        return Result(figures, sample.broker, errors, len(produced), self._analysis)
+        return Result(figures, sample.broker, errors, len(produced), self.analysis)
 
 
-async def play(speed: float, seconds: float, *, has_spark: bool) -> Result:
+async def play(speed: float, seconds: float, change_seconds: float, *, has_spark: bool) -> Result:
     """Run the whole demo.
 
     Args:
         speed: how much faster than in 2013; infinite for as fast as possible.
         seconds: how long; infinite for the whole year.
+        change_seconds: how often a consumer joins or leaves.
         has_spark: whether Spark computes delays meanwhile, if it can.
 
     Raises:
@@ -145,34 +164,25 @@ async def play(speed: float, seconds: float, *, has_spark: bool) -> Result:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_watch_signals, signals, interrupted)
             async with trionet.open_broker() as broker:
-                result = await _play(broker, speed, seconds, interrupted, has_spark=has_spark)
+                address = broker.bootstrap_servers
+                await _make_topic(address)
+                async with (
+                    open_child("producer", address, TOPIC, as_factor(speed)) as producer,
+                    open_child("consumers", address, TOPIC, str(change_seconds)) as consumers,
+                ):
+                    await producer.first_report()
+                    async with open_analysis(
+                        address, TOPIC, speed, is_wanted=has_spark
+                    ) as analysis:
+                        story = Story(title(address, speed), broker, producer, consumers, analysis)
+                        result = await story.run(front_for(broker), seconds, interrupted)
             nursery.cancel_scope.cancel(reason="the demo is over")
     return result
 
 
-async def _play(
-    broker: trionet.Broker,
-    speed: float,
-    seconds: float,
-    interrupted: trio.Event,
-    *,
-    has_spark: bool,
-) -> Result:
-    address = broker.bootstrap_servers
-    async with open_child(
-        "producer", address, TOPIC, str(PARTITIONS), as_factor(speed)
-    ) as producer:
-        await producer.first_report()  # the topic is there now
-        async with (
-            open_child("consumer", address, TOPIC) as consumer,
-            open_analysis(address, TOPIC, speed, is_wanted=has_spark) as analysis,
-        ):
-            screen = open_screen(title(address, speed))
-            try:
-                story = Story(broker, producer, consumer, analysis, screen)
-                return await story.run(seconds, interrupted)
-            finally:
-                screen.close()
+async def _make_topic(bootstrap_servers: str) -> None:
+    async with trionet.open_admin(bootstrap_servers) as admin:
+        (await admin.create_topics([NewTopic(TOPIC, PARTITIONS)])).checked()
 
 
 async def _watch_signals(signals: AsyncIterator[int], interrupted: trio.Event) -> None:
@@ -196,7 +206,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python3 demo",
         description="Replays the flights of 2013 into a trionet broker, consumes them back with "
-        "another process, and checks every record. Ctrl-C ends it.",
+        "a group of consumers that come and go, and checks every record. On a terminal the "
+        "dashboard shows it; q ends it.",
         epilog="Another story: `python3 demo netstrings` serves another protocol than Kafka's.",
         allow_abbrev=False,
     )
@@ -215,6 +226,15 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         dest="seconds",
         metavar="SECONDS",
         help="end after so long (default: when the year is over)",
+    )
+    parser.add_argument(
+        "--change",
+        type=_seconds,
+        default=DEFAULT_CHANGE_SECONDS,
+        dest="change_seconds",
+        metavar="SECONDS",
+        help="how often a consumer joins or leaves, so that the group divides the partitions anew "
+        f"(default: {DEFAULT_CHANGE_SECONDS:g})",
     )
     parser.add_argument(
         "--spark",
@@ -261,7 +281,12 @@ def main() -> int:
     status = 0
     has_spark = arguments.spark is not False
     try:
-        result = trio.run(partial(play, has_spark=has_spark), arguments.speed, arguments.seconds)
+        result = trio.run(
+            partial(play, has_spark=has_spark),
+            arguments.speed,
+            arguments.seconds,
+            arguments.change_seconds,
+        )
     except* ChildFailed as group:
         for failure in leaves(group):
             print(f"demo: {failure}", file=sys.stderr)

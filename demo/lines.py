@@ -1,20 +1,12 @@
-"""What the demo shows, as text: one plain line, a few live ones, the summary. Pure.
-
-The live lines are ready-made :class:`rich.text.Text`, not a rich ``Table``: a table costs the loop,
-which is the broker's too, thirty milliseconds a frame.
-"""
+"""What the demo says without a terminal, and at its end. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.text import Text
-
 from demo.figures import Figures
 from trionet.broker import BrokerStatistics
 
-LABEL_WIDTH = 14
-_BARS = "▁▂▃▄▅▆▇█"
 _UNITS = ("B", "kB", "MB", "GB")
 
 
@@ -27,20 +19,10 @@ def size(count: float) -> str:
     return f"{count:.1f} {_UNITS[unit]}" if unit else f"{count:.0f} B"
 
 
-def milliseconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f} ms"
-
-
 def apis(figures: Figures) -> str:
     """The APIs that were called in the last second, the most frequent first."""
     rates = sorted(figures.request_rates.items(), key=lambda item: -item[1])
     return "  ".join(f"{name} {rate:,.0f}" for name, rate in rates if rate >= 0.5) or "none"
-
-
-def bars(history: Sequence[float]) -> str:
-    """A graph of one character per value, the highest one full."""
-    top = max(*history, 1e-9)
-    return "".join(_BARS[min(7, int(8 * value / top))] for value in history)
 
 
 def plain_line(figures: Figures) -> str:
@@ -58,37 +40,13 @@ def plain_line(figures: Figures) -> str:
     )
 
 
-def live_lines(
-    figures: Figures, title: str, more: Sequence[tuple[str, str]] = (), *, has_bars: bool
-) -> list[Text]:
-    """A frame for a terminal.
-
-    Args:
-        figures: what to show.
-        title: the first line.
-        more: labels and lines behind the others.
-        has_bars: whether the terminal has the characters of a graph.
-    """
-    lag = f"lag {figures.lag:,}"
-    delays = f"p50 {milliseconds(figures.delay_p50)}, p99 {milliseconds(figures.delay_p99)}"
-    held = f"longest hold {figures.loop_held_max:.1f} ms, request queue {figures.request_queue}"
-    network = f"in {size(figures.bytes_in_rate)}/s, out {size(figures.bytes_out_rate)}/s"
-    rows = [
-        ("New York", figures.clock),
-        ("Produced", f"{figures.produced:>9,}  {figures.produced_rate:>9,.0f}/s"),
-        ("Consumed", f"{figures.consumed:>9,}  {figures.consumed_rate:>9,.0f}/s  {lag}"),
-        ("End to end", delays),
-        ("Requests/s", f"{figures.requests_rate:,.0f}: {apis(figures)}"),
-        ("Network", f"{network}, {figures.connections} connections"),
-        ("Broker's loop", f"{figures.idle_ratio:.0%} idle, {held}"),
-        ("Log", f"{size(figures.log_bytes)} in memory"),
-    ]
-    if has_bars:
-        rows.insert(6, ("", bars(figures.history)))
-    rows += more
-    lines = [Text(title, style="bold")]
-    lines += [Text.assemble((label.ljust(LABEL_WIDTH), "cyan"), value) for label, value in rows]
-    return [*lines, Text("Ctrl-C ends it.", style="dim")]
+def group_line(figures: Figures) -> str:
+    """Which consumer reads which partitions."""
+    members = "; ".join(
+        f"{name} reads {', '.join(map(str, partitions)) or 'nothing'}"
+        for name, partitions in figures.members.items()
+    )
+    return f"group of {len(figures.members)}, generation {figures.generation}: {members}"
 
 
 def summary(

@@ -1,7 +1,8 @@
 """The child's end of the line: reports as JSON lines on stdout, one word to hear on stdin.
 
 ``stop`` asks the child to finish its work and give a last report. The end of stdin means that the
-demo is gone, whatever ended it, and so the child goes too.
+demo is gone, whatever ended it, and so the child goes too. Children on trio use :func:`report` and
+:func:`hear`, the one with Spark a :class:`Reporter`.
 """
 
 from __future__ import annotations
@@ -12,11 +13,27 @@ import sys
 import threading
 import time
 
+import trio
+
 REPORT_SECONDS = 0.2
 
 
+def report(**figures: object) -> None:
+    """Say how far the child is; the last report has ``totals``."""
+    print(json.dumps(figures), flush=True)
+
+
+async def hear(stop: trio.Event) -> None:
+    """Set the event when the child shall stop; until cancelled, or until the demo is gone."""
+    async with trio.lowlevel.FdStream(os.dup(_stdin())) as stdin:
+        async for _ in stdin:
+            stop.set()
+    # Nobody is left to say goodbye to, and no broker to wait for.
+    os._exit(1)
+
+
 class Reporter:
-    """Says how far the child is, and knows whether it shall stop."""
+    """Says how far the child is, and knows whether it shall stop; without trio."""
 
     def __init__(self) -> None:
         self._stop = threading.Event()
@@ -27,21 +44,20 @@ class Reporter:
     def must_stop(self) -> bool:
         return self._stop.is_set()
 
-    @property
-    def is_due(self) -> bool:
-        """Whether it is time for a report."""
-        return time.monotonic() >= self._due
-
     def wait(self, seconds: float) -> None:
         """Return after so many seconds, when a report is due, or when the child shall stop."""
         self._stop.wait(max(0.0, min(seconds, self._due - time.monotonic())))
 
     def report(self, **figures: object) -> None:
-        print(json.dumps(figures), flush=True)
+        report(**figures)
         self._due = time.monotonic() + REPORT_SECONDS
 
     def _listen(self) -> None:
         # Not sys.stdin: an interpreter that exits must not wait for the lock of a blocked reader.
-        while os.read(sys.__stdin__.fileno() if sys.__stdin__ else 0, 64):
+        while os.read(_stdin(), 64):
             self._stop.set()
         os._exit(1)
+
+
+def _stdin() -> int:
+    return sys.__stdin__.fileno() if sys.__stdin__ else 0

@@ -12,6 +12,7 @@ import math
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
@@ -31,6 +32,7 @@ from .screen import STALE_SECONDS, draw, failed_frame
 from .settings import DashboardSettings
 from .tty import TerminalGoneError, Tty, color_system
 from .ui import Ui
+from .view import View
 from .views import all_views
 
 if TYPE_CHECKING:
@@ -52,7 +54,9 @@ FILES_MAX: Final = 1000
 _STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
-async def run_dashboard(source: Source, settings: DashboardSettings | None = None) -> int:
+async def run_dashboard(
+    source: Source, settings: DashboardSettings | None = None, views: Sequence[View] | None = None
+) -> int:
     """Show a source on the terminal of standard output until the user leaves.
 
     The screen is given back however it ends: by a key, a signal, an error, or cancelled.
@@ -60,6 +64,7 @@ async def run_dashboard(source: Source, settings: DashboardSettings | None = Non
     Args:
         source: what is shown.
         settings: how.
+        views: the ones with tabs, in their order; None for all there are.
 
     Returns:
         The exit status: 0, or 128 and the number of the signal that ended it.
@@ -70,7 +75,12 @@ async def run_dashboard(source: Source, settings: DashboardSettings | None = Non
     tty = Tty()
     try:
         with raise_single_error():
-            return await Dashboard(source, settings or DashboardSettings(), tty).run()
+            return await Dashboard(
+                source,
+                settings or DashboardSettings(),
+                tty,
+                all_views() if views is None else views,
+            ).run()
     finally:
         tty.close()
 
@@ -93,13 +103,16 @@ class Dashboard:
         source: what is shown.
         settings: how.
         tty: where; it stays open.
+        views: the ones with tabs.
     """
 
-    def __init__(self, source: Source, settings: DashboardSettings, tty: Tty) -> None:
+    def __init__(
+        self, source: Source, settings: DashboardSettings, tty: Tty, views: Sequence[View]
+    ) -> None:
         self._source = source
         self._tty = tty
         self._model = Model()
-        self._ui = Ui(all_views(), settings.view, settings.refresh_seconds)
+        self._ui = Ui(views, settings.view, settings.refresh_seconds)
         self._ui.uses_mouse = settings.mouse
         tty.use_mouse(settings.mouse)
         self._glyphs = glyphs_of(settings)

@@ -1,0 +1,156 @@
+"""A group of consumers reads the topic from its beginning and checks every record. A process.
+
+``python -m demo.consumers BOOTSTRAP TOPIC SECONDS``: every so many seconds one of them joins or
+leaves, and the group divides the partitions anew. All of them share one tally: what one reads
+twice, or leaves out, because partitions have moved is seen there. Told to stop, they read on to the
+end of every partition first.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import trio
+
+import trionet
+from demo.reporting import REPORT_SECONDS, hear, report
+from demo.roster import rosters
+from demo.tally import Tally
+
+GROUP = "flights-check"
+#: A partition moves as soon as those who have it hear of it, by the answer to a heartbeat.
+HEARTBEAT_MS = 500
+
+
+class Group:
+    """The consumers that are there, and what all of them have read."""
+
+    def __init__(self, bootstrap_servers: str, topic: str) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._topic = topic
+        self._tally = Tally()
+        self._delays_ms: list[float] = []
+        #: By partition: the offset of the next record.
+        self._positions: dict[int, int] = {}
+        self._news = trio.Event()
+        self._members: dict[str, trionet.Consumer] = {}
+        self._reading: dict[str, trio.CancelScope] = {}
+
+    async def run(self, seconds: float, stop: trio.Event) -> None:
+        """Consume until the demo says stop, and from there to the end of the log."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._keep_reporting)
+            async with trio.open_nursery() as members:
+                with trio.CancelScope() as changing:
+                    nursery.start_soon(_cancel_after, stop, changing)
+                    await self._change(seconds, members)
+                await self._read_to_the_end()
+                self._leave(set(self._reading))
+            nursery.cancel_scope.cancel(reason="all is consumed")
+        report(
+            consumed=self._tally.count,
+            lag=0,
+            members={},
+            totals=self._tally.totals(),
+        )
+
+    async def _change(self, seconds: float, nursery: trio.Nursery) -> None:
+        """Have consumers join and leave, until cancelled."""
+        for names in rosters():
+            self._leave(set(self._reading) - set(names))
+            for name in names:
+                if name not in self._reading:
+                    self._reading[name] = trio.CancelScope()
+                    nursery.start_soon(self._attend, name, self._reading[name])
+            await trio.sleep(seconds)
+
+    def _leave(self, names: set[str]) -> None:
+        for name in names:
+            self._reading.pop(name).cancel(reason="it leaves the group")
+
+    async def _attend(self, name: str, reading: trio.CancelScope) -> None:
+        async with trionet.open_consumer(
+            self._bootstrap_servers,
+            topics=self._topic,
+            client_id=name,
+            group_id=GROUP,
+            auto_offset_reset="earliest",
+            # Who has to give up one partition goes on with its others meanwhile (KIP-429).
+            partition_assignment_strategy=["cooperative-sticky"],
+            heartbeat_interval_ms=HEARTBEAT_MS,
+        ) as consumer:
+            self._members[name] = consumer
+            try:
+                # Around the reading only: the group is left in peace, and all of it committed.
+                with reading:
+                    async for batch in consumer.batches():
+                        self._take(batch)
+            finally:
+                del self._members[name]
+
+    def _take(self, batch: trionet.ConsumerBatch) -> None:
+        for key, value in zip(batch.keys, batch.values, strict=True):
+            # A record without them is none of ours; the tally says that it should not be there.
+            self._tally.add((key or b"").decode(), value or b"")
+        now_ms = time.time() * 1000
+        self._delays_ms += [now_ms - timestamp for timestamp in batch.timestamps]
+        self._positions[batch.partition] = batch.offsets[-1] + 1
+        self._news.set()
+
+    async def _read_to_the_end(self) -> None:
+        async with trionet.open_consumer(self._bootstrap_servers) as asking:
+            numbers = await asking.partitions_of(self._topic)
+            ends = await asking.end_offsets(
+                [trionet.TopicPartition(self._topic, number) for number in numbers]
+            )
+        while any(self._positions.get(each.partition, 0) < end for each, end in ends.items()):
+            self._news = trio.Event()
+            await self._news.wait()
+
+    async def _keep_reporting(self) -> None:
+        while True:
+            await trio.sleep(REPORT_SECONDS)
+            delays, self._delays_ms = sorted(self._delays_ms), []
+            report(
+                consumed=self._tally.count,
+                lag=self._lag(),
+                delay_p50_ms=delays[len(delays) // 2] if delays else None,
+                delay_p99_ms=delays[len(delays) * 99 // 100] if delays else None,
+                generation=self._generation(),
+                members={
+                    name: sorted(each.partition for each in member.assignment)
+                    for name, member in self._members.items()
+                },
+            )
+
+    def _lag(self) -> int:
+        """How many records are in the log, as of the last fetches, that were not consumed yet."""
+        return sum(
+            member.lag(partition) or 0
+            for member in self._members.values()
+            for partition in member.assignment
+        )
+
+    def _generation(self) -> int:
+        """How often the group has divided the partitions."""
+        members = self._members.values()
+        return max((member.group_metadata.generation for member in members), default=0)
+
+
+async def _cancel_after(event: trio.Event, scope: trio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel(reason="the demo says stop")
+
+
+async def main(bootstrap_servers: str, topic: str, seconds: str) -> None:
+    stop = trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(hear, stop)
+        await Group(bootstrap_servers, topic).run(float(seconds), stop)
+        nursery.cancel_scope.cancel(reason="all is consumed")
+
+
+if __name__ == "__main__":
+    address, flights_topic, pause = sys.argv[1:]
+    trio.run(main, address, flights_topic, pause)

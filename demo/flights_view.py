@@ -1,0 +1,138 @@
+"""The demo's own page of the dashboard: the replay, the group, and the delays by Spark. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import date
+from typing import TYPE_CHECKING, Protocol
+
+from rich.segment import Segment
+
+from demo.analysis import Analysis
+from demo.dataset import FIRST_DAY
+from demo.figures import Figures
+from trionet.dashboard import palette
+from trionet.dashboard.cells import bar, sparkline
+from trionet.dashboard.view import Line, Pen, View
+from trionet.dashboard.wrapping import wrapped
+
+if TYPE_CHECKING:
+    from trionet.dashboard.model import Model
+
+DAYS = 365
+LABEL_CELLS = 14
+NUMBER_CELLS = 18
+
+
+class Shown(Protocol):
+    """What the page is about.
+
+    Attributes:
+        title: which flights, and how fast.
+        figures: of now; None before there are any.
+        partitions: how many the topic has.
+        analysis: the delays by Spark.
+    """
+
+    title: str
+    figures: Figures | None
+    partitions: int
+    analysis: Analysis
+
+
+class FlightsView(View):
+    """See the module.
+
+    Args:
+        story: what is shown.
+    """
+
+    name = "flights"
+    key = "f"
+    title = "Flights of 2013"
+    help = (
+        "A producer replays the flights that left New York in 2013 into the broker of this "
+        "process. A group of consumers reads them; every few seconds one joins or leaves, and the "
+        "group divides the partitions anew. When the demo ends, what was consumed is compared with "
+        "what was produced, record by record. End to end is from send to the hands of a consumer. "
+        "Where there are Java and PySpark, Spark computes the delays meanwhile, from topic to "
+        "topic. The other pages show the broker: their keys are in the line on top."
+    )
+
+    def __init__(self, story: Shown) -> None:
+        self._story = story
+
+    def lines(self, model: Model, pen: Pen) -> Iterable[Line]:
+        story, figures = self._story, self._story.figures
+        yield [pen.text(f" {story.title}", palette.DIM)]
+        if figures is None:
+            return
+        yield pen.rule("Replay")
+        yield from _replay(figures, pen)
+        count = len(figures.members)
+        who = f"{count} consumer{'' if count == 1 else 's'}"
+        yield pen.rule(f"Group: {who}, generation {figures.generation}")
+        yield from _group(figures, story.partitions, pen)
+        if story.analysis.is_shown:
+            yield pen.rule("Delays by Spark")
+            yield from _delays(story.analysis, pen)
+        yield []
+        hint = "q ends it: then every record is checked. 1 to 9 show the broker, ? explains."
+        yield [pen.text(f" {hint}", palette.DIM)]
+
+
+def _replay(figures: Figures, pen: Pen) -> Iterator[Line]:
+    yield _line("New York", bar(_share_of_year(figures.clock), _room(pen), pen.glyphs), "", pen)
+    yield _line("", "", figures.clock, pen)
+    for label, name, text in (
+        ("Produced", "produced_rate", f"{figures.produced_rate:,.0f}/s {figures.produced:>9,}"),
+        ("Consumed", "consumed_rate", f"{figures.consumed_rate:,.0f}/s {figures.consumed:>9,}"),
+        ("Lag", "lag", f"{figures.lag:,}"),
+        ("End to end p99", "delay_p99", _milliseconds(figures.delay_p99)),
+    ):
+        yield _line(label, sparkline(figures.histories[name], _room(pen), pen.glyphs), text, pen)
+
+
+def _group(figures: Figures, partitions: int, pen: Pen) -> Iterator[Line]:
+    """A line for each consumer, with its partitions among all."""
+    for name, owned in sorted(figures.members.items(), key=lambda item: _number(item[0])):
+        line: Line = [Segment(" "), pen.cell(name, LABEL_CELLS, palette.BOLD)]
+        for partition in range(partitions):
+            is_owned = partition in owned
+            text = f" {partition} " if is_owned else f" {pen.glyphs.dot} "
+            line += [Segment(" "), Segment(text, palette.BAR if is_owned else palette.DIM)]
+        yield line
+
+
+def _delays(analysis: Analysis, pen: Pen) -> Iterator[Line]:
+    for line in analysis.lines():
+        for text in wrapped(line, pen.width - 2, pen.glyphs):
+            yield [pen.text(f" {text}", palette.NOTE if analysis.obstacle else palette.PLAIN)]
+
+
+def _line(label: str, chart: str, text: str, pen: Pen) -> Line:
+    return [
+        Segment(" "),
+        pen.cell(label, LABEL_CELLS, palette.BOLD),
+        Segment(" "),
+        Segment(chart or " " * _room(pen), palette.CHART),
+        Segment(" "),
+        pen.cell(text, NUMBER_CELLS, right=True),
+    ]
+
+
+def _room(pen: Pen) -> int:
+    return max(0, pen.width - LABEL_CELLS - NUMBER_CELLS - 4)
+
+
+def _share_of_year(clock: str) -> float:
+    """How much of the year is over, to the day."""
+    return (date.fromisoformat(clock[:10]) - FIRST_DAY).days / DAYS if clock else 0.0
+
+
+def _number(name: str) -> int:
+    return int(name.rpartition("-")[2])
+
+
+def _milliseconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f} ms"
