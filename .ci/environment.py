@@ -72,16 +72,21 @@ def prepare(extra: str) -> None:
         raise SetupFailed(
             f"Python 3.11 or newer is needed, this is {sys.version.split()[0]} ({sys.executable})"
         )
-    if _stamp(extra) == _expected_stamp():
+    if is_ready(extra):
         return
     VENV.mkdir(exist_ok=True)
     with locked(VENV / "lock"):
-        if _stamp(extra) == _expected_stamp():
+        if is_ready(extra):
             return  # made while we waited
         with Progress("trionet: setting up .venv (once)") as progress:
             _make_environment(progress)
             _install(extra, progress)
             write(_stamp_file(extra), _expected_stamp())
+
+
+def is_ready(extra: str) -> bool:
+    """Whether the environment is made, with ``extra``."""
+    return _stamp(extra) == _expected_stamp()
 
 
 def _make_environment(progress: Progress) -> None:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / ".ci"))
 
-from environment import run_inside
+from environment import SetupFailed, is_ready, prepare, run_inside
+
+from demo.java import has_java
 
 STORIES = ("flights", "netstrings")
+#: What is installed for every story, and what for the pipelines in Spark.
+EXTRA = "demo"
+SPARK_EXTRA = "demo,pipeline"
 
 
 def chosen(arguments: list[str]) -> tuple[str, list[str]]:
@@ -19,12 +26,35 @@ def chosen(arguments: list[str]) -> tuple[str, list[str]]:
     return STORIES[0], arguments
 
 
-def extras(arguments: list[str]) -> str:
-    """What is installed for these: PySpark is large, so only for those who ask for it."""
-    return "demo,spark" if "--spark" in arguments else "demo"
+def wants_spark(story: str, arguments: list[str], *, java: bool) -> bool:
+    """Whether PySpark is installed, too, which is large: where there is a Java for it, or asked."""
+    if story != STORIES[0] or {"--no-spark", "-h", "--help"} & set(arguments):
+        return False
+    return java or "--spark" in arguments
+
+
+def add_spark(is_asked: bool) -> None:
+    """Install what the pipelines need; who has not asked for them gets the demo without."""
+    if is_ready(SPARK_EXTRA):
+        return
+    sys.stderr.write("trionet: PySpark comes next, some 400 MB; --no-spark does without\n")
+    try:
+        prepare(SPARK_EXTRA)
+    except SetupFailed as failure:
+        if is_asked:
+            raise
+        sys.stderr.write(f"trionet: it goes on without PySpark: {failure}\n")
 
 
 if __name__ == "__main__":
     story, rest = chosen(sys.argv[1:])
+    is_spark = wants_spark(story, rest, java=has_java())
     # -P: a folder called "demo" where the user happens to be must not win.
-    run_inside(extras(rest), "-P", "-m", "demo." + story, *rest)
+    run_inside(
+        EXTRA,
+        "-P",
+        "-m",
+        "demo." + story,
+        *rest,
+        also=partial(add_spark, "--spark" in rest) if is_spark else None,
+    )

@@ -6,11 +6,9 @@ early, a line says so.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -21,6 +19,7 @@ import trio
 import trionet
 from demo.board import Board
 from demo.child import Child, ChildFailed, open_child
+from demo.java import has_java
 from demo.windows import as_factor, windows_for
 
 #: What the source and the sink need.
@@ -38,8 +37,7 @@ def no_spark() -> str:
         return "PySpark is not installed; `python3 demo --spark` installs it"
     if tuple(map(int, re.findall(r"\d+", version("pyspark"))[:2])) < PYSPARK_MIN:
         return f"PySpark {version('pyspark')} is too old; `python3 demo --spark` installs another"
-    home = os.environ.get("JAVA_HOME")
-    if shutil.which("java", path=f"{home}/bin" if home else None) is None:
+    if not has_java():
         return (
             "there is no Java; install 17 or newer (Debian, Ubuntu: apt-get install"
             " openjdk-17-jre-headless), or set JAVA_HOME"
@@ -103,8 +101,15 @@ class Analysis:
         count = f"{board.results:,} results of {board.windows} windows of {self.windows}"
         return [f"Delays by Spark: {self.status()}; {count} in the topic {RESULTS}."]
 
-    async def run(self, bootstrap_servers: str, topic: str, speed: float) -> None:
+    async def run(
+        self,
+        bootstrap_servers: str,
+        topic: str,
+        speed: float,
+        begun: Callable[[], Awaitable[None]],
+    ) -> None:
         """Run Spark, and read its results, until cancelled or until Spark has ended."""
+        await begun()
         arguments = [bootstrap_servers, topic, RESULTS, as_factor(speed)]
         try:
             with tempfile.TemporaryDirectory(prefix="trionet-demo-") as folder:
@@ -155,7 +160,12 @@ class Analysis:
 
 @asynccontextmanager
 async def open_analysis(
-    bootstrap_servers: str, topic: str, speed: float, *, is_wanted: bool
+    bootstrap_servers: str,
+    topic: str,
+    speed: float,
+    begun: Callable[[], Awaitable[None]],
+    *,
+    is_wanted: bool,
 ) -> AsyncIterator[Analysis]:
     """Spark beside the block, if it can run here; it ends with the block.
 
@@ -163,6 +173,7 @@ async def open_analysis(
         bootstrap_servers: of the broker.
         topic: of the flights.
         speed: of the replay.
+        begun: returns when there are flights: Spark's start takes what processors there are.
         is_wanted: whether Spark is to run.
     """
     obstacle = no_spark() if is_wanted else ""
@@ -176,6 +187,6 @@ async def open_analysis(
         (await admin.create_topics([NewTopic(RESULTS, 1)])).checked()
     analysis = Analysis(windows=windows_for(speed).name)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(analysis.run, bootstrap_servers, topic, speed)
+        nursery.start_soon(analysis.run, bootstrap_servers, topic, speed, begun)
         yield analysis
         nursery.cancel_scope.cancel(reason="the demo is over")

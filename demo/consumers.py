@@ -82,12 +82,28 @@ class Group:
         ) as consumer:
             self._members[name] = consumer
             try:
-                # Around the reading only: the group is left in peace, and all of it committed.
                 with reading:
                     async for batch in consumer.batches():
                         self._take(batch)
+                await self._commit(consumer)
             finally:
                 del self._members[name]
+
+    async def _commit(self, consumer: trionet.Consumer) -> None:
+        """Commit all that was read, so that who comes after it begins behind that.
+
+        While the group divides its partitions it takes no commits, and closing a consumer does not
+        wait for the end of that: what was not committed would be read twice.
+        """
+        while True:
+            try:
+                await consumer.commit()
+            except trionet.RebalanceInProgressError:
+                # Whoever asks for records takes part in the division.
+                with trio.move_on_after(HEARTBEAT_MS / 1000):
+                    self._take(await consumer.next_batch())
+            else:
+                return
 
     def _take(self, batch: trionet.ConsumerBatch) -> None:
         for key, value in zip(batch.keys, batch.values, strict=True):

@@ -93,31 +93,41 @@ class Story:
 
     async def run(self, front: Front, seconds: float, interrupted: trio.Event) -> Result:
         """Show what happens until the time is over, the flights are, or the user ends it."""
-        with trio.move_on_after(seconds):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._look)
-                nursery.start_soon(self._show, front, interrupted)
-                nursery.start_soon(_cancel_after, interrupted.wait, nursery.cancel_scope)
-                nursery.start_soon(_cancel_after, self._all_is_done, nursery.cancel_scope)
-        # Spark is not waited for: who ends it before the year is over wants the end.
-        with trio.move_on_after(END_SECONDS_MAX):
-            await self._producer.stop()
-            await self._consumers.stop()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._look)
+            nursery.start_soon(self._show, front, interrupted)
+            async with trio.open_nursery() as waiting:
+                for is_over in (interrupted.wait, partial(self._all_is_done, seconds)):
+                    waiting.start_soon(_cancel_after, is_over, waiting.cancel_scope)
+            # Spark is not waited for: who ends it before the year is over wants the end.
+            with trio.move_on_after(END_SECONDS_MAX):
+                await self._producer.stop()
+                await self._consumers.stop()
+            nursery.cancel_scope.cancel(reason="the demo is over")
         return self._result()
 
     async def _show(self, front: Front, interrupted: trio.Event) -> None:
         await front.run(self)
         interrupted.set()  # the user has left
 
-    async def _all_is_done(self) -> None:
-        """Wait for the end of the year, and until everybody has taken all of it."""
-        await self._producer.finished()
-        with trio.move_on_after(END_SECONDS_MAX):
-            await self._consumers.stop()
-        with trio.move_on_after(SPARK_SECONDS_MAX):
-            await self.analysis.finish()
+    async def begun(self) -> None:
+        """Wait until the first flight is in the log."""
+        await self._producer.first_report()
+
+    async def _all_is_done(self, seconds: float) -> None:
+        """Wait for the end of the time, or of the year, until everybody has taken all of it."""
+        await self.begun()
+        with trio.move_on_after(seconds):
+            await self._producer.finished()
+            with trio.move_on_after(END_SECONDS_MAX):
+                await self._consumers.stop()
+            with trio.move_on_after(SPARK_SECONDS_MAX):
+                await self.analysis.finish()
 
     async def _look(self) -> None:
+        await self.begun()
+        self._began = trio.current_time()
+        self._window = Window(self._sample())
         while True:
             self.figures = self._window.add(self._sample())
             await trio.sleep(LOOK_SECONDS)
@@ -169,13 +179,12 @@ async def play(speed: float, seconds: float, change_seconds: float, *, has_spark
                 async with (
                     open_child("producer", address, TOPIC, as_factor(speed)) as producer,
                     open_child("consumers", address, TOPIC, str(change_seconds)) as consumers,
+                    open_analysis(
+                        address, TOPIC, speed, producer.first_report, is_wanted=has_spark
+                    ) as analysis,
                 ):
-                    await producer.first_report()
-                    async with open_analysis(
-                        address, TOPIC, speed, is_wanted=has_spark
-                    ) as analysis:
-                        story = Story(title(address, speed), broker, producer, consumers, analysis)
-                        result = await story.run(front_for(broker), seconds, interrupted)
+                    story = Story(title(address, speed), broker, producer, consumers, analysis)
+                    result = await story.run(front_for(broker), seconds, interrupted)
             nursery.cancel_scope.cancel(reason="the demo is over")
     return result
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import date
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rich.segment import Segment
 
 from demo.analysis import Analysis
 from demo.dataset import FIRST_DAY
 from demo.figures import Figures
+from demo.front import Shown
 from trionet.dashboard import palette
 from trionet.dashboard.cells import bar, sparkline
 from trionet.dashboard.view import Line, Pen, View
@@ -22,22 +23,6 @@ if TYPE_CHECKING:
 DAYS = 365
 LABEL_CELLS = 14
 NUMBER_CELLS = 18
-
-
-class Shown(Protocol):
-    """What the page is about.
-
-    Attributes:
-        title: which flights, and how fast.
-        figures: of now; None before there are any.
-        partitions: how many the topic has.
-        analysis: the delays by Spark.
-    """
-
-    title: str
-    figures: Figures | None
-    partitions: int
-    analysis: Analysis
 
 
 class FlightsView(View):
@@ -66,6 +51,7 @@ class FlightsView(View):
         story, figures = self._story, self._story.figures
         yield [pen.text(f" {story.title}", palette.DIM)]
         if figures is None:
+            yield [pen.text(" Producer and consumers are starting.", palette.DIM)]
             return
         yield pen.rule("Replay")
         yield from _replay(figures, pen)
@@ -82,8 +68,8 @@ class FlightsView(View):
 
 
 def _replay(figures: Figures, pen: Pen) -> Iterator[Line]:
-    yield _line("New York", bar(_share_of_year(figures.clock), _room(pen), pen.glyphs), "", pen)
-    yield _line("", "", figures.clock, pen)
+    year = bar(_share_of_year(figures.clock), _room(pen), pen.glyphs)
+    yield _line("New York", year, figures.clock, pen)
     for label, name, text in (
         ("Produced", "produced_rate", f"{figures.produced_rate:,.0f}/s {figures.produced:>9,}"),
         ("Consumed", "consumed_rate", f"{figures.consumed_rate:,.0f}/s {figures.consumed:>9,}"),
@@ -115,7 +101,7 @@ def _line(label: str, chart: str, text: str, pen: Pen) -> Line:
         Segment(" "),
         pen.cell(label, LABEL_CELLS, palette.BOLD),
         Segment(" "),
-        Segment(chart or " " * _room(pen), palette.CHART),
+        Segment(chart, palette.CHART),
         Segment(" "),
         pen.cell(text, NUMBER_CELLS, right=True),
     ]

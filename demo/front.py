@@ -9,17 +9,31 @@ from typing import Protocol
 import trio
 
 import trionet
-from demo.flights_view import FlightsView, Shown
+from demo.analysis import Analysis
+from demo.figures import Figures
 from demo.lines import group_line, plain_line
-from trionet.dashboard.app import run_dashboard
-from trionet.dashboard.settings import DashboardSettings
-from trionet.dashboard.sources.opening import watch_broker
-from trionet.dashboard.tty import is_interactive
-from trionet.dashboard.views import all_views
 
 PLAIN_SECONDS = 1.0
-#: How often the dashboard looks at first; its keys + and - change it.
-REFRESH_SECONDS = 0.5
+
+
+class Shown(Protocol):
+    """What is to be shown.
+
+    Attributes:
+        title: which flights, and how fast.
+        figures: of now; None before there are any.
+        partitions: how many the topic has.
+        analysis: the delays by Spark.
+    """
+
+    title: str
+    figures: Figures | None
+    partitions: int
+    analysis: Analysis
+
+    async def begun(self) -> None:
+        """Wait until the first flight is in the log; there are figures from then on."""
+        ...
 
 
 class Front(Protocol):
@@ -37,6 +51,7 @@ class PlainLines:
         lines = [story.title]
         told: list[str] = []
         divided = ""
+        await story.begun()
         while True:
             await trio.sleep(PLAIN_SECONDS)
             figures = story.figures
@@ -63,28 +78,18 @@ def _write(text: str) -> None:
         raise
 
 
-class OnDashboard:
-    """The dashboard, with a page of the demo's own in front.
+def front_for(broker: trionet.Broker, pipeline_topic: str | None = None) -> Front:
+    """The dashboard if there is a terminal with somebody in front of it, else plain lines.
 
     Args:
         broker: the one that is shown.
         pipeline_topic: of the results of the telemetry pipeline, if it runs.
     """
+    # Loaded here, while the producer and the consumers start beside us.
+    from trionet.dashboard.tty import is_interactive
 
-    def __init__(self, broker: trionet.Broker, pipeline_topic: str | None = None) -> None:
-        self._broker = broker
-        self._pipeline_topic = pipeline_topic
+    if not is_interactive():
+        return PlainLines()
+    from demo.on_dashboard import OnDashboard
 
-    async def run(self, story: Shown) -> None:
-        settings = DashboardSettings(view=FlightsView.name, refresh_seconds=REFRESH_SECONDS)
-        try:
-            with watch_broker(self._broker, pipeline_topic=self._pipeline_topic) as source:
-                await run_dashboard(source, settings, [FlightsView(story), *all_views()])
-        except OSError:
-            # As after `su`, which leaves a terminal that cannot be opened by its name.
-            await PlainLines().run(story)
-
-
-def front_for(broker: trionet.Broker, pipeline_topic: str | None = None) -> Front:
-    """The dashboard if there is a terminal with somebody in front of it, else plain lines."""
-    return OnDashboard(broker, pipeline_topic) if is_interactive() else PlainLines()
+    return OnDashboard(broker, pipeline_topic)

@@ -44,8 +44,8 @@ def windows_for(speed: float) -> Windows:
     """The windows for a replay that is so much faster than 2013 was; infinite for the fastest.
 
     Partitions may be read a second apart from each other, and at the highest speed as far apart as
-    what waits in the producer, 20,000 flights or 22 days. A window waits as long as it is: for the
-    slower speeds that is a second or more, for the highest 28 days.
+    what is sent at once, 1,000 flights or a day. A window waits as long as it is: for the slower
+    speeds that is a second or more, for the highest 28 days.
     """
     length = next((each for each in LENGTHS if each >= speed), LENGTHS[-1])
     return Windows(length, _FIRST % length, length)

@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
-from demo.figures import Sample, Window
+from demo.figures import HISTORY_LENGTH, Sample, Window
 from trionet import open_broker
 from trionet.broker import BrokerStatistics
 
@@ -31,7 +31,14 @@ def sample(seconds: float, begin: BrokerStatistics, **counts: Any) -> Sample:
         seconds,
         attrs.evolve(begin, server=server, loop=loop, calls=counts.get("calls", {})),
         {"produced": counts.get("produced", 0), "clock": "2013-01-01 05:15"},
-        {"consumed": counts.get("consumed", 0), "lag": 7, "delay_p50_ms": 3, "delay_p99_ms": 9},
+        {
+            "consumed": counts.get("consumed", 0),
+            "lag": 7,
+            "delay_p50_ms": 3,
+            "delay_p99_ms": 9,
+            "generation": 4,
+            "members": counts.get("members", {}),
+        },
     )
 
 
@@ -66,14 +73,50 @@ async def test_requests_are_counted_per_api_also_those_that_are_new() -> None:
     assert 7.0 == actual.requests_rate
 
 
-async def test_the_history_ends_with_what_came_in_since_the_last_moment() -> None:
+async def test_the_histories_end_with_the_newest_moment() -> None:
     begin = await statistics()
     window = Window(sample(0, begin))
-    window.add(sample(0.25, begin, bytes_in=100))
+    window.add(sample(1, begin, produced=100))
 
-    actual = window.add(sample(0.5, begin, bytes_in=150))
+    actual = window.add(sample(2, begin, produced=150, consumed=20))
 
-    assert (0, 100, 50) == actual.history[-3:]
+    assert {
+        "produced_rate": (100.0, 50.0),
+        "consumed_rate": (0.0, 20.0),
+        "lag": (7, 7),
+        "delay_p99": (9, 9),
+    } == actual.histories
+
+
+async def test_the_histories_are_bounded() -> None:
+    begin = await statistics()
+    window = Window(sample(0, begin))
+    for seconds in range(HISTORY_LENGTH + 5):
+        window.add(sample(seconds, begin))
+
+    figures = window.add(sample(HISTORY_LENGTH + 5, begin))
+
+    assert {HISTORY_LENGTH} == {len(values) for values in figures.histories.values()}
+
+
+@pytest.mark.parametrize(
+    ("members", "is_divided"),
+    [
+        ({"one": [0, 2], "two": [1]}, True),
+        ({"one": [0, 1, 2], "two": []}, True),
+        ({"one": [0], "two": [1]}, False),
+        ({"one": [0, 1, 2], "two": [1]}, False),
+        ({}, False),
+    ],
+    ids=["all", "one has none", "nobody has one", "two have one", "nobody is there"],
+)
+async def test_the_partitions_are_divided_when_each_has_one_reader(
+    members: dict[str, list[int]], is_divided: bool
+) -> None:
+    begin = await statistics()
+    figures = Window(sample(0, begin)).add(sample(1, begin, members=members))
+
+    assert is_divided == figures.is_divided(3)
 
 
 async def test_before_the_first_reports_there_are_zeros() -> None:
@@ -83,3 +126,4 @@ async def test_before_the_first_reports_there_are_zeros() -> None:
     actual = window.add(Sample(0, begin, {}, {}))
 
     assert (0, 0, 0, None) == (actual.produced, actual.consumed, actual.lag, actual.delay_p50)
+    assert (0, {}) == (actual.generation, actual.members)

@@ -26,6 +26,10 @@ PLAIN_LINE = re.compile(
     r"  request queue \d+"
 )
 
+GROUP_LINE = re.compile(
+    r" {9}group of \d, generation \d+: consumer-\d+ reads [\d, ]+(?:; consumer-\d+ reads .+)*"
+)
+
 try:
     data_file()
 except FileNotFoundError as missing:
@@ -67,11 +71,11 @@ def left_behind(title: str) -> list[str]:
 
 
 def children(process: subprocess.Popen[str]) -> dict[str, int]:
-    """The process ids of a demo's producer and consumer."""
+    """The process ids of a demo's producer and consumers."""
     return {
         name: pid
         for pid, command in children_of(process.pid).items()
-        for name in ("producer", "consumer")
+        for name in ("producer", "consumers")
         if f"demo.{name}" in command
     }
 
@@ -79,7 +83,8 @@ def children(process: subprocess.Popen[str]) -> dict[str, int]:
 def test_without_a_terminal_it_prints_a_line_a_second_and_ends_by_itself() -> None:
     with demo("--for", "3") as process:
         output, errors = process.communicate()
-    title, *figures, replayed, answered, verdict = output.splitlines()
+    title, *lines, replayed, answered, verdict = output.splitlines()
+    figures = [line for line in lines if not GROUP_LINE.fullmatch(line)]
 
     assert (0, "") == (process.returncode, errors)
     assert re.fullmatch(
@@ -89,9 +94,21 @@ def test_without_a_terminal_it_prints_a_line_a_second_and_ends_by_itself() -> No
     assert 2 <= len(figures) <= 4
     assert [] == [line for line in figures if not PLAIN_LINE.fullmatch(line)]
     assert replayed.startswith("Replayed the flights up to 2013-01-0")
-    assert re.search(r"Produce \d+, Fetch \d+", answered)
+    assert re.search(r"Produce \d+, .*JoinGroup \d+", answered)
     assert VERDICT.fullmatch(verdict)
     assert [] == left_behind(title)
+
+
+def test_every_record_is_consumed_once_while_consumers_come_and_go() -> None:
+    with demo("--for", "5", "--change", "0.4") as process:
+        output, errors = process.communicate()
+    groups = [line for line in output.splitlines() if GROUP_LINE.fullmatch(line)]
+    seen = {name for line in groups for name in re.findall(r"consumer-\d+", line)}
+
+    assert (0, "") == (process.returncode, errors)
+    assert VERDICT.fullmatch(output.splitlines()[-1])
+    assert len(groups) >= 2
+    assert len(seen) >= 3
 
 
 @pytest.mark.soak
@@ -137,11 +154,11 @@ def test_a_second_ctrl_c_ends_it_at_once() -> None:
 def test_a_child_that_dies_is_an_error_with_its_name() -> None:
     with demo() as process:
         title = first_figures(process)
-        os.kill(children(process)["consumer"], signal.SIGKILL)
+        os.kill(children(process)["consumers"], signal.SIGKILL)
         output, errors = process.communicate()
 
     assert 1 == process.returncode
-    assert "demo: the consumer ended early, with exit status -9" == errors.strip()
+    assert "demo: the consumers ended early, with exit status -9" == errors.strip()
     assert "Verdict" not in output
     assert [] == left_behind(title)
 
@@ -179,6 +196,7 @@ def test_a_reader_that_has_seen_enough_ends_it() -> None:
         (["--speed", "0"], "argument --speed: '0' is not a number above 0, or max"),
         (["--speed", "fast"], "argument --speed: 'fast' is not a number above 0, or max"),
         (["--speed", "inf"], "argument --speed: 'inf' is not a number above 0, or max"),
+        (["--change", "0"], "argument --change: '0' is not a number above 0"),
         (["--for", "-1"], "argument --for: '-1' is not a number above 0"),
         (["--for", "nan"], "argument --for: 'nan' is not a number above 0"),
         (["--for", ""], "argument --for: '' is not a number above 0"),

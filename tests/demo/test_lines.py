@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from demo.figures import Figures
-from demo.lines import bars, live_lines, plain_line, size, summary
+from demo.lines import group_line, plain_line, size, summary
 from trionet import open_broker
 
 FIGURES = Figures(
@@ -19,12 +19,12 @@ FIGURES = Figures(
     request_rates={"Metadata": 0.2, "Fetch": 217.0, "Produce": 252.0},
     bytes_in_rate=215_600.0,
     bytes_out_rate=218.0,
+    members={"consumer-1": [0, 2], "consumer-2": []},
+    generation=5,
     connections=3,
     idle_ratio=0.893,
-    loop_held_max=1.26,
     request_queue=0,
-    log_bytes=1_100_000,
-    history=(0, 4, 8),
+    histories={},
 )
 
 
@@ -38,32 +38,10 @@ def test_a_plain_line_holds_every_figure() -> None:
     ) == actual
 
 
-def test_live_lines_hold_every_figure() -> None:
-    actual = [line.plain for line in live_lines(FIGURES, "the title", has_bars=True)]
-
-    assert [
-        "the title",
-        "New York      2013-01-03 17:05",
-        "Produced          2,699        912/s",
-        "Consumed          2,690        911/s  lag 9",
-        "End to end    p50 7 ms, p99 -",
-        "Requests/s    469: Produce 252  Fetch 217",
-        "Network       in 215.6 kB/s, out 218 B/s, 3 connections",
-        "              ▁▅█",
-        "Broker's loop 89% idle, longest hold 1.3 ms, request queue 0",
-        "Log           1.1 MB in memory",
-        "Ctrl-C ends it.",
-    ] == actual
-
-
-def test_a_terminal_without_the_characters_of_a_graph_gets_none() -> None:
-    lines = live_lines(FIGURES, "the title", has_bars=False)
-
-    assert all(line.plain.isascii() for line in lines)
-
-
-def test_a_graph_of_nothing_is_flat() -> None:
-    assert "▁▁" == bars((0, 0))
+def test_a_group_is_told_with_the_partitions_of_each() -> None:
+    assert (
+        "group of 2, generation 5: consumer-1 reads 0, 2; consumer-2 reads nothing"
+    ) == group_line(FIGURES)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,111 @@
+"""The demo's own page of the dashboard, as it is drawn."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from demo.analysis import Analysis
+from demo.figures import Figures
+from demo.flights_view import FlightsView
+from trionet.dashboard.cells import ASCII, UNICODE, Glyphs
+from trionet.dashboard.model import Model
+from trionet.dashboard.screen import draw
+from trionet.dashboard.ui import Ui
+from trionet.dashboard.views import all_views
+
+FIGURES = Figures(
+    seconds=3.04,
+    clock="2013-07-02 17:05",
+    produced=2699,
+    produced_rate=912.4,
+    consumed=2690,
+    consumed_rate=911.0,
+    lag=9,
+    delay_p50=7.2,
+    delay_p99=12.4,
+    request_rates={"Fetch": 217.0},
+    bytes_in_rate=215_600.0,
+    bytes_out_rate=218.0,
+    members={"consumer-10": [1, 2], "consumer-9": [0]},
+    generation=5,
+    connections=3,
+    idle_ratio=0.893,
+    request_queue=0,
+    histories={
+        "produced_rate": (0.0, 912.4),
+        "consumed_rate": (0.0, 911.0),
+        "lag": (0, 9),
+        "delay_p99": (None, 12.4),
+    },
+)
+
+
+@attrs.define
+class Story:
+    title: str = "the title"
+    figures: Figures | None = FIGURES
+    partitions: int = 3
+    analysis: Analysis = attrs.field(factory=lambda: Analysis(obstacle="there is no Java"))
+
+    async def begun(self) -> None:
+        raise AssertionError("a page waits for nothing")
+
+
+def drawn(story: Story, width: int = 80, height: int = 24, glyphs: Glyphs = UNICODE) -> list[str]:
+    ui = Ui([FlightsView(story), *all_views()], FlightsView.name)
+    frame = draw(ui, Model(), width, height, glyphs)
+    return ["".join(segment.text for segment in line).rstrip() for line in frame.lines]
+
+
+def test_it_shows_the_replay_the_group_and_why_there_are_no_delays() -> None:
+    _, _, *lines, _ = drawn(Story())
+
+    assert [
+        " Flights of 2013",
+        " the title",
+        "── Replay ──────────────────────────────────────────────────────────────────────",
+        f" New York       {'█' * 22}{'░' * 22}   2013-07-02 17:05",
+        f" Produced       {'▁█':>44}    912/s     2,699",
+        f" Consumed       {'▁█':>44}    911/s     2,690",
+        f" Lag            {'▁█':>44}                  9",
+        f" End to end p99 {'█':>44}              12 ms",
+        "── Group: 2 consumers, generation 5 ────────────────────────────────────────────",
+        " consumer-9      0   ·   ·",
+        " consumer-10     ·   1   2",
+        "── Delays by Spark ─────────────────────────────────────────────────────────────",
+        " no delays by Spark: there is no Java",
+        "",
+        " q ends it: then every record is checked. 1 to 9 show the broker, ? explains.",
+    ] == lines[:15]
+
+
+@pytest.mark.parametrize(("width", "height"), [(60, 15), (80, 24), (120, 40), (200, 60)])
+def test_it_fits_every_screen(width: int, height: int) -> None:
+    lines = drawn(Story(), width, height)
+
+    assert height == len(lines)
+    assert max(map(len, lines)) <= width
+    assert any(line.startswith(" consumer-10") for line in lines)
+
+
+def test_without_unicode_it_is_ascii() -> None:
+    lines = drawn(Story(analysis=Analysis()), glyphs=ASCII)
+
+    assert "".join(lines).isascii()
+
+
+def test_before_the_first_flight_it_says_that_it_starts() -> None:
+    lines = drawn(Story(figures=None))
+
+    assert " Producer and consumers are starting." in lines
+
+
+def test_who_wants_no_spark_sees_nothing_of_it() -> None:
+    lines = drawn(Story(analysis=Analysis(is_shown=False)))
+
+    assert [] == [line for line in lines if "Spark" in line]
+
+
+def test_its_key_belongs_to_no_other_page() -> None:
+    assert [] == [view.name for view in all_views() if view.key == FlightsView.key]
