@@ -6,12 +6,14 @@ import argparse
 import importlib
 import json
 import sys
+from datetime import UTC, datetime
 from types import ModuleType
 
 from rich.console import Console
 
 from bench.measured import Measured
 from bench.options import Options, add_options
+from bench.page import put_on_page
 
 BENCHMARKS = (
     "echo",
@@ -62,9 +64,11 @@ def main(arguments: list[str]) -> None:
     chosen = parser.parse_args(arguments)
     options = Options(chosen.runs, chosen.seconds, chosen.sides, chosen.cases)
     measured: Measured = modules[chosen.name].measure(options)
+    if chosen.page:
+        put_on_page(chosen.name, measured, datetime.now(UTC).date())
     if chosen.json:
         print(json.dumps(measured.as_values(), indent=1))
-    elif chosen.markdown:
+    elif chosen.markdown or chosen.page:
         print(measured.as_markdown())
     else:
         # A pipe has no width: 80 columns would wrap the figures.

@@ -48,6 +48,7 @@ def add_options(parser: argparse.ArgumentParser, runs: int, seconds: float) -> N
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="every run as JSON, not a table")
     output.add_argument("--markdown", action="store_true", help="the table as a page has it")
+    output.add_argument("--page", action="store_true", help="and put it into docs/performance.md")
 
 
 def _words(text: str) -> tuple[str, ...]:
