@@ -29,7 +29,6 @@ CLUSTER: Final = (
     "under_replicated",
     "leaderless",
     "groups",
-    "lag",
 )
 #: From this width on there are two columns.
 WIDE: Final = 110
@@ -56,12 +55,10 @@ class OverviewView(View):
             why = model.apis.missing or "Nothing is known yet."
             yield from ([pen.text(f" {line}", palette.NOTE)] for line in _wrapped(why, pen))
             return
-        if pen.width >= WIDE:
-            width = (pen.width - _GAP) // 2
-            half = attrs.evolve(pen, width=width)
-            yield from figure_lines.beside(
-                list(_left(model, half)), list(_right(model, half)), width, _GAP
-            )
+        half = attrs.evolve(pen, width=(pen.width - _GAP) // 2)
+        left, right = list(_left(model, half)), list(_right(model, half))
+        if pen.width >= WIDE and left and right:
+            yield from figure_lines.beside(left, right, half.width, _GAP)
         else:
             yield from _left(model, pen)
             yield from _right(model, pen)
@@ -81,7 +78,11 @@ def _right(model: Model, pen: Pen) -> Iterator[Line]:
     ]
     yield from _block("Loop and queues", gauges, pen)
     yield from _block("Held", figure_lines.numbers(model, (*HELD, *STORED), pen), pen)
-    yield from _block("Cluster", figure_lines.numbers(model, CLUSTER, pen), pen)
+    cluster = [
+        *figure_lines.charts(model, ("lag",), pen),
+        *figure_lines.numbers(model, CLUSTER, pen),
+    ]
+    yield from _block("Cluster", cluster, pen)
 
 
 def _block(title: str, lines: Iterable[Line], pen: Pen) -> Iterator[Line]:
