@@ -18,8 +18,10 @@ import trio
 from trionet.dashboard.actions import Actions
 from trionet.dashboard.app import Dashboard, write_beside
 from trionet.dashboard.model import Model
+from trionet.dashboard.rows import ConnectionRow
 from trionet.dashboard.settings import DashboardSettings
 from trionet.dashboard.tty import Tty
+from trionet.dashboard.views import all_views
 
 HANGUP = 128 + signal.SIGHUP
 #: More than a terminal that nobody reads takes.
@@ -108,7 +110,7 @@ async def dashboard(
 ) -> AsyncIterator[tuple[Dashboard, list[int]]]:
     """A dashboard that runs; its exit status is in the list when it has ended."""
     tty = Tty(screen.path)
-    found = Dashboard(source, DashboardSettings(ascii=False), tty)
+    found = Dashboard(source, DashboardSettings(ascii=False), tty, all_views())
     status = list(results)
 
     async def run() -> None:
@@ -205,6 +207,35 @@ async def test_the_source_learns_what_is_looked_at_and_how_often() -> None:
         assert ["connections"] == [each for each in source.wanted if each]
         assert 0.5 == source.interval_seconds
         assert 0.5 == found._ui.refresh_seconds
+
+
+class Wrong(Ticking):
+    """A source whose connections are none."""
+
+    async def run(
+        self,
+        model: Model,
+        changed: Callable[[], None],
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        model.connections.replace({0: cast(ConnectionRow, None)}, 0.0)
+        changed()
+        await trio.sleep_forever()
+
+
+async def test_a_view_that_fails_leaves_the_others_alone(caplog: pytest.LogCaptureFixture) -> None:
+    with screen() as played:
+        async with dashboard(played, Wrong()) as (_, status):
+            await played.read_until(b"Overview")
+            played.press(b"2")
+            await played.read_until(b"The view connections failed; the log has the reason.")
+            played.press(b"j3")
+            await played.read_until(b"APIs")
+            played.press(b"q")
+
+        assert [0] == status
+    assert ["the view connections failed"] == [each.message for each in caplog.records]
 
 
 def test_a_file_that_is_there_already_stays(tmp_path: Path) -> None:

@@ -338,6 +338,10 @@ def test_without_a_row_there_is_nothing_to_do_it_with(player: Player) -> None:
     player.press("/", *"nothing", "enter", "B")
 
     assert "! buy fruit: there is no row to do it with" == player.foot
+    player.press("j")
+    assert "B buy fruit" not in player.foot
+    player.press("esc")
+    assert "B buy fruit" in player.foot
 
 
 def test_the_help_is_read_and_left(player: Player) -> None:

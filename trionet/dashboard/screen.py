@@ -214,7 +214,9 @@ def _hints(ui: Ui, pen: Pen) -> Line:
         hints += [("s", "sort"), ("r", "reverse")]
     view = ui.place.view
     hints += [(each.key, each.label) for each in view.links]
-    hints += [("p", "pause"), *((each.key, each.label) for each in view.actions)]
+    hints.append(("p", "pause"))
+    has_row = ui.place.chosen is not None
+    hints += [(each.key, each.label) for each in view.actions if has_row or not each.needs_row]
     line = [Segment(" ")]
     left = pen.width - 1
     for key, meaning in hints:
