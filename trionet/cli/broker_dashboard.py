@@ -7,8 +7,8 @@ import sys
 
 from ..broker.broker import Broker
 from ..dashboard.app import run_dashboard
+from ..dashboard.interactive import is_interactive
 from ..dashboard.sources.opening import watch_broker
-from ..dashboard.tty import is_interactive
 from ..errors import ConfigError
 from ..metrics.log_ring import LogRing
 

@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code: 0, 2 wrong arguments, 128 + N after a signal."""
     import trio
 
-    from trionet.dashboard.tty import is_interactive
+    from trionet.dashboard.interactive import is_interactive
 
     _check(arguments)
     if arguments.interval is not None:

@@ -131,11 +131,12 @@ class Dashboard:
         """See :func:`run_dashboard`."""
         self._news_at = trio.current_time()
         self._follow_ui()
-        self._tty.enter()
-        self._hurry()  # the first frame waits for nobody
         try:
             async with trio.open_nursery() as nursery:
+                # First, so that no signal ends us while the screen is ours.
                 await nursery.start(self._hear, nursery)
+                self._tty.enter()
+                self._hurry()  # the first frame waits for nobody
                 nursery.start_soon(self._read_keys, nursery)
                 nursery.start_soon(self._draw)
                 nursery.start_soon(self._watch_news)

@@ -34,16 +34,6 @@ _MOUSE_OFF: Final = b"\x1b[?1006l\x1b[?1000l"
 _IFLAG, _LFLAG, _CC = 0, 3, 6
 
 
-def is_interactive() -> bool:
-    """Whether there is a terminal that a dashboard can be drawn on, with somebody in front of it.
-
-    What FORCE_COLOR says does not matter: a pipe is no terminal.
-    """
-    if os.environ.get("TERM", "") in {"", "dumb"}:
-        return False
-    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
-
-
 def color_system() -> ColorSystem | None:
     """How many colours the terminal has; None with NO_COLOR."""
     if os.environ.get("NO_COLOR"):
