@@ -28,6 +28,8 @@ DASHBOARD = [sys.executable, "-m", "trionet", "dashboard"]
         (["--interval", "1", "--format", "svg"], "--interval has text, json, csv"),
         (["--once", "--size", "0x10"], "--size 0x10: must look like 120x40"),
         (["--metrics-token-file", "x"], "--metrics-token-file belongs to --metrics URL"),
+        (["--metrics-ca-file", "x"], "--metrics-ca-file belongs to --metrics URL"),
+        (["--metrics", "https://a:1", "--metrics-ca-file", "/nowhere"], "No such file"),
         (["--once", "--metrics", "localhost"], "localhost is no address of a metrics listener"),
         (["--metrics", "http://a:1", "--metrics-token-file", "/nowhere"], "No such file"),
     ],

@@ -15,6 +15,7 @@ from trionet.errors import ConfigError
 from .connection import DEFAULT_SERVERS, SERVERS, add_connection_arguments, client_settings
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
 
@@ -49,6 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--metrics-token-file",
         metavar="FILE",
         help="a file with its token (metrics.listener.token), which lets you close connections",
+    )
+    parser.add_argument(
+        "--metrics-ca-file",
+        metavar="FILE",
+        help="PEM certificates of who is trusted there, for https (default: whom the system trusts)",
     )
     parser.add_argument(
         "--pipeline-topic",
@@ -134,8 +140,9 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ConfigError(f"--count {arguments.count}: must be 1 or more")
     if arguments.size is not None and not _SIZE.fullmatch(arguments.size):
         raise ConfigError(f"--size {arguments.size}: must look like 120x40")
-    if arguments.metrics is None and arguments.metrics_token_file is not None:
-        raise ConfigError("--metrics-token-file belongs to --metrics URL")
+    for option in ("metrics_token_file", "metrics_ca_file"):
+        if arguments.metrics is None and getattr(arguments, option) is not None:
+            raise ConfigError(f"--{option.replace('_', '-')} belongs to --metrics URL")
 
 
 def open_source(arguments: argparse.Namespace) -> AbstractAsyncContextManager[Source]:
@@ -151,8 +158,20 @@ def open_source(arguments: argparse.Namespace) -> AbstractAsyncContextManager[So
         settings,
         metrics_url=arguments.metrics,
         metrics_token=_token(arguments.metrics_token_file),
+        metrics_tls=_trust(arguments.metrics_ca_file),
         pipeline_topic=arguments.pipeline_topic,
     )
+
+
+def _trust(path: str | None) -> ssl.SSLContext | None:
+    if path is None:
+        return None
+    import ssl
+
+    try:
+        return ssl.create_default_context(cafile=path)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"--metrics-ca-file {path}: {error}") from error
 
 
 def _token(path: str | None) -> str | None:

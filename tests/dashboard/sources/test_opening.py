@@ -1,0 +1,107 @@
+"""Sources for what a user names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.client import connect
+from support.tls import certificate, client_context, write_pem
+from support.watching import watching
+from trionet import open_admin, open_broker
+from trionet.dashboard.sources.opening import (
+    NO_METRICS,
+    NO_WAY_IN,
+    NOT_HERE,
+    open_remote,
+    watch_broker,
+)
+
+TOKEN = "sixteen-characters-at-least"
+
+
+async def test_without_metrics_it_is_said_what_the_protocol_does_not_tell() -> None:
+    async with (
+        open_broker() as broker,
+        open_remote(broker.bootstrap_servers) as source,
+        watching(source) as watched,
+    ):
+        model = await watched.until(lambda model: model.brokers.updated_at)
+
+        network = (model.apis, model.connections, model.closed, model.processors, model.log)
+        assert {NO_METRICS} == {section.missing for section in network}
+        assert NOT_HERE == model.tasks.missing
+        assert (broker.bootstrap_servers, broker.cluster_id) == (
+            model.about.source,
+            model.about.cluster_id,
+        )
+        assert not source.actions.can_close
+        assert {} == model.alarms
+
+
+async def test_with_metrics_by_tls_and_a_token_everything_is_told_and_done(tmp_path: Path) -> None:
+    settings = {
+        "metrics.listener": "https://127.0.0.1:0",
+        "metrics.listener.token": TOKEN,
+        "listener.name.metrics.ssl.keystore.type": "PEM",
+        "listener.name.metrics.ssl.keystore.location": str(
+            write_pem(tmp_path / "metrics.pem", certificate())
+        ),
+    }
+    async with open_broker(settings) as broker, connect(broker.bootstrap_servers):
+        assert broker.metrics is not None
+        assert broker.metrics.endpoint is not None
+        async with (
+            open_remote(
+                broker.bootstrap_servers,
+                metrics_url=f"https://127.0.0.1:{broker.metrics.endpoint.port}",
+                metrics_token=TOKEN,
+                metrics_tls=client_context(),
+            ) as source,
+            watching(source) as watched,
+        ):
+            source.want("connections")
+            model = await watched.until(lambda model: len(model.connections) >= 2)
+            [row] = [row for row in model.connections.values() if row.client_id is None]
+            assert f"closed connection {row.id}" == await source.actions.close_connection(row.id)
+            await watched.until(
+                lambda model: row.number not in model.connections and model.connections
+            )
+            assert 1 == watched.model.close_reasons["LOCAL_CLOSE"].count
+
+
+async def test_a_broker_in_this_process_tells_everything() -> None:
+    async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
+        await admin.create_topics(["t"])
+        with watch_broker(broker) as source:
+            async with watching(source) as watched:
+                source.want("tasks")
+                model = await watched.until(lambda model: len(model.tasks))
+                assert "<init>" == model.tasks[0].name
+                source.want("topics")
+                model = await watched.until(
+                    lambda model: "t" in model.topics and model.topics["t"].records == 0
+                )
+                assert {"CreateTopics"} <= set(model.apis)
+                assert source.actions.can_close
+                assert str(broker.endpoints[0]) == source.name
+                assert {} == model.alarms
+
+
+async def test_a_broker_that_lets_nobody_in_without_tls_is_told_from_inside(
+    tmp_path: Path,
+) -> None:
+    settings = {
+        "listeners": "SSL://127.0.0.1:0",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(write_pem(tmp_path / "broker.pem", certificate())),
+    }
+    async with open_broker(settings) as broker:
+        with watch_broker(broker) as source:
+            async with watching(source) as watched:
+                model = await watched.until(lambda model: len(model.figures))
+
+                assert {NO_WAY_IN} == {
+                    section.missing for section in (model.topics, model.brokers, model.tail)
+                }
+                assert 0 == model.figures["connections"]
+                assert {} == model.alarms
