@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--metrics-ca-file",
         metavar="FILE",
-        help="PEM certificates of who is trusted there, for https (default: whom the system trusts)",
+        help="PEM certificates of who is trusted there (default: whom the system trusts)",
     )
     parser.add_argument(
         "--pipeline-topic",
