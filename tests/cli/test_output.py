@@ -10,7 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.cli.output import CSV, JSON, TEXT, Table, facts, harmless, json_text, table_text, write
+from trionet.cli.output import (
+    CSV,
+    FORMATS,
+    JSON,
+    TEXT,
+    Table,
+    facts,
+    harmless,
+    json_text,
+    table_text,
+    write,
+)
 
 HOSTILE = "a\x1b[2J\x07\n\u202e\x9b\u200b"
 
@@ -121,6 +132,21 @@ def test_csv_has_one_table(capsys: pytest.CaptureFixture[str]) -> None:
     write(CSV, tables, as_csv=tables[0])
 
     assert ("b\n2\n", "a\n1\n") == (last, capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_nothing_that_a_terminal_obeys_comes_to_one(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    out = Out(is_terminal=True)
+    monkeypatch.setattr("sys.stdout", out)
+
+    write(form, Table(("name",), [(HOSTILE,)]))
+
+    text = out.getvalue().replace("\x1b[1m", "").replace("\x1b[0m", "")
+    assert text.replace("\n", "").isprintable()
+    assert "u202e" in text
 
 
 def test_a_message_is_one_line_and_keeps_what_is_harmless() -> None:

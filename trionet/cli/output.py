@@ -168,10 +168,12 @@ def _plain(value: Any) -> object:
 
 
 def _write_csv(table: Table, out: IO[str]) -> None:
+    # A program wants names as they are; on a terminal they could do something to it.
+    shown = printable if out.isatty() else str
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.fields)
     for row in table.rows:
-        writer.writerow(["" if value is None else _text(value) for value in row])
+        writer.writerow([shown(_text(value)) for value in row])
 
 
 def _cell(value: Value) -> str:
