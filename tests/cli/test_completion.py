@@ -72,6 +72,7 @@ CASES = [
     ("topics list -F cl", ["client.properties"]),
     ("completion z", ["zsh"]),
 ]
+EXPECTED = {line: set(words) for line, words in CASES}
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +87,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def answer(command: list[str], folder: Path) -> list[str]:
+def answers(command: list[str], folder: Path) -> dict[str, set[str]]:
+    """What a shell offers for each line; it is given them, and prints a line of dashes behind."""
+    lines = [line for line, _ in CASES]
     done = subprocess.run(
-        command,
+        [*command, *(f"trionet {line}" for line in lines)],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -97,34 +100,35 @@ def answer(command: list[str], folder: Path) -> list[str]:
         env={**os.environ, "HOME": str(folder)},
     )
     assert "" == done.stderr
-    return done.stdout.split()
+    found = done.stdout.split("---\n")[:-1]
+    return {line: set(words.split()) for line, words in zip(lines, found, strict=True)}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("line", "expected"), CASES)
-def test_bash_offers_it(line: str, expected: list[str], folder: Path) -> None:
-    script = (
-        "source trionet.bash; IFS=' ' read -ra COMP_WORDS <<< \"$1\";"
-        ' [[ $1 == *" " ]] && COMP_WORDS+=("");'
-        " COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _trionet 2>/dev/null;"
-        ' printf "%s\\n" "${COMPREPLY[@]}"'
-    )
+def test_bash_offers_it(folder: Path) -> None:
+    script = """source trionet.bash
+        for line; do
+            IFS=' ' read -ra COMP_WORDS <<< "$line"
+            [[ $line == *" " ]] && COMP_WORDS+=("")
+            COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+            _trionet 2>/dev/null
+            printf '%s\n' "${COMPREPLY[@]}" ---
+        done"""
 
-    found = answer(["bash", "--norc", "-c", script, "-", f"trionet {line}"], folder)
-
-    assert sorted(expected) == sorted(found)
+    assert EXPECTED == answers(["bash", "--norc", "-c", script, "-"], folder)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("line", "expected"), CASES)
-def test_fish_offers_it(line: str, expected: list[str], folder: Path) -> None:
+def test_fish_offers_it(folder: Path) -> None:
     if shutil.which("fish") is None:
         pytest.skip("there is no fish")
-    script = 'source trionet.fish; complete -C "$argv[1]" | string replace -r "\\t.*" ""'
+    script = """source trionet.fish
+        for line in $argv
+            complete -C "$line" | string replace -r '\t.*' ''
+            echo ---
+        end"""
 
-    found = answer(["fish", "--no-config", "-c", script, f"trionet {line}"], folder)
-
-    assert sorted(expected) == sorted(found)
+    assert EXPECTED == answers(["fish", "--no-config", "-c", script], folder)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import io
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trionet.cli.output import (
@@ -66,6 +66,7 @@ def test_a_table_has_a_line_for_each_row_whatever_the_names_are() -> None:
     assert all(line.isprintable() for line in text.splitlines())
 
 
+@settings(max_examples=30)
 @given(st.lists(st.text(), min_size=1, max_size=4))
 def test_no_text_makes_a_table_more_than_its_lines(names: list[str]) -> None:
     text = table_text(Table(("name", "n"), [(name, 1) for name in names]))
@@ -86,6 +87,7 @@ class Out(io.StringIO):
         return self.is_terminal
 
 
+@settings(max_examples=30)
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=5))
 def test_json_is_harmless_and_says_the_same(document: object) -> None:
     for is_terminal in (False, True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trionet.cli.groups.reset_plan import Move, moves
@@ -20,6 +20,7 @@ def test_what_is_in_the_log_stays_and_what_is_not_is_told() -> None:
     ]
 
 
+@settings(max_examples=30)
 @given(st.integers(-5, 50), st.integers(0, 20), st.integers(0, 20))
 def test_an_offset_is_always_one_of_the_log(asked: int, start: int, length: int) -> None:
     [move] = moves({A: asked}, {}, {A: (start, start + length)})

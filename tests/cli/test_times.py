@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trionet.cli.times import parse_time, time_text
@@ -44,6 +44,7 @@ def test_what_is_no_time_is_told(text: str) -> None:
         parse_time(text, NOW)
 
 
+@settings(max_examples=30)
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_any_time_of_a_record_has_a_text(milliseconds: int) -> None:
     text = time_text(milliseconds)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,7 @@ SECTION: Final = re.compile(
 )
 
 
+@cache
 def subcommands() -> dict[str, argparse.ArgumentParser]:
     """Every subcommand without subcommands of its own, by its words."""
     found = {}
@@ -57,6 +59,7 @@ def _below(
     yield words, parser
 
 
+@cache
 def _shared() -> set[tuple[str, ...]]:
     parser = argparse.ArgumentParser()
     add_connection_arguments(parser)

@@ -43,6 +43,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.all == bool(arguments.topics):
         raise ConfigError("either some TOPIC[:N,...] are wanted, or --all")
     topics = [parse_topic(text) for text in arguments.topics]
+    if arguments.unclean and not confirmed(
+        arguments, "let replicas lead that lack records, which are lost then"
+    ):
+        return 1
     return run_with_admin(arguments, partial(_elect, arguments, topics))
 
 
@@ -54,10 +58,6 @@ async def _elect(
     from trionet.errors import ApiError
     from trionet.protocol.error_codes import ELECTION_NOT_NEEDED
 
-    if arguments.unclean and not confirmed(
-        arguments, "let replicas lead that lack records, which are lost then"
-    ):
-        return 1
     partitions = None
     if not arguments.all:
         whole = [topic for topic, numbers in topics if numbers is None]

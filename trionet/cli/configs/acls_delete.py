@@ -32,6 +32,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _delete(arguments: argparse.Namespace, wanted: list[AclFilter], admin: Admin) -> int:
+    import trio
+
+    await trio.lowlevel.checkpoint()
     found = {entry: None for each in wanted for entry in await admin.describe_acls(each)}
     if not found:
         tell(arguments, "there is no such entry")

@@ -29,6 +29,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _list(arguments: argparse.Namespace, wanted: list[AclFilter], admin: Admin) -> int:
+    import trio
+
+    await trio.lowlevel.checkpoint()
     found = {entry: None for each in wanted for entry in await admin.describe_acls(each)}
     write(arguments.format, acl_table(list(found)))
     return 0

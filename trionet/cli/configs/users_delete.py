@@ -27,16 +27,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit status: 0 all is done, 1 not all."""
-    return run_with_admin(arguments, partial(_delete, arguments))
-
-
-async def _delete(arguments: argparse.Namespace, admin: Admin) -> int:
-    from trionet.client.admin.scram_credentials import ScramDeletion
-
     users = list(dict.fromkeys(arguments.users))
     what = f"take the password for {arguments.mechanism} from {', '.join(users)}"
     if not confirmed(arguments, what):
         return 1
+    return run_with_admin(arguments, partial(_delete, arguments, users))
+
+
+async def _delete(arguments: argparse.Namespace, users: list[str], admin: Admin) -> int:
+    from trionet.client.admin.scram_credentials import ScramDeletion
+
     kind = mechanism(arguments.mechanism)
     results = await admin.alter_user_scram_credentials(
         [ScramDeletion(each, kind) for each in users]

@@ -32,6 +32,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _delete(arguments: argparse.Namespace, admin: Admin) -> int:
+    import trio
+
+    await trio.lowlevel.checkpoint()
     names = list(dict.fromkeys(arguments.groups))
     if arguments.regex:
         names = matching(names, await admin.list_groups())

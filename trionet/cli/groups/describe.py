@@ -82,6 +82,7 @@ def _seconds(text: str) -> float:
 async def _describe(arguments: argparse.Namespace, admin: Admin) -> int:
     import trio
 
+    await trio.lowlevel.checkpoint()
     shown, status = 0, 0
     started = trio.current_time()
     while True:

@@ -40,13 +40,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit status: 0 all were removed, 1 not all."""
     if arguments.all == bool(arguments.instances):
         raise ConfigError("either the names of static members are wanted, or --all")
+    what = "all members" if arguments.all else ", ".join(arguments.instances)
+    if not confirmed(arguments, f"remove {what} from group {arguments.group}"):
+        return 1
     return run_with_admin(arguments, partial(_remove, arguments))
 
 
 async def _remove(arguments: argparse.Namespace, admin: Admin) -> int:
-    what = "all members" if arguments.all else f"{', '.join(arguments.instances)}"
-    if not confirmed(arguments, f"remove {what} from group {arguments.group}"):
-        return 1
     results = await admin.remove_members(arguments.group, arguments.instances or None)
     rows = [(name,) for name, error in results.items() if error is None]
     write(arguments.format, Table(("removed",), rows))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ..connection import add_connection_arguments
 from ..output import Table, add_format_arguments, tell, tell_errors, write
-from ..times import HELP, allow_times
+from ..times import HELP, allow_times, parse_time
 from ..with_admin import run_with_admin
 
 if TYPE_CHECKING:
@@ -94,6 +95,10 @@ def run(arguments: argparse.Namespace) -> int:
     from ..topic_partitions import parse_topic, read_offsets
 
     topics = [parse_topic(text) for text in arguments.topics]
+    if arguments.time is not None:
+        parse_time(
+            arguments.time, datetime.now(UTC)
+        )  # what is wrong is told before anybody is asked
     from_file = None if arguments.file is None else read_offsets(arguments.file)
     return run_with_admin(arguments, partial(_reset, arguments, topics, from_file))
 

@@ -91,7 +91,11 @@ async def find(
         for key, (start, end) in found.items()
         if start is not None and end is not None
     }
-    asked, missing = await _asked(arguments, admin, given, committed, limits)
+    if given is None and arguments.time is not None:
+        time = parse_time(arguments.time, datetime.now(UTC))
+        asked, missing = await offsets_at(admin, limits, time)
+    else:
+        asked, missing = _asked(arguments, given, committed, limits)
     return Found(asked, committed, limits, [*errors, *failed, *missing])
 
 
@@ -133,17 +137,14 @@ async def _existing(
     return [key for key in sorted(keys) if leaders.get(key, -1) >= 0], errors
 
 
-async def _asked(
+def _asked(
     arguments: argparse.Namespace,
-    admin: Admin,
     given: Mapping[TopicPartition, int] | None,
     committed: Mapping[TopicPartition, int],
     limits: Mapping[TopicPartition, tuple[int, int]],
 ) -> tuple[dict[TopicPartition, int], list[TrionetError]]:
     if given is not None:
         return {key: given[key] for key in limits}, []
-    if arguments.time is not None:
-        return await offsets_at(admin, limits, parse_time(arguments.time, datetime.now(UTC)))
     if arguments.shift is not None:
         missing: list[TrionetError] = [
             ConfigError(f"{key}: nothing is committed that could be shifted")

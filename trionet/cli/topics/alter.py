@@ -51,12 +51,19 @@ def run(arguments: argparse.Namespace) -> int:
             "nothing to change; allowed: --partitions, --add-partitions, --set, --delete, --append"
             " and --subtract"
         )
+    if arguments.add_partitions is not None and arguments.add_partitions < 1:
+        raise ConfigError("--add-partitions has to be 1 or more")
     return run_with_admin(arguments, partial(_alter, arguments, wanted))
 
 
 async def _alter(arguments: argparse.Namespace, wanted: Changes, admin: Admin) -> int:
     names = await chosen_names(arguments, admin)
-    totals, failed = await _totals(arguments, admin, names)
+    totals: dict[str, int] = {}
+    failed: dict[str, TrionetError] = {}
+    if arguments.add_partitions is not None:
+        totals, failed = await _grown(admin, names, arguments.add_partitions)
+    elif arguments.partitions is not None:
+        totals = dict.fromkeys(names, arguments.partitions)
     names = [name for name in names if name not in failed]
     failed |= await _apply(admin, names, totals, wanted, validate_only=True)
     names = [name for name in names if name not in failed]
@@ -74,22 +81,16 @@ async def _alter(arguments: argparse.Namespace, wanted: Changes, admin: Admin) -
     return tell_errors(arguments, failed.values())
 
 
-async def _totals(
-    arguments: argparse.Namespace, admin: Admin, names: list[str]
+async def _grown(
+    admin: Admin, names: list[str], more: int
 ) -> tuple[dict[str, int], dict[str, TrionetError]]:
-    """How many partitions each topic is to have, if they are to become more."""
-    if arguments.partitions is not None:
-        return dict.fromkeys(names, arguments.partitions), {}
-    if arguments.add_partitions is None:
-        return {}, {}
-    if arguments.add_partitions < 1:
-        raise ConfigError("--add-partitions has to be 1 or more")
+    """How many partitions each topic has with so many more, and why that is not known."""
     described = await admin.describe_topics(names)
     failed = described.errors
     for name in failed:
         del described[name]
     found = described.checked()
-    return {name: len(t.partitions) + arguments.add_partitions for name, t in found.items()}, failed
+    return {name: len(topic.partitions) + more for name, topic in found.items()}, failed
 
 
 async def _apply(
@@ -101,8 +102,11 @@ async def _apply(
     validate_only: bool,
 ) -> dict[str, TrionetError]:
     """Change the topics, or look whether that could be done; by name, why one was not."""
+    import trio
+
     from trionet.client.admin.configs import ConfigResource, ConfigResourceType
 
+    await trio.lowlevel.checkpoint()
     failed: dict[str, TrionetError] = {}
     if wanted and names:
         resources = {ConfigResource(ConfigResourceType.TOPIC, name): wanted for name in names}

@@ -20,6 +20,9 @@ async def chosen_names(arguments: argparse.Namespace, admin: Admin) -> list[str]
         ConfigError: one is no regular expression.
         TrionetError: the topics could not be listed.
     """
+    import trio
+
+    await trio.lowlevel.checkpoint()
     names: list[str] = arguments.topics
     if names and not arguments.regex:
         return list(dict.fromkeys(names))

@@ -117,6 +117,9 @@ async def _trim(
     errors: list[TrionetError],
     admin: Admin,
 ) -> int:
+    import trio
+
+    await trio.lowlevel.checkpoint()
     shown = ", ".join(
         f"{key} before {'the end' if offset == -1 else offset}" for key, offset in offsets.items()
     )

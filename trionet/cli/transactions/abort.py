@@ -29,15 +29,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit status: 0 all are aborted, 1 not all."""
-    return run_with_admin(arguments, partial(_abort, arguments))
-
-
-async def _abort(arguments: argparse.Namespace, admin: Admin) -> int:
-    from trionet.client.admin.transactions import FencedProducer
-
     ids = list(dict.fromkeys(arguments.ids))
     if not confirmed(arguments, f"abort what {', '.join(ids)} has open, and fence its producers"):
         return 1
+    return run_with_admin(arguments, partial(_abort, arguments, ids))
+
+
+async def _abort(arguments: argparse.Namespace, ids: list[str], admin: Admin) -> int:
+    from trionet.client.admin.transactions import FencedProducer
+
     results = await admin.fence_producers(ids)
     rows = [
         (id, each.producer_id, each.producer_epoch)
