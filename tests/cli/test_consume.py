@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -207,3 +208,35 @@ def test_wrong_usage_is_exit_status_2(trionet: CommandLine, arguments: tuple[str
 
     assert 2 == done.status
     assert "trionet consume: " in done.err
+
+
+@pytest.mark.parametrize("option", [("-O",), ("-K", ":")])
+def test_what_json_has_no_use_for_is_told(
+    trionet: CommandLine, letters: str, option: tuple[str, ...]
+) -> None:
+    done = trionet.consume(letters, "-e", "--json", *option)
+
+    assert (2, b"") == (done.status, done.out)
+    assert "leave out -K and -O" in done.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("topic", ["nothing-like-that", "^nothing-like-that"])
+def test_a_group_that_is_to_end_does_not_wait_for_a_topic(trionet: CommandLine, topic: str) -> None:
+    done = trionet.consume(topic, "-G", "waits-not", "-e")
+
+    assert (1, b"") == (done.status, done.out)
+    assert "no topic" in done.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("topic", ["orders", "^orders"])
+def test_a_group_does_not_wait_for_a_broker_for_ever(trionet: CommandLine, topic: str) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        servers = f"127.0.0.1:{nobody.getsockname()[1]}"
+        trionet = CommandLine(servers, trionet.capture)
+        done = trionet.consume(topic, "-G", "waits-not", "-m", "0.2")
+
+    assert (1, b"") == (done.status, done.out)
+    assert "no broker was reached" in done.err

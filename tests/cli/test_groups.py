@@ -279,6 +279,21 @@ def test_offsets_come_from_standard_input(run: Run, b: list[str]) -> None:
     assert "orders-9: UNKNOWN_TOPIC_OR_PARTITION" in done.err
 
 
+def test_partitions_of_a_topic_may_be_named_one_by_one(
+    run: Run, b: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "offsets"
+    file.write_text("orders 0 5\norders 1 3\npayments 0 1\n")
+    from_file = ["groups", "reset", "new", "--to-file", str(file)]
+
+    done = run(*from_file, "-t", "orders:0", "-t", "orders:1", *b)
+    nothing = run(*from_file, "-t", "orders:7", *b)
+
+    assert [["orders", "0", "-", "5"], ["orders", "1", "-", "3"]] == done.rows
+    assert (2, "") == (nothing.status, nothing.out)
+    assert "no offsets of these topics" in nothing.err
+
+
 def test_a_group_without_commits_needs_topics(run: Run, b: list[str]) -> None:
     done = run("groups", "reset", "new", "--to-latest", "--execute", *b)
     shift = run("groups", "reset", "new", "-t", "payments", "--shift-by", "1", *b)

@@ -232,3 +232,44 @@ def test_wrong_usage_is_exit_status_2(trionet: CommandLine, arguments: tuple[str
 
     assert 2 == done.status
     assert "trionet produce: " in done.err
+
+
+def test_the_first_records_are_sent_whatever_their_topics_are(trionet: CommandLine) -> None:
+    a, b = trionet.topic(), trionet.topic()
+    lines = f"{a} 1\n{b} 2\n{a} 3\n{a} 4\n".encode()
+
+    done = trionet.produce("-f", r"%t %v\n", "-c", "2", stdin=lines)
+
+    assert 0 == done.status
+    assert [b"1"] == [each.value for each in trionet.records(a)]
+    assert [b"2"] == [each.value for each in trionet.records(b)]
+
+
+@pytest.mark.parametrize("option", [("-K", ":"), ("-D", ","), ("-f", "%v,")])
+def test_a_whole_file_is_not_divided_silently(
+    trionet: CommandLine, tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    topic = trionet.topic()
+    file = tmp_path / "records"
+    file.write_bytes(b"a:1,")
+
+    done = trionet.produce(topic, str(file), *option)
+
+    assert (2, []) == (done.status, trionet.records(topic))
+    assert "-l FILE" in done.err
+
+
+def test_a_whole_file_of_a_wrong_type_is_left_out_if_others_are_to_be_sent(
+    trionet: CommandLine, tmp_path: Path
+) -> None:
+    topic = trionet.topic()
+    for name, data in (("bad", b"x"), ("good", b"7")):
+        (tmp_path / name).write_bytes(data)
+
+    done = trionet.produce(
+        topic, str(tmp_path / "bad"), str(tmp_path / "good"), "-s", "value=short", "-E"
+    )
+
+    assert 1 == done.status
+    assert "record 1: b'x' is not 'short'" in done.err
+    assert [b"\0\x07"] == [each.value for each in trionet.records(topic)]

@@ -43,17 +43,17 @@ class CommandLine:
 
     def __init__(self, bootstrap: str, capture: pytest.CaptureFixture[bytes]) -> None:
         self.bootstrap = bootstrap
-        self._capture = capture
+        self.capture = capture
 
     def run(self, command: str, *arguments: str, stdin: bytes = b"") -> Done:
         """Run a command with `-b` and some input."""
-        self._capture.readouterr()
+        self.capture.readouterr()
         with _stdin(stdin):
             try:
                 status = main([command, *arguments, "-b", self.bootstrap])
             except SystemExit as ended:
                 status = ended.code if isinstance(ended.code, int) else 1
-        out, err = self._capture.readouterr()
+        out, err = self.capture.readouterr()
         return Done(status, out, err.decode())
 
     def produce(self, *arguments: str, stdin: bytes = b"") -> Done:

@@ -230,6 +230,8 @@ def _render(arguments: argparse.Namespace) -> Callable[[Any], bytes]:
         value=value,
     )
     if arguments.json or arguments.format == "json":
+        if arguments.offsets or arguments.key_delimiter is not None:
+            raise ConfigError("--json says what is written; leave out -K and -O")
         end = optional_delimiter(arguments.delimiter) or b"\n"
         return JsonLines(showing, with_value=not arguments.meta_only, end=end).render
     if arguments.meta_only:

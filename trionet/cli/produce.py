@@ -123,6 +123,8 @@ def _wanted(arguments: argparse.Namespace) -> Production:
     lines = list(arguments.lines)
     if not lines and not files:
         lines = [STDIN]
+    if not lines:
+        _check_whole(arguments)
     reads_input = STDIN in {*lines, *files}
     if reads_input:
         check_open(sys.stdin, "input")
@@ -148,6 +150,13 @@ def _wanted(arguments: argparse.Namespace) -> Production:
         shows_bar=shows_bar(arguments, is_typed=is_typed),
         tell=partial(tell, arguments),
     )
+
+
+def _check_whole(arguments: argparse.Namespace) -> None:
+    """Files that are a record each are not divided."""
+    is_divided = arguments.format is not None or arguments.key_delimiter is not None
+    if is_divided or (arguments.delimiter != NEWLINE and not arguments.tee):
+        raise ConfigError("a FILE is one record as a whole; -f, -K and -D are for lines: -l FILE")
 
 
 def _settings(arguments: argparse.Namespace) -> tuple[str, ProducerSettings]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import struct
 from typing import Any
 
@@ -118,3 +119,11 @@ def _bytes(document: dict[str, Any], name: str) -> bytes | None:
         return base64.b64decode(coded)
     text = document[name]
     return None if text is None else str(text).encode()
+
+
+def test_numbers_that_json_lacks_are_texts_and_truth_is_its_own() -> None:
+    lines = JsonLines(Showing(key=Packing("boolean"), value=Packing(">ff")))
+
+    (found,) = documents(lines, (b"\1", struct.pack(">ff", math.nan, 1.5)))
+
+    assert (True, ["nan", 1.5]) == (found["key"], found["payload"])

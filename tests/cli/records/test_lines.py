@@ -63,7 +63,7 @@ def test_a_line_that_is_not_what_was_said_is_told_and_those_around_it_are_sent()
     assert [(None, b"\0\3")] == rows(between)
     assert str(second).startswith("record 5: ")
     assert [(None, b"\0\4"), (None, b"\0\5")] == rows(behind)
-    assert [6, 7] == [*behind[0].numbers]
+    assert [6, 7] == [number for each in behind for number in each.numbers]
     assert reader.take_error() is None
 
 
@@ -90,3 +90,36 @@ def test_some_of_the_records_keep_their_numbers(start: int, end: int) -> None:
     assert rows([taken])[start:end] == rows([some])
     assert [1, 2, 3][start:end] == [*some.numbers]
     assert end - start == len(some.headers or ())
+
+
+def test_too_long_lines_are_told_beside_others_that_are_wrong() -> None:
+    reader = lines(size_max=10, value_packing=Packing("short"))
+
+    assert [(None, b"\0\1")] == rows(reader.feed(b"1\nx\n2\n" + b"x" * 11))
+    assert str(reader.take_error()).startswith("record 2: b'x' is not 'short'")
+    assert [(None, b"\0\2")] == rows(reader.feed(b""))
+    assert str(reader.take_error()).startswith("record 4: more than 10 bytes")
+    assert [(None, b"\0\5")] == rows(reader.feed(b"x\n5\n" + b"y" * 11))
+    assert str(reader.take_error()).startswith("record 6: more than 10 bytes")
+    assert reader.take_error() is None
+    assert ([], None) == (reader.end(), reader.take_error())
+
+
+def test_how_long_wrong_lines_take_grows_as_their_number() -> None:
+    packed = []
+
+    class Counting(Packing):
+        def packed(self, data: bytes) -> bytes:
+            packed.append(data)
+            return super().packed(data)
+
+    reader = lines(value_packing=Counting("short"))
+
+    taken = reader.feed(b"x\n1\n" * 1000)
+    errors = 0
+    while reader.take_error() is not None:
+        errors += 1
+        taken += reader.feed(b"")
+
+    assert (1000, 1000) == (errors, len(rows(taken)))
+    assert len(packed) < 4 * 2000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 
 import pytest
@@ -59,11 +60,45 @@ def test_text_that_is_no_such_number_is_told(text: bytes) -> None:
 
 def test_json_is_compacted_and_has_to_be_json() -> None:
     assert b'{"a":[1,"\xc3\xa9"]}' == Packing("json").packed('{"a": [1, "é"]}'.encode())
-    assert {"a": 1} == Packing("json").document(b'{"a": 1}')
-    with pytest.raises(PackError, match="not JSON"):
-        Packing("json").packed(b"{")
-    with pytest.raises(PackError, match="not JSON"):
-        Packing("json").document(b"[" * 100_000)
+    for function in (Packing("json").packed, Packing("json").as_text, Packing("json").document):
+        for bad in (b"{", b"[" * 100_000, b"[NaN]", b'"\xff"'):
+            with pytest.raises(PackError, match="not JSON"):
+                function(bad)
+
+
+@pytest.mark.parametrize(
+    ("data", "compacted"),
+    [
+        (b'{"a": 1,\r\n\t"a":2}', b'{"a":1,"a":2}'),
+        (b"[1.10, 1e999, 12345678901234567890.5]", b"[1.10,1e999,12345678901234567890.5]"),
+        (rb'{"\ud800": "a  \" , : \\"}', rb'{"\ud800":"a  \" , : \\"}'),
+        (b'" "', b'" "'),
+    ],
+)
+def test_json_is_otherwise_as_it_was_written(data: bytes, compacted: bytes) -> None:
+    assert compacted == Packing("json").packed(data)
+    assert compacted == Packing("json").as_text(data)
+    assert compacted.decode() == Packing("json").document(data)
+
+
+def test_json_of_json_is_ascii() -> None:
+    assert r'"\u00e9\u202e\ud83d\ude00\u007f"' == Packing("json").document(
+        '"é\u202e😀\x7f"'.encode()
+    )
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    ),
+    st.sampled_from([None, 1, "\t"]),
+)
+def test_compacting_changes_no_document(document: object, indent: int | str | None) -> None:
+    text = json.dumps(document, indent=indent).replace("Infinity", "1e999")
+
+    assert document == json.loads(Packing("json").packed(text.encode()))
+    assert document == json.loads(Packing("json").document(text.encode()))
 
 
 @pytest.mark.parametrize("pack", ["z", "i$i", "si", "utf8"])

@@ -73,6 +73,14 @@ def test_records_are_counted_from_batch_to_batch() -> None:
     assert b"" == rendering.render(batch_of([]))
 
 
+def test_a_batch_that_cannot_be_written_is_not_counted() -> None:
+    rendering = Rendering(layout("%i:%s "), Showing(value=Packing("B$")))
+
+    with pytest.raises(PackError):
+        rendering.render(batch_of([(None, b"a"), (None, b"bc")]))
+    assert b"1:97 " == rendering.render(batch_of([(None, b"a")]))
+
+
 def test_null_is_nothing_or_what_stands_for_it_and_its_length_is_minus_one() -> None:
     assert b"|,-1,-1;" == rendered("%k|%s,%K,%S;", (None, None))
     assert b"NULL|NULL;" == rendered("%k|%s;", (None, None), showing=Showing(null=b"NULL"))

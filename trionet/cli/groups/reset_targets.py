@@ -80,6 +80,8 @@ async def find(
         if not given:
             raise ConfigError(f"group {arguments.from_group} has committed nothing")
     wanted = _wanted(topics, committed if given is None else given)
+    if not wanted and given is not None:
+        raise ConfigError("there are no offsets of these topics (--topics) to reset to")
     if not wanted and not topics:
         raise ConfigError(
             f"group {arguments.group} has committed nothing; name the topics (--topics)"
@@ -101,12 +103,14 @@ async def find(
 
 def _wanted(topics: Topics, known: Iterable[TopicPartition]) -> set[TopicPartition]:
     """Of the partitions that are known, those that are meant."""
-    limited = dict(topics)
     return {
         key
         for key in known
         if not topics
-        or (key.topic in limited and key.partition in (limited[key.topic] or [key.partition]))
+        or any(
+            key.topic == topic and (numbers is None or key.partition in numbers)
+            for topic, numbers in topics
+        )
     }
 
 

@@ -136,7 +136,9 @@ class _Run:
             on_assigned=self._assigned,
         ) as consumer:
             with self._stop.ending_waits():
-                if not wanted.group:
+                if wanted.group:
+                    await self._look_for(consumer, topics)
+                else:
                     await self._assign(consumer, topics)
             if self._stop.number is None:
                 await self._read(consumer)
@@ -157,7 +159,7 @@ class _Run:
     async def _topics(self) -> Sequence[str]:
         """The names of topics; of a group's pattern, the patterns themselves."""
         wanted = self._wanted
-        if not wanted.is_pattern or wanted.group:
+        if not wanted.is_pattern:
             return wanted.topics
         from trionet.client.admin.opening import open_admin  # it is large, and hardly ever needed
 
@@ -169,9 +171,9 @@ class _Run:
                 found = [name for name in sorted(names) if any(p.fullmatch(name) for p in patterns)]
         if late.cancelled_caught:
             raise self._unreachable()
-        if not found:
+        if not found and (wanted.stops or not wanted.group):
             raise NoSuchTopicError(f"no topic matches {' or '.join(wanted.topics)}")
-        return found
+        return wanted.topics if wanted.group else found
 
     def _unreachable(self) -> CallTimedOutError:
         wanted = self._wanted
@@ -179,6 +181,19 @@ class _Run:
             f"no broker was reached at {wanted.servers} within {wanted.known_seconds:g} seconds; "
             "is it the right address (-b)? -m waits longer"
         )
+
+    async def _look_for(self, consumer: Consumer, topics: Sequence[str]) -> None:
+        """A group waits for topics that may still come, but not for an address that is wrong."""
+        wanted = self._wanted
+        if wanted.is_pattern:
+            return  # they were looked for to find out which match
+        missing: list[str] = []
+        with trio.move_on_after(wanted.known_seconds) as late:
+            missing = [topic for topic in topics if not await consumer.partitions_of(topic)]
+        if late.cancelled_caught:
+            raise self._unreachable()
+        if missing and wanted.stops:
+            raise NoSuchTopicError(f"there is no topic {missing[0]}")
 
     async def _assign(self, consumer: Consumer, topics: Sequence[str]) -> None:
         wanted = self._wanted

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import math
 from binascii import b2a_base64
 from json.encoder import encode_basestring, encode_basestring_ascii
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from .packing import PackError, Packing
 from .rendering import PLAIN, Showing
@@ -83,7 +81,7 @@ def _field(
         return f'"{name}":null'
     if packing is not None:
         try:
-            return f'"{name}":{_document(packing.document(data))}'
+            return f'"{name}":{packing.document(data)}'
         except PackError as error:
             told = f'"{name}_error":{encode_basestring_ascii(str(error))}'
             return f'"{name}":null,"{name}_base64":"{_base64(data)}",{told}'
@@ -91,12 +89,6 @@ def _field(
         return f'"{name}":{quote(data.decode())}'
     except UnicodeDecodeError:
         return f'"{name}":null,"{name}_base64":"{_base64(data)}"'
-
-
-def _document(value: Any) -> str:
-    if isinstance(value, float) and not math.isfinite(value):
-        return f'"{value}"'  # JSON has no such numbers
-    return json.dumps(value)
 
 
 def _headers(headers: Sequence[tuple[str, bytes | None]], quote: Callable[[str], str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 import attrs
@@ -84,8 +85,8 @@ class LineInput:
         self._key_delimiter = key_delimiter
         self._shape = shape
         self._number = 1
-        self._error: InputError | None = None
-        self._behind: list[bytes] = []
+        # What was read and not given away yet, in its order.
+        self._found: deque[Taken | InputError] = deque()
 
     @property
     def kept(self) -> int:
@@ -94,37 +95,46 @@ class LineInput:
 
     def take_error(self) -> InputError | None:
         """What is wrong with a line, once."""
-        error, self._error = self._error, None
-        return error
+        first = self._found[0] if self._found else None
+        if not isinstance(first, InputError):
+            return None
+        self._found.popleft()
+        return first
 
     def feed(self, data: bytes) -> list[Taken]:
         """The lines that are complete now."""
-        was_passing_over = self._splitter.is_passing_over
-        taken = self._taken(self._splitter.feed(data))
-        if self._splitter.is_passing_over and not was_passing_over and self._error is None:
-            self._error = InputError(
-                f"record {self._number}: more than {self._size_max} bytes (max.request.size) "
-                f"without {printed(self._delimiter)}"
+        passed_over = self._splitter.passed_over
+        self._find(self._splitter.feed(data))
+        if self._splitter.passed_over > passed_over:
+            self._found.append(
+                InputError(
+                    f"record {self._number}: more than {self._size_max} bytes (max.request.size) "
+                    f"without {printed(self._delimiter)}"
+                )
             )
             self._number += 1
-        return taken
+        return self._up_to_error()
 
     def end(self) -> list[Taken]:
         """The last line, if nothing ends it."""
-        return self._taken(self._splitter.end())
+        self._find(self._splitter.end())
+        return self._up_to_error()
 
-    def _taken(self, lines: list[bytes]) -> list[Taken]:
-        lines = self._behind + lines if self._behind else lines
-        self._behind = []
+    def _up_to_error(self) -> list[Taken]:
+        taken = []
+        while self._found and isinstance(first := self._found[0], Taken):
+            taken.append(first)
+            self._found.popleft()
+        return taken
+
+    def _find(self, lines: list[bytes]) -> None:
         if not lines:
-            return []
-        number = self._number
+            return
         try:
-            taken = self._columns(number, lines)
+            self._found.append(self._columns(self._number, lines))
         except PackError:
-            return self._up_to_error(lines)
+            self._find_errors(lines)
         self._number += len(lines)
-        return [taken]
 
     def _columns(self, number: int, lines: list[bytes]) -> Taken:
         numbers = range(number, number + len(lines))
@@ -133,17 +143,21 @@ class LineInput:
         keys, values = _halves(lines, self._key_delimiter, self._shape.key)
         return self._shape.columns(numbers, values, keys)
 
-    def _up_to_error(self, lines: list[bytes]) -> list[Taken]:
-        number = self._number
+    def _find_errors(self, lines: list[bytes]) -> None:
+        """Lines of which at least one is wrong: what is between those stays together."""
+        start = 0
         for place, line in enumerate(lines):
             try:
-                self._columns(number, [line])
+                self._columns(0, [line])
             except PackError as error:
-                self._error = InputError(f"record {number + place}: {error}")
-                self._behind = lines[place + 1 :]
-                self._number += place + 1
-                return [self._columns(number, lines[:place])] if place else []
-        raise AssertionError("one of them is wrong")
+                self._add(lines, start, place)
+                start = place + 1
+                self._found.append(InputError(f"record {self._number + place}: {error}"))
+        self._add(lines, start, len(lines))
+
+    def _add(self, lines: list[bytes], start: int, end: int) -> None:
+        if start < end:
+            self._found.append(self._columns(self._number + start, lines[start:end]))
 
 
 def _halves(

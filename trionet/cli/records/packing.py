@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from trionet.errors import ConfigError, TrionetError
 
@@ -49,11 +51,6 @@ class Packing:
         if self._is_exact:
             self._steps.pop()
 
-    @property
-    def is_json(self) -> bool:
-        """Whether it is a JSON document."""
-        return self._is_json
-
     def values(self, data: bytes) -> list[Value]:
         """What is in bytes.
 
@@ -81,22 +78,19 @@ class Packing:
     def as_text(self, data: bytes) -> bytes:
         """What is in bytes, as text with spaces between."""
         if self._is_json:
-            return json.dumps(self.document(data), ensure_ascii=False).encode()
-        return " ".join(map(str, self.values(data))).encode()
+            return compact(data)
+        return " ".join(map(_text, self.values(data))).encode()
 
-    def document(self, data: bytes) -> Any:
-        """What is in bytes, for a JSON document: one value by itself, or a list.
+    def document(self, data: bytes) -> str:
+        """What is in bytes, as JSON in ASCII: one value by itself, or a list.
 
         Raises:
             PackError: see :meth:`values`; or it is no JSON.
         """
         if self._is_json:
-            try:
-                return json.loads(data)
-            except (ValueError, RecursionError) as error:
-                raise PackError(f"not JSON: {error}") from error
-        values = self.values(data)
-        return values[0] if len(values) == 1 else values
+            return _NO_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], compact(data).decode())
+        values = [_finite(each) for each in self.values(data)]
+        return json.dumps(values[0] if len(values) == 1 else values)
 
     def packed(self, data: bytes) -> bytes:
         """The bytes for a text: the values with spaces between, as :meth:`as_text` writes them.
@@ -105,7 +99,7 @@ class Packing:
             PackError: a value is missing, or is not what it has to be.
         """
         if self._is_json:
-            return _compact(data)
+            return compact(data)
         words = data.split(b" ", len(self._steps) - 1) if self._steps else []
         if len(words) < len(self._steps):
             raise PackError(f"{self.text!r} needs {len(self._steps)} values, not {len(words)}")
@@ -138,9 +132,13 @@ def _steps(whole: str, text: str) -> Sequence[str]:
 def _shown(value: Any) -> Value:
     if isinstance(value, bytes):
         return value.decode("latin-1")
+    return value  # type: ignore[no-any-return]
+
+
+def _text(value: Value) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return value  # type: ignore[no-any-return]
+    return str(value)
 
 
 def _packed(step: str, word: bytes) -> bytes:
@@ -162,11 +160,34 @@ def _packed(step: str, word: bytes) -> bytes:
 _BOOLEANS: Final = {b"true": True, b"false": False, b"1": True, b"0": False}
 
 
-def _compact(data: bytes) -> bytes:
+def _finite(value: Value) -> Value:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no such numbers
+    return value
+
+
+def compact(data: bytes) -> bytes:
+    """A JSON document without the blanks between its parts, and otherwise as it was written.
+
+    Numbers keep their digits, and objects their fields, also where Python's would lose some.
+
+    Raises:
+        PackError: it is no JSON.
+    """
     try:
-        return json.dumps(json.loads(data), ensure_ascii=False, separators=(",", ":")).encode()
+        json.loads(data.decode(), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise PackError(f"not JSON: {error}") from error
+    return _BLANKS.sub(rb"\1", data)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")
+
+
+#: A string, which is kept, or blanks.
+_BLANKS: Final = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*")|[ \t\r\n]+', re.DOTALL)
+_NO_ASCII: Final = re.compile(r"[^ -~]")
 
 
 def packings(texts: Sequence[str]) -> tuple[Packing | None, Packing | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +14,7 @@ from trionet.client.producer.opening import open_producer
 from trionet.errors import TrionetError
 
 from .lines import Shape
+from .packing import PackError
 from .pipes import write_all
 from .progress import Progress, keep_showing
 from .sending import Sending
@@ -202,7 +204,7 @@ class _Run:
             case EndOfFile():
                 taken = reader.end()
             case WholeFile(data):
-                return await self._send(sending, [self._whole(data)])
+                return await self._send_whole(sending, data)
             case _:
                 self._wanted.progress.size += len(piece)
                 taken = reader.feed(piece)
@@ -217,16 +219,18 @@ class _Run:
                 return False
             taken = reader.feed(b"")
 
-    def _whole(self, data: bytes) -> Taken:
+    async def _send_whole(self, sending: Sending, data: bytes) -> bool:
         self._files += 1
         self._wanted.progress.size += len(data)
-        return self._wanted.shape.columns([self._files], [data])
+        try:
+            taken = self._wanted.shape.columns([self._files], [data])
+        except PackError as error:
+            sending.refuse(self._files, error)
+            return sending.may_go_on
+        return await self._send(sending, [taken])
 
     async def _send(self, sending: Sending, all_taken: list[Taken]) -> bool:
-        for each in all_taken:
-            taken = each if self._left is None else each.some(0, self._left)
-            if not taken.values:
-                return self._left != 0
+        for taken in self._first(all_taken):
             await sending.send(taken)
             if self._wanted.tee is not None:
                 await write_all(OUTPUT, _ended(taken, self._wanted.tee))
@@ -235,6 +239,17 @@ class _Run:
             if not sending.may_go_on:
                 return False
         return self._left != 0
+
+    def _first(self, all_taken: list[Taken]) -> list[Taken]:
+        """Of what was read as many as may be sent still, also where it goes to several topics."""
+        if self._left is None:
+            return all_taken
+        numbers = sorted(number for each in all_taken for number in each.numbers)
+        if len(numbers) <= self._left:
+            return all_taken
+        end = numbers[self._left]
+        found = [each.some(0, bisect_left(each.numbers, end)) for each in all_taken]
+        return [each for each in found if each.values]
 
 
 def _ended(taken: Taken, end: bytes) -> bytes:

@@ -7,7 +7,6 @@ what ends with the input itself.
 from __future__ import annotations
 
 import binascii
-import json
 import re
 from collections.abc import Callable
 from typing import Final, NoReturn
@@ -18,6 +17,7 @@ from trionet.errors import ConfigError
 
 from .layout import Verb
 from .numbers import size_and_reader, unknown_number
+from .packing import PackError, compact
 from .splitting import InputError
 
 _DIGITS: Final = re.compile(rb"-?\d+")
@@ -206,6 +206,6 @@ def _of_base64(data: bytes) -> bytes:
 
 def _compact(data: bytes) -> bytes:
     try:
-        return json.dumps(json.loads(data), ensure_ascii=False, separators=(",", ":")).encode()
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{data[:40]!r} is not JSON: {error}") from error
+        return compact(data)
+    except PackError as error:
+        raise InputError(f"{data[:40]!r} is {error}") from error

@@ -9,7 +9,7 @@ from __future__ import annotations
 from binascii import b2a_base64
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import count, islice, repeat
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -73,7 +73,7 @@ class Rendering:
 
     def __init__(self, parts: Sequence[Part], showing: Showing = PLAIN) -> None:
         self._showing = showing
-        self._numbers = count(1)
+        self._next_number = 1
         self._template = b""
         self._columns: list[Column] = []
         for part in parts:
@@ -89,7 +89,11 @@ class Rendering:
         Raises:
             PackError: a key or a value is not made of what was said.
         """
-        size = len(batch)
+        text = self._rendered(batch, len(batch))
+        self._next_number += len(batch)  # only now: a batch that fails is tried again in parts
+        return text
+
+    def _rendered(self, batch: ConsumerBatch, size: int) -> bytes:
         if not size:
             return b""
         if not self._columns:
@@ -170,7 +174,7 @@ class Rendering:
         if letter == "H":
             return lambda batch: map(len, batch.headers)
         if letter == "i":
-            return lambda batch: islice(self._numbers, len(batch))
+            return lambda batch: range(self._next_number, self._next_number + len(batch))
         return lambda batch: _lengths(batch.values)
 
     def _headers(self, modifier: str | None) -> Column:

@@ -20,6 +20,7 @@ class Splitter:
 
     Attributes:
         is_passing_over: whether the input is in the middle of what has grown too long.
+        passed_over: how many have.
     """
 
     def __init__(self, delimiter: bytes, size_max: int) -> None:
@@ -28,6 +29,7 @@ class Splitter:
         self._kept = bytearray()
         self._looked_at = 0
         self.is_passing_over = False
+        self.passed_over = 0
 
     @property
     def kept(self) -> int:
@@ -41,6 +43,7 @@ class Splitter:
             self.is_passing_over = False
             del pieces[0]
         if len(self._kept) > self._size_max:
+            self.passed_over += not self.is_passing_over
             # The end of a delimiter may be what comes next.
             del self._kept[: len(self._kept) - len(self._delimiter) + 1]
             self._looked_at = len(self._kept)
