@@ -89,13 +89,17 @@ def test_json_of_json_is_ascii() -> None:
 
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False),
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.text()
+        | st.floats(allow_nan=False, allow_infinity=False),
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     ),
     st.sampled_from([None, 1, "\t"]),
 )
 def test_compacting_changes_no_document(document: object, indent: int | str | None) -> None:
-    text = json.dumps(document, indent=indent).replace("Infinity", "1e999")
+    text = json.dumps(document, indent=indent)
 
     assert document == json.loads(Packing("json").packed(text.encode()))
     assert document == json.loads(Packing("json").document(text.encode()))
