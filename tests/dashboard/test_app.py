@@ -50,6 +50,7 @@ class Ticking:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
+        task_status.started()
         while True:
             # Each frame is another one, and large.
             model.tell("look", f"{self.looked} " * 40)
@@ -79,6 +80,7 @@ class Screen:
         os.write(self.master, keys)
 
     async def read_until(self, text: bytes) -> None:
+        await trio.lowlevel.checkpoint()
         while text not in self.seen:
             await trio.lowlevel.wait_readable(self.master)
             self.seen += os.read(self.master, 65536)
@@ -113,12 +115,13 @@ async def dashboard(
     found = Dashboard(source, DashboardSettings(ascii=False), tty, all_views())
     status = list(results)
 
-    async def run() -> None:
+    async def run(*, task_status: trio.TaskStatus[None]) -> None:
+        task_status.started()
         status.append(await found.run())
 
     try:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(run)
+            await nursery.start(run)
             yield found, status
     finally:
         tty.close()
@@ -219,6 +222,7 @@ class Wrong(Ticking):
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
+        task_status.started()
         model.connections.replace({0: cast(ConnectionRow, None)}, 0.0)
         changed()
         await trio.sleep_forever()

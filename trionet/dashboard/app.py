@@ -12,7 +12,7 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
@@ -30,7 +30,7 @@ from .keys import KeyDecoder
 from .model import Model
 from .screen import STALE_SECONDS, draw, failed_frame
 from .settings import DashboardSettings
-from .tty import TerminalGoneError, Tty, color_system
+from .tty import LEAVE_SECONDS, TerminalGoneError, Tty, color_system
 from .ui import Ui
 from .view import View
 from .views import all_views
@@ -52,6 +52,7 @@ STALE_INTERVALS: Final = 3
 FILES_MAX: Final = 1000
 
 _STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_HEARD: Final = (*_STOPPING, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
 
 
 async def run_dashboard(
@@ -132,19 +133,21 @@ class Dashboard:
         self._news_at = trio.current_time()
         self._follow_ui()
         try:
-            async with trio.open_nursery() as nursery:
-                # First, so that no signal ends us while the screen is ours.
-                await nursery.start(self._hear, nursery)
-                self._tty.enter()
-                self._hurry()  # the first frame waits for nobody
-                nursery.start_soon(self._read_keys, nursery)
-                nursery.start_soon(self._draw)
-                nursery.start_soon(self._watch_news)
-                nursery.start_soon(self._source.run, self._model, self._news)
+            # First, so that no signal ends us while the screen is ours.
+            with trio.open_signal_receiver(*_HEARD) as signals:
+                async with trio.open_nursery() as nursery:
+                    self._tty.enter()
+                    self._hurry()  # the first frame waits for nobody
+                    nursery.start_soon(self._hear, signals, nursery)
+                    nursery.start_soon(self._read_keys, nursery)
+                    nursery.start_soon(self._draw)
+                    nursery.start_soon(self._watch_news)
+                    nursery.start_soon(self._source.run, self._model, self._news)
         except* TerminalGoneError:
             self._status = 128 + signal.SIGHUP
         finally:
-            await self._tty.leave()
+            with trio.move_on_after(LEAVE_SECONDS, shield=True):
+                await self._tty.leave()
         return self._status
 
     def _stop(self, status: int, nursery: trio.Nursery) -> None:
@@ -162,32 +165,24 @@ class Dashboard:
 
     # Signals.
 
-    async def _hear(
-        self,
-        nursery: trio.Nursery,
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
+    async def _hear(self, signals: AsyncIterator[int], nursery: trio.Nursery) -> None:
         """Stop, suspend, go on, or draw for another size, as signals say."""
-        with trio.open_signal_receiver(
-            *_STOPPING, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH
-        ) as signals:
-            task_status.started()
-            async for number in signals:
-                if number in _STOPPING:
-                    self._stop(128 + number, nursery)
-                elif number == signal.SIGTSTP:
-                    await self._suspend()
-                else:
-                    if number == signal.SIGCONT:
-                        self._tty.enter()
-                    self._painter.forget()
-                    self._hurry()
+        async for number in signals:
+            if number in _STOPPING:
+                self._stop(128 + number, nursery)
+            elif number == signal.SIGTSTP:
+                await self._suspend()
+            else:
+                if number == signal.SIGCONT:
+                    self._tty.enter()
+                self._painter.forget()
+                self._hurry()
 
     async def _suspend(self) -> None:
         """Give the screen back and stop until the shell says to go on, which is a signal, too."""
         self._sending.cancel(reason="the screen is given back")
-        await self._tty.leave()
+        with trio.move_on_after(LEAVE_SECONDS, shield=True):
+            await self._tty.leave()
         os.kill(os.getpid(), signal.SIGSTOP)
 
     # Keys.
@@ -229,6 +224,7 @@ class Dashboard:
             self._source.want(*wanted)
 
     async def _act(self, act: Act) -> None:
+        await trio.lowlevel.checkpoint()
         label = act.action.label
         self._ui.tell(f"{label}{self._glyphs.ellipsis}")
         try:
@@ -240,6 +236,7 @@ class Dashboard:
         self._hurry()
 
     async def _export(self, path: str) -> None:
+        await trio.lowlevel.checkpoint()
         form = path.rpartition(".")[2].lower()
         if form in FRAME_FORMS:
             text = FRAME_FORMS[form](self._frame())

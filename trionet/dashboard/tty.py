@@ -115,24 +115,22 @@ class Tty:
     async def leave(self) -> None:
         """Give the screen and the keyboard back.
 
-        It is a clean-up: it goes on when it is cancelled, and takes no longer than
-        :data:`LEAVE_SECONDS`.
+        Cancellation: a terminal that takes no bytes keeps what it shows; the keyboard is given back
+        in any case. It is a clean-up: shield it, for :data:`LEAVE_SECONDS`.
         """
         before, self._before = self._before, None
         if before is None:
+            await trio.lowlevel.checkpoint()
             return
         try:
-            with trio.move_on_after(LEAVE_SECONDS, shield=True):
-                # What was cut off in the middle of a sequence is finished first.
-                await self.send((_MOUSE_OFF if self._uses_mouse else b"") + _LEAVE)
+            # What was cut off in the middle of a sequence is finished first.
+            await self.send((_MOUSE_OFF if self._uses_mouse else b"") + _LEAVE)
         except OSError:
-            pass  # the terminal is gone
+            await trio.lowlevel.cancel_shielded_checkpoint()  # the terminal is gone
         finally:
-            try:
+            with contextlib.suppress(termios.error):  # as above
                 termios.tcflush(self._fd, termios.TCIFLUSH)  # half a key is no word for the shell
                 termios.tcsetattr(self._fd, termios.TCSANOW, before)
-            except termios.error:
-                pass  # as above
 
     def use_mouse(self, on: bool) -> None:
         """Have the terminal tell clicks, or no longer; it learns so with the next bytes."""
