@@ -286,3 +286,30 @@ def test_alarms_are_told_until_they_are_over() -> None:
     model.tell("metrics", None)
 
     assert {} == model.alarms
+
+
+def test_a_broker_that_was_started_again_begins_anew() -> None:
+    """Its counts may have outgrown the old ones, and its loop's clock is another one."""
+    model = Model()
+    slow = {"phases_ms": dict.fromkeys(PHASES, 5000.0), "total_ms": [(1000.0, 100)]}
+    quick = {"phases_ms": dict.fromkeys(PHASES, 1.0), "total_ms": [(1.0, 150)]}
+    for at, count, uptime, times in (
+        (1000.0, 100, 500.0, slow),
+        (1001.0, 100, 501.0, slow),
+        (900_000.0, 150, 700.0, quick),
+    ):
+        told = {**about()["apis"][0], **times, "requests": count}
+        model.fold(Taken(at, about(count, uptime_seconds=uptime, apis=[told]), {}), at)
+
+    assert 0 == model.figures["requests"]  # the last one that was known
+    assert model.apis["Fetch"].rate is None
+    assert () == model.apis["Fetch"].phases_ms
+    assert model.processors[0].request_rate is None
+
+
+def test_so_does_one_that_was_up_for_longer_before() -> None:
+    model = Model()
+    model.fold(Taken(1000.0, about(100, uptime_seconds=500.0), {}), 5.0)
+    model.fold(Taken(1001.0, about(150, uptime_seconds=3.0), {}), 6.0)
+
+    assert "requests" not in model.figures

@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Iterator
 
+import attrs
 import pytest
 from rich.cells import cell_len
 
@@ -182,9 +183,24 @@ def test_the_chosen_row_stays_in_sight() -> None:
     assert ["127.0.0.1:40025"] == [line[0].text.split()[0] for line in rows[-1:]]
 
 
-def test_a_list_that_was_not_told_yet_says_so() -> None:
+@pytest.mark.parametrize("view", ["overview", "topics", "groups", "connections"])
+def test_before_the_first_answer_it_says_whom_it_waits_for(view: str) -> None:
     model = Model()
+    model.about = attrs.evolve(model.about, source="far.example:9092")
+    found = Ui(all_views(), view)
 
-    assert "It is being read." in shown(ui("2"), model)
-    model.put_rows("connections", {}, 0, 1.0)
-    assert "There is nothing yet." in shown(ui("2"), model)
+    assert "Waiting for far.example:9092" in shown(found, model)
+
+    model.topics.replace({}, 1.0)
+    model.groups.replace({}, 1.0)
+    model.connections.replace({}, 1.0)
+    model.figures.put("topics", 1.0, 0)
+    assert "Waiting" not in shown(found, model)
+
+
+def test_why_a_list_could_not_be_read_is_told_in_full() -> None:
+    model = Model()
+    model.topics.fail("nobody was there; " + "and why " * 40 + "until the end")
+    found = Ui(all_views(), "topics")
+
+    assert "until the end" in shown(found, model, (60, 15))

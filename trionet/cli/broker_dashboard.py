@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 
 from ..broker.broker import Broker
 from ..dashboard.app import run_dashboard
@@ -43,13 +42,5 @@ class BrokerDashboard:
         Returns:
             0, or 128 and the number of the signal.
         """
-        handlers = logging.getLogger().handlers[:]
-        for handler in handlers:
-            logging.getLogger().removeHandler(handler)
-        try:
-            with watch_broker(broker, log=self._log) as source:
-                return await run_dashboard(source)
-        finally:
-            for handler in handlers:
-                logging.getLogger().addHandler(handler)
-            sys.stderr.flush()
+        with watch_broker(broker, log=self._log) as source:
+            return await run_dashboard(source)

@@ -29,6 +29,7 @@ from .frame import Frame
 from .keys import KeyDecoder
 from .model import Model
 from .screen import STALE_SECONDS, draw, failed_frame
+from .screen_log import kept_off_screen
 from .settings import DashboardSettings
 from .tty import LEAVE_SECONDS, TerminalGoneError, Tty, color_system
 from .ui import Ui
@@ -75,7 +76,7 @@ async def run_dashboard(
     """
     tty = Tty()
     try:
-        with raise_single_error():
+        with raise_single_error(), kept_off_screen():
             return await Dashboard(
                 source,
                 settings or DashboardSettings(),

@@ -111,6 +111,8 @@ class Model:
         self.alarms: dict[str, str] = {}
         self._apis: dict[str, ApiTimes] = {}
         self._rates: dict[object, Rate] = {}
+        # When the broker was seen last, and how long it had been up.
+        self._seen: tuple[float | None, float | None] = (None, None)
         self._processors: dict[int, History] = {}
         self._client_quotas: Mapping[tuple[str, str], QuotaRow] = {}
         self._connection_quotas: Mapping[tuple[str, str], QuotaRow] = {}
@@ -151,6 +153,7 @@ class Model:
             now: in seconds of this loop's clock.
         """
         about, at = taken.about, taken.at
+        self._begin_anew_with_another(at, about.get("uptime_seconds"))
         self.about = attrs.evolve(
             self.about,
             software=f"trionet {about['trionet']}" if "trionet" in about else None,
@@ -168,6 +171,19 @@ class Model:
         self._show_quotas(now)
         self._fold_figures(taken, now)
         self.version += 1
+
+    def _begin_anew_with_another(self, at: float, uptime: float | None) -> None:
+        """Forget counts of a broker that was started again: they may have outgrown the old ones.
+
+        Its clock is another one, too: each loop of trio's counts from wherever it likes.
+        """
+        before_at, before_uptime = self._seen
+        self._seen = at, uptime
+        if before_at is None or uptime is None or before_uptime is None:
+            return
+        if at < before_at or uptime < before_uptime or at - uptime > before_at:
+            for kept in (self._rates, self._apis, self._processors):
+                kept.clear()
 
     def _fold_apis(self, taken: Taken, now: float) -> None:
         if "apis" not in taken.about:

@@ -12,6 +12,7 @@ import attrs
 import trio
 
 from .._util.single_error import raise_single_error
+from ..errors import TrionetError
 from . import figure_lines, palette
 from .cells import ASCII, UNICODE, Glyphs
 from .export import FRAME_FORMS, TABLE_FORMS, as_text
@@ -19,6 +20,7 @@ from .figures import FIGURES
 from .frame import Frame
 from .lines import exactly, heading_line, placed, row_line
 from .model import Model
+from .pipeline import Pipeline
 from .place import Place
 from .screen import draw
 from .section import Section
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 #: Looks are this far apart: rates need two.
 LOOK_SECONDS: Final = 0.5
 #: How long the source may take until what is asked for is shown as far as it is known.
-WAIT_SECONDS: Final = 10.0
+WAIT_SECONDS: Final = 15.0
 #: After so many lines of numbers the headings come again.
 HEADINGS_EVERY: Final = 20
 
@@ -59,6 +61,10 @@ ROLLING: Final[Mapping[str, tuple[str, int]]] = {
 ONCE_FORMS: Final = ("text", *(form for form in FRAME_FORMS if form != "txt"), *TABLE_FORMS)
 #: What lines of numbers can be written as.
 ROLLING_FORMS: Final = ("text", "json", "csv")
+
+
+class NothingToldError(TrionetError):
+    """What is to be shown could not be read, or nobody tells it."""
 
 
 class NotATableError(Exception):
@@ -100,6 +106,8 @@ async def look_once(source: Source, look: Look) -> str:
 
     Raises:
         NotATableError: JSON or CSV is asked for of a view that has no table.
+        NothingToldError: nothing of it could be read; or JSON or CSV is asked for of what the
+            source does not tell.
     """
     ui = Ui(all_views(), look.view)
     model = Model()
@@ -107,6 +115,8 @@ async def look_once(source: Source, look: Look) -> str:
         async with trio.open_nursery() as nursery:
             await _looked(source, model, ui.place.view, nursery)
             nursery.cancel_scope.cancel(reason="it was looked at")
+    if not is_told(model, ui.place.view) or _failure(model, ui.place.view) is not None:
+        raise NothingToldError(_why_nothing(source, model, ui.place.view))
     ui.place.filter = look.filter
     if look.form in FRAME_FORMS and look.form != "txt":
         return FRAME_FORMS[look.form](draw(ui, model, look.width, look.height, look.glyphs))
@@ -116,6 +126,8 @@ async def look_once(source: Source, look: Look) -> str:
     ui.place.look(model, is_paused=False)
     if ui.place.table is None:
         raise NotATableError(f"{look.view}: it is no table; its numbers are lines of --interval")
+    if ui.place.table.missing is not None:
+        raise NothingToldError(ui.place.table.missing)
     return TABLE_FORMS[look.form](ui.place.table, ui.place.rows)
 
 
@@ -133,16 +145,46 @@ async def _looked(source: Source, model: Model, view: View, nursery: trio.Nurser
     with trio.move_on_after(WAIT_SECONDS):
         await nursery.start(source.run, model, news)
         began = trio.current_time()
-        while not (is_told(model, view) and trio.current_time() >= began + LOOK_SECONDS):
+        while not (
+            is_told(model, view)
+            and has_rates(model)
+            and trio.current_time() >= began + LOOK_SECONDS
+        ):
             await changed.wait()
 
 
 def is_told(model: Model, view: View) -> bool:
-    """Whether the model has what the view shows, or knows that there is none."""
+    """Whether the model has what the view shows, or knows why it has not."""
+    section = _section(model, view)
+    if section is None:
+        return bool(model.figures or model.alarms)
+    return any(
+        each is not None for each in (section.updated_at, section.missing, section.failure)
+    )
+
+
+def has_rates(model: Model) -> bool:
+    """Whether a broker that tells of its inside was looked at twice."""
+    return model.apis.updated_at is None or "requests" in model.figures
+
+
+def _section(model: Model, view: View) -> Section[Any, Any] | None:
     section = getattr(model, view.section or "", None)
-    if not isinstance(section, Section):
-        return True
-    return section.updated_at is not None or section.missing is not None
+    if isinstance(section, Pipeline):
+        section = section.minutes
+    return section if isinstance(section, Section) else None
+
+
+def _failure(model: Model, view: View) -> str | None:
+    """Why nothing at all could be read of what the view shows."""
+    section = _section(model, view)
+    if section is None:
+        return None if model.figures else next(iter(model.alarms.values()), None)
+    return section.failure if section.updated_at is None else None
+
+
+def _why_nothing(source: Source, model: Model, view: View) -> str:
+    return _failure(model, view) or f"{source.name}: no answer within {WAIT_SECONDS:g} s"
 
 
 def whole_view(place: Place, model: Model, pen: Pen) -> list[Line]:

@@ -16,7 +16,7 @@ from .frame import Frame
 from .help import help_lines
 from .lines import GAP, exactly, heading_line, placed, row_line
 from .ui import Hits, Mode, Ui
-from .view import Line, Pen, View
+from .view import UNREAD, Line, Pen, View
 from .wrapping import wrapped
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def _body(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
     room -= len(lines)
     if place.table is None:
         return lines + _scrolled(ui, model, room, attrs.evolve(pen, height=room))
-    return lines + _rows(ui, row + len(lines), room, pen)
+    return lines + _rows(ui, model, row + len(lines), room, pen)
 
 
 def _scrolled(ui: Ui, model: Model, room: int, pen: Pen) -> list[Line]:
@@ -256,13 +256,14 @@ def _scrolled(ui: Ui, model: Model, room: int, pen: Pen) -> list[Line]:
     return place.lines[place.top : place.top + room]
 
 
-def _rows(ui: Ui, row: int, room: int, pen: Pen) -> list[Line]:
+def _rows(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
     place = ui.place
     table = place.table
     assert table is not None
     place.height = max(1, room - 1)
     if table.missing is not None:
-        return [[], *_sentence(table.missing, pen)]
+        waiting = f"Waiting for {model.about.source} ..."
+        return [[], *_sentence(waiting if table.missing == UNREAD else table.missing, pen)]
     places = placed(table.columns, pen.width)
     heading = heading_line(places, pen, place.sorted_by, descending=place.descending)
     if not place.rows:

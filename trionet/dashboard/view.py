@@ -178,9 +178,10 @@ class Told(TypedDict, Generic[R]):
 
 def told_by(section: Section[Any, R]) -> Told[R]:
     """The rows of a section, or why there are none."""
+    unread = None if section.updated_at is not None else section.failure or UNREAD
     return {
         "rows": section.values(),
-        "missing": section.missing or (UNREAD if section.updated_at is None else None),
+        "missing": section.missing or unread,
         "total": section.total,
         # The model may have another section in the place of one.
         "version": (id(section), section.version),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,6 +16,7 @@ from support.client import connect
 from trionet import Broker, open_broker, open_consumer
 from trionet.broker.broker_metrics import BrokerMetrics
 from trionet.dashboard.model import Model
+from trionet.dashboard.readings import Taken
 from trionet.dashboard.sources.http_client import HttpClient
 from trionet.dashboard.sources.in_process import InProcess
 from trionet.dashboard.sources.metrics_source import MetricsListenerTeller
@@ -46,12 +48,18 @@ async def busy_broker() -> AsyncIterator[tuple[InProcess, MetricsListenerTeller]
             yield InProcess(metrics), MetricsListenerTeller(http)
 
 
+def limits(told: Taken) -> list[dict[str, Any]]:
+    """Its quotas without rates, which fall while time passes."""
+    return [{**quota, "value": None} for quota in told.about["quotas"]]
+
+
 async def test_both_tell_the_same_of_a_broker() -> None:
     async with busy_broker() as (near, far):
         told, told_far = (await near.take()), (await far.take())
 
         for name in ("node_id", "cluster_id", "listeners", "closed"):
             assert told_far.about[name] == told.about[name]
+        assert limits(told_far) == limits(told)
         assert set(told.about) - {"metrics"} <= set(told_far.about)
         assert set(told.readings) == set(told_far.readings)
         for name, numbers in told.readings.items():
@@ -169,4 +177,41 @@ async def test_a_list_is_only_read_while_it_is_looked_at() -> None:
                 source.want("connections")
                 with trio.fail_after(5):
                     await news.wait()
+                nursery.cancel_scope.cancel()
+
+
+class _TellerOfMany:
+    """Tells of an idle broker, and of a list that takes a second to be told."""
+
+    def __init__(self, metrics: BrokerMetrics) -> None:
+        self._metrics = InProcess(metrics)
+        self.asked = trio.Event()
+
+    async def take(self) -> Taken:
+        return await self._metrics.take()
+
+    async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
+        found = await self._metrics.rows(section)
+        if section == "connections":
+            self.asked.set()
+            time.sleep(0.2)  # as a long list takes of the processor's time
+            await trio.lowlevel.checkpoint()
+        return found
+
+
+@pytest.mark.slow
+async def test_a_list_does_not_wait_for_the_rest_of_another_one() -> None:
+    async with open_broker() as broker:
+        with broker.watch() as metrics:
+            model, teller = Model(), _TellerOfMany(metrics)
+            source = NetworkSource(teller, "the broker")
+            source.interval_seconds = 0.2
+            async with trio.open_nursery() as nursery:
+                await nursery.start(source.run, model, lambda: None)
+                source.want("connections")
+                await teller.asked.wait()
+                source.want("log")
+                with trio.fail_after(5):
+                    while model.log.updated_at is None:
+                        await trio.sleep(0.01)
                 nursery.cancel_scope.cancel()

@@ -157,3 +157,9 @@ async def test_a_kept_connection_that_was_closed_is_made_anew() -> None:
             assert (200, b"ok") == await client.request("GET", "/")
         assert 2 == connections
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("token", ["", "tökén-of-twenty-characters", "two\nlines-of-a-token"])
+def test_a_token_that_is_none_is_refused(token: str) -> None:
+    with pytest.raises(ConfigError, match="the token is none of a metrics listener"):
+        HttpClient("http://127.0.0.1:9404", token=token)

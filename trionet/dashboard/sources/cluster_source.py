@@ -37,6 +37,11 @@ Look = Callable[[str | None, object, bool, Pace], Awaitable[bool]]
 It tells whether it has looked at anything.
 """
 
+# That nobody answers is to be seen soon; the next look tries again anyway.
+_CALL_MS: Final[Mapping[str, object]] = {
+    "request.timeout.ms": 10_000,
+    "default.api.timeout.ms": 10_000,
+}
 _RESOURCES: Final = {"topic": ConfigResourceType.TOPIC, "broker": ConfigResourceType.BROKER}
 
 
@@ -80,6 +85,8 @@ class ClusterSource:
     ) -> None:
         """Feed the model until cancelled; see :class:`.Source`."""
         settings = {"client.id": "trionet-dashboard", **self._settings}
+        if not _CALL_MS.keys() & settings.keys():
+            settings |= _CALL_MS
         async with open_admin(self._bootstrap_servers, settings, network=self._network) as admin:
             looks = _Looks(admin, model, changed)
             # Side by side, so that what takes long holds nothing else up.

@@ -34,7 +34,7 @@ class HttpClient:
         tls: what to trust, for https; the system's authorities by default.
 
     Raises:
-        ConfigError: the URL is none.
+        ConfigError: the URL is none, or the token cannot be one.
     """
 
     def __init__(
@@ -57,6 +57,10 @@ class HttpClient:
             self._tls = tls or ssl.create_default_context()
         self._headers = [("Host", parts.netloc.rpartition("@")[2])]
         if token is not None:
+            if not token or not (token.isascii() and token.isprintable()):
+                raise ConfigError(
+                    "the token is none of a metrics listener: it must be ASCII characters"
+                )
             self._headers.append(("Authorization", f"Bearer {token}"))
         self._stream: trio.abc.Stream | None = None
         self._connection: h11.Connection | None = None

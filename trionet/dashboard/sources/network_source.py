@@ -114,6 +114,8 @@ class NetworkSource:
             model.keep_inside({row["id"] for row in rows}, trio.current_time())
         else:
             model.put_rows(wanted, made, total, trio.current_time())
+        if wanted != self._wanted:
+            return  # another list is looked at, which does not rest for this one
         # Not what the clock says: on a busy machine most of it is waiting, and costs nobody.
         spent = len(rows) * ROW_SECONDS
         self._list_from = trio.current_time() + spent / LIST_SHARE - self.interval_seconds / 2

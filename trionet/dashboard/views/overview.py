@@ -52,8 +52,8 @@ class OverviewView(View):
 
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:
         if not model.figures and not model.apis:
-            why = model.apis.missing or "Nothing is known yet."
-            yield from ([pen.text(f" {line}", palette.NOTE)] for line in _wrapped(why, pen))
+            for why in (f"Waiting for {model.about.source} ...", model.apis.missing or ""):
+                yield from ([pen.text(f" {line}", palette.NOTE)] for line in _wrapped(why, pen))
             return
         half = attrs.evolve(pen, width=(pen.width - _GAP) // 2)
         left, right = list(_left(model, half)), list(_right(model, half))

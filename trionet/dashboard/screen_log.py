@@ -1,0 +1,57 @@
+"""What is logged while the dashboard has the screen, which it must not be written across."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+#: How many errors are remembered; of more the last ones are told.
+ERRORS_MAX: Final = 20
+
+
+class _Errors(logging.Handler):
+    """Remembers errors and drops the rest: that a broker is not there is on the screen."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.records: deque[logging.LogRecord] = deque(maxlen=ERRORS_MAX)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+
+@contextmanager
+def kept_off_screen() -> Iterator[None]:
+    """Have nothing logged to a terminal in this block; errors are, when it ends.
+
+    Handlers that write elsewhere, as to a file, go on. Where there are none at all, Python would
+    write warnings to standard error, and does not.
+    """
+    root = logging.getLogger()
+    held = [handler for handler in root.handlers if _is_on_terminal(handler)]
+    last = logging.lastResort
+    errors = _Errors()
+    for handler in held:
+        root.removeHandler(handler)
+    root.addHandler(errors)
+    try:
+        yield
+    finally:
+        root.removeHandler(errors)
+        told_by = held or ([last] if last is not None and not root.handlers else [])
+        for handler in held:
+            root.addHandler(handler)
+        for record in errors.records:
+            for handler in told_by:
+                if record.levelno >= handler.level:
+                    handler.handle(record)
+
+
+def _is_on_terminal(handler: logging.Handler) -> bool:
+    if not isinstance(handler, logging.StreamHandler) or isinstance(handler, logging.FileHandler):
+        return False
+    isatty = getattr(handler.stream, "isatty", None)
+    return isatty is not None and bool(isatty())
