@@ -76,3 +76,24 @@ def test_a_pipe_gets_no_escapes_whatever_the_environment_says(tmp_path: Path) ->
     assert 3 == len(done.stdout.splitlines())
     assert "\x1b" not in done.stdout
     assert "" == done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_nothing_is_no_answer_where_nobody_answers(run: Run, form: str) -> None:
+    with running_broker() as broker:
+        gone = broker.bootstrap_servers
+    options = ["-X", "default.api.timeout.ms=300", "-X", "request.timeout.ms=300"]
+    done = run("dashboard", gone, *options, "--once", "--view", "topics", "--format", form)
+
+    assert (1, "") == (done.status, done.out)
+    assert "no broker was reached" in done.err
+
+
+@pytest.mark.slow
+def test_nor_what_nobody_tells(run: Run) -> None:
+    with running_broker() as broker:
+        done = run("dashboard", broker.bootstrap_servers, "--view", "log", "--format", "csv")
+
+    assert (1, "") == (done.status, done.out)
+    assert "the Kafka protocol does not tell this" in done.err

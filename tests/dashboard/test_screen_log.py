@@ -49,11 +49,10 @@ def test_errors_are_told_when_the_screen_is_free_again() -> None:
 def test_python_has_no_last_resort_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = _Screen()
     monkeypatch.setattr("sys.stderr", screen)
-    with handlers():
-        with kept_off_screen():
-            logger.warning("no broker")
-            for number in range(ERRORS_MAX + 1):
-                logger.error("fault %d", number)
-            assert "" == screen.getvalue()
+    with handlers(), kept_off_screen():
+        logger.warning("no broker")
+        for number in range(ERRORS_MAX + 1):
+            logger.error("fault %d", number)
+        assert "" == screen.getvalue()
 
     assert [f"fault {n}" for n in range(1, ERRORS_MAX + 1)] == screen.getvalue().splitlines()

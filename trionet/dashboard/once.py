@@ -158,9 +158,7 @@ def is_told(model: Model, view: View) -> bool:
     section = _section(model, view)
     if section is None:
         return bool(model.figures or model.alarms)
-    return any(
-        each is not None for each in (section.updated_at, section.missing, section.failure)
-    )
+    return any(each is not None for each in (section.updated_at, section.missing, section.failure))
 
 
 def has_rates(model: Model) -> bool:

@@ -180,12 +180,20 @@ async def test_a_list_is_only_read_while_it_is_looked_at() -> None:
                 nursery.cancel_scope.cancel()
 
 
-class _TellerOfMany:
-    """Tells of an idle broker, and of a list that takes a second to be told."""
+def work(seconds: float) -> None:
+    """Take the processor's time, as a long list does."""
+    ends = time.perf_counter() + seconds
+    while time.perf_counter() < ends:
+        pass
+
+
+class _SlowTeller:
+    """Tells of a broker; its list of connections takes its time."""
 
     def __init__(self, metrics: BrokerMetrics) -> None:
         self._metrics = InProcess(metrics)
         self.asked = trio.Event()
+        self.may_answer = trio.Event()
 
     async def take(self) -> Taken:
         return await self._metrics.take()
@@ -193,9 +201,9 @@ class _TellerOfMany:
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
         found = await self._metrics.rows(section)
         if section == "connections":
+            work(0.2)
             self.asked.set()
-            time.sleep(0.2)  # as a long list takes of the processor's time
-            await trio.lowlevel.checkpoint()
+            await self.may_answer.wait()
         return found
 
 
@@ -203,15 +211,21 @@ class _TellerOfMany:
 async def test_a_list_does_not_wait_for_the_rest_of_another_one() -> None:
     async with open_broker() as broker:
         with broker.watch() as metrics:
-            model, teller = Model(), _TellerOfMany(metrics)
+            model, teller = Model(), _SlowTeller(metrics)
             source = NetworkSource(teller, "the broker")
             source.interval_seconds = 0.2
+            news = trio.Event()
+
+            def changed() -> None:
+                if model.log.updated_at is not None:
+                    news.set()
+
             async with trio.open_nursery() as nursery:
-                await nursery.start(source.run, model, lambda: None)
+                await nursery.start(source.run, model, changed)
                 source.want("connections")
                 await teller.asked.wait()
                 source.want("log")
+                teller.may_answer.set()
                 with trio.fail_after(5):
-                    while model.log.updated_at is None:
-                        await trio.sleep(0.01)
+                    await news.wait()
                 nursery.cancel_scope.cancel()
