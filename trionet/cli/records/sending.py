@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
-from trionet.client.consumer.record import ConsumerBatch
 from trionet.client.producer.waiting import until_done
 from trionet.errors import ApiError, CallTimedOutError, RecordTooLargeError, TrionetError
 
@@ -18,6 +17,7 @@ from .splitting import InputError
 from .taken import Taken
 
 if TYPE_CHECKING:
+    from trionet.client.consumer.record import ConsumerBatch
     from trionet.client.producer.deliveries import Deliveries
     from trionet.client.producer.producer import Producer
 
@@ -228,6 +228,9 @@ def _nothing() -> None:
 
 def _acknowledged(batch: _UnderWay) -> list[ConsumerBatch]:
     """The records that were written, as a consumer would get them."""
+    # Here, since a consumer takes long to import, and few want this.
+    from trionet.client.consumer.record import ConsumerBatch
+
     found = []
     taken = batch.taken
     for place, delivery in enumerate(batch.deliveries):
