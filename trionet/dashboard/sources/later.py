@@ -46,7 +46,7 @@ class Later:
         if self._part is not None:
             self._part.want(section, key)
 
-    async def run(
+    async def run(  # noqa: ASYNC128 - what was loaded calls it
         self,
         model: Model,
         changed: Callable[[], None],
