@@ -93,10 +93,10 @@ class ClusterSource:
             async with trio.open_nursery() as nursery:
                 async with trio.open_nursery() as starting:
                     for look in (looks.at_topics, looks.at_groups, looks.at_others):
-                        starting.start_soon(_start, nursery, self._repeat, look, changed)
+                        starting.start_soon(_start, nursery, self._keep, look, changed)
                 task_status.started()
 
-    async def _repeat(
+    async def _keep(
         self, look: Look, changed: Callable[[], None], *, task_status: trio.TaskStatus[None]
     ) -> None:
         turn = 0
@@ -239,6 +239,7 @@ class _Looks:
         self._model.version += 1
 
     async def _quotas(self) -> None:
+        await trio.lowlevel.checkpoint()
         rows: dict[tuple[str, str], QuotaRow] | None = None
         missing: str | None = None
         try:

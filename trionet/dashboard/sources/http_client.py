@@ -80,7 +80,9 @@ class HttpClient:
     async def aclose(self) -> None:
         """Close the connection."""
         stream, self._stream = self._stream, None
-        if stream is not None:
+        if stream is None:
+            await trio.lowlevel.checkpoint()
+        else:
             await trio.aclose_forcefully(stream)
 
     async def request(self, method: str, target: str) -> tuple[int, bytes]:
@@ -166,9 +168,10 @@ class HttpClient:
         )
         try:
             await secured.do_handshake()
-        except BaseException as error:
+        except trio.BrokenResourceError as error:
             await trio.aclose_forcefully(stream)
-            if isinstance(error, trio.BrokenResourceError):
-                raise HttpError(f"TLS failed: {error.__cause__ or error}") from error
+            raise HttpError(f"TLS failed: {error.__cause__ or error}") from error
+        except BaseException:
+            await trio.aclose_forcefully(stream)
             raise
         return secured

@@ -57,7 +57,9 @@ class Later:
         part = self._part = await trio.to_thread.run_sync(self._make)
         part.interval_seconds = self._interval_seconds
         part.want(*self._wanted)
-        await part.run(model, changed, task_status=task_status)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(part.run, model, changed)
+            task_status.started()
 
 
 def _made(module: str, name: str, *arguments: object, **keywords: object) -> Part:
