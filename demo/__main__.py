@@ -30,7 +30,12 @@ def wants_spark(story: str, arguments: list[str], *, java: bool) -> bool:
     """Whether PySpark is installed, too, which is large: where there is a Java for it, or asked."""
     if story != STORIES[0] or {"--no-spark", "-h", "--help"} & set(arguments):
         return False
-    return java or "--spark" in arguments
+    return java or is_spark_asked(arguments)
+
+
+def is_spark_asked(arguments: list[str]) -> bool:
+    """Whether the demo cannot do without."""
+    return bool({"--spark", "--telemetry"} & set(arguments))
 
 
 def add_spark(is_asked: bool) -> None:
@@ -56,5 +61,5 @@ if __name__ == "__main__":
         "-m",
         "demo." + story,
         *rest,
-        also=partial(add_spark, "--spark" in rest) if is_spark else None,
+        also=partial(add_spark, is_spark_asked(rest)) if is_spark else None,
     )

@@ -18,7 +18,7 @@ import trio
 
 import trionet
 from demo.board import Board
-from demo.child import Child, ChildFailed, open_child
+from demo.child import Child, ChildFailed, early_end, open_child
 from demo.java import has_java
 from demo.windows import as_factor, windows_for
 
@@ -33,7 +33,7 @@ RESULTS = "flight-delays"
 
 def no_spark() -> str:
     """What has to be installed before Spark can run; empty if nothing has to."""
-    if any(find_spec(name) is None for name in ("pyspark", "pyarrow", "numpy")):
+    if any(find_spec(name) is None for name in ("pyspark", "pyarrow", "numpy", "pandas")):
         return "PySpark is not installed; `python3 demo --spark` installs it"
     if tuple(map(int, re.findall(r"\d+", version("pyspark"))[:2])) < PYSPARK_MIN:
         return f"PySpark {version('pyspark')} is too old; `python3 demo --spark` installs another"
@@ -118,10 +118,7 @@ class Analysis:
                     await self._read(bootstrap_servers)
         except* ChildFailed as group:
             self.has_failed = True
-            [failure] = group.exceptions
-            how, *lines = str(failure).splitlines()
-            why = [line.removeprefix(FAILED) for line in lines if line.startswith(FAILED)]
-            self.obstacle = ": ".join([how, *why])
+            self.obstacle = early_end(group, FAILED)
         finally:
             self._over.set()
 

@@ -23,6 +23,19 @@ class ChildFailed(Exception):
     """A child ended before its last report; the text says what it wrote to stderr."""
 
 
+def early_end(group: BaseExceptionGroup[ChildFailed], mark: str) -> str:
+    """How the child that a group is about has ended, and why.
+
+    Args:
+        group: of one error.
+        mark: with this begin the lines on the child's stderr that say why.
+    """
+    [failure] = group.exceptions
+    how, *lines = str(failure).splitlines()
+    why = [line.removeprefix(mark) for line in lines if line.startswith(mark)]
+    return ": ".join([how, *why[-1:]])
+
+
 class Child:
     """One running child.
 

@@ -6,7 +6,8 @@ goes, are processes of their own, so that the broker's loop has only the broker'
 what was consumed is compared with what was produced, record by record.
 
 Where there are Java and PySpark, Spark computes the delays by carrier and route meanwhile, from
-topic to topic.
+topic to topic; where there are cores left, a second Spark makes minutes of the broker's own request
+log, which the dashboard shows.
 
 Exit status: 0 if they are the same, 1 if not or if something failed, 2 for wrong arguments, 130
 after a second Ctrl-C.
@@ -34,6 +35,7 @@ from demo.figures import Figures, Sample, Window
 from demo.front import Front, front_for
 from demo.lines import summary
 from demo.tally import differences
+from demo.telemetry import CORES_MIN, LOG, RESULTS, Telemetry, fits, open_telemetry
 from demo.windows import as_factor
 from trionet.broker import BrokerStatistics
 from trionet.client.admin import NewTopic
@@ -61,6 +63,7 @@ class Result(NamedTuple):
     errors: list[str]
     keys: int
     analysis: Analysis
+    telemetry: Telemetry
 
 
 class Story:
@@ -71,6 +74,7 @@ class Story:
         figures: of now; None before there are any.
         partitions: how many the topic has.
         analysis: the delays by Spark.
+        telemetry: minutes of the broker's request log by Spark.
     """
 
     def __init__(
@@ -80,11 +84,13 @@ class Story:
         producer: Child,
         consumers: Child,
         analysis: Analysis,
+        telemetry: Telemetry,
     ) -> None:
         self.title = title
         self.figures: Figures | None = None
         self.partitions = PARTITIONS
         self.analysis = analysis
+        self.telemetry = telemetry
         self._broker = broker
         self._producer = producer
         self._consumers = consumers
@@ -153,10 +159,13 @@ class Story:
             errors = [f"Not produced: {count} records: {error}" for error, count in refused]
             errors += differences(produced, sample.consumers["totals"])
         figures = self._window.add(sample)
-        return Result(figures, sample.broker, errors, len(produced), self.analysis)
+        spark = self.analysis, self.telemetry
+        return Result(figures, sample.broker, errors, len(produced), *spark)
 
 
-async def play(speed: float, seconds: float, change_seconds: float, *, has_spark: bool) -> Result:
+async def play(
+    speed: float, seconds: float, change_seconds: float, *, has_spark: bool, has_telemetry: bool
+) -> Result:
     """Run the whole demo.
 
     Args:
@@ -164,6 +173,7 @@ async def play(speed: float, seconds: float, change_seconds: float, *, has_spark
         seconds: how long; infinite for the whole year.
         change_seconds: how often a consumer joins or leaves.
         has_spark: whether Spark computes delays meanwhile, if it can.
+        has_telemetry: whether Spark makes minutes of the broker's request log, which must be possible.
 
     Raises:
         ChildFailed: a process ended early (in a group).
@@ -173,7 +183,8 @@ async def play(speed: float, seconds: float, change_seconds: float, *, has_spark
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_watch_signals, signals, interrupted)
-            async with trionet.open_broker() as broker:
+            settings = {"request.log.topic": LOG} if has_telemetry else {}
+            async with trionet.open_broker(settings) as broker:
                 address = broker.bootstrap_servers
                 await _make_topic(address)
                 async with (
@@ -182,9 +193,14 @@ async def play(speed: float, seconds: float, change_seconds: float, *, has_spark
                     open_analysis(
                         address, TOPIC, speed, producer.first_report, is_wanted=has_spark
                     ) as analysis,
+                    open_telemetry(
+                        address, producer.first_report, is_wanted=has_telemetry
+                    ) as telemetry,
                 ):
-                    story = Story(title(address, speed), broker, producer, consumers, analysis)
-                    result = await story.run(front_for(broker), seconds, interrupted)
+                    spark = analysis, telemetry
+                    story = Story(title(address, speed), broker, producer, consumers, *spark)
+                    front = front_for(broker, RESULTS if has_telemetry else None)
+                    result = await story.run(front, seconds, interrupted)
             nursery.cancel_scope.cancel(reason="the demo is over")
     return result
 
@@ -251,6 +267,12 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         help="compute delays with Spark meanwhile; --spark installs PySpark, too, if it is not"
         " there (default: if Java and PySpark are there)",
     )
+    parser.add_argument(
+        "--telemetry",
+        action=argparse.BooleanOptionalAction,
+        help="have a second Spark make minutes of the broker's own request log, for the dashboard's"
+        f" page 9 (default: if Spark can run and there are {CORES_MIN} cores)",
+    )
     return parser.parse_args(arguments)
 
 
@@ -284,14 +306,18 @@ def main() -> int:
     except FileNotFoundError as missing:
         print(f"demo: {missing}; `python3 demo` installs it", file=sys.stderr)
         return 1
-    if arguments.spark and (obstacle := no_spark()):
+    obstacle = no_spark()
+    if obstacle and (arguments.spark or arguments.telemetry):
         print(f"demo: {obstacle}", file=sys.stderr)
         return 1
     status = 0
     has_spark = arguments.spark is not False
+    has_telemetry = arguments.telemetry
+    if has_telemetry is None:
+        has_telemetry = has_spark and not obstacle and fits()
     try:
         result = trio.run(
-            partial(play, has_spark=has_spark),
+            partial(play, has_spark=has_spark, has_telemetry=has_telemetry),
             arguments.speed,
             arguments.seconds,
             arguments.change_seconds,
@@ -313,11 +339,14 @@ def main() -> int:
 
 def tell(result: Result) -> int:
     """Print how it ended; the exit status."""
-    figures, broker, errors, keys, analysis = result
-    print("\n".join([*analysis.summary(), *summary(figures, broker, errors, keys)]))
-    if analysis.has_failed:
-        print(f"demo: {analysis.obstacle}", file=sys.stderr)
-    return 1 if errors or analysis.has_failed else 0
+    figures, broker, errors, keys, analysis, telemetry = result
+    print(
+        "\n".join([*analysis.summary(), *telemetry.news(), *summary(figures, broker, errors, keys)])
+    )
+    failed = [each for each in (analysis, telemetry) if each.has_failed]
+    for each in failed:
+        print(f"demo: {each.obstacle}", file=sys.stderr)
+    return 1 if errors or failed else 0
 
 
 def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:

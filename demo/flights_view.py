@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from rich.segment import Segment
 
-from demo.analysis import Analysis
 from demo.dataset import FIRST_DAY
 from demo.figures import Figures
 from demo.front import Shown
@@ -61,7 +60,10 @@ class FlightsView(View):
         yield from _group(figures, story.partitions, pen)
         if story.analysis.is_shown:
             yield pen.rule("Delays by Spark")
-            yield from _delays(story.analysis, pen)
+            yield from _texts(story.analysis.lines(), pen, is_note=bool(story.analysis.obstacle))
+        if story.telemetry.is_shown:
+            yield pen.rule("Telemetry by Spark")
+            yield from _texts(story.telemetry.lines(), pen, is_note=story.telemetry.has_failed)
         yield []
         hint = "q ends it: then every record is checked. 1 to 9 show the broker, ? explains."
         yield [pen.text(f" {hint}", palette.DIM)]
@@ -90,10 +92,10 @@ def _group(figures: Figures, partitions: int, pen: Pen) -> Iterator[Line]:
         yield line
 
 
-def _delays(analysis: Analysis, pen: Pen) -> Iterator[Line]:
-    for line in analysis.lines():
-        for text in wrapped(line, pen.width - 2, pen.glyphs):
-            yield [pen.text(f" {text}", palette.NOTE if analysis.obstacle else palette.PLAIN)]
+def _texts(texts: Iterable[str], pen: Pen, *, is_note: bool) -> Iterator[Line]:
+    for text in texts:
+        for line in wrapped(text, pen.width - 2, pen.glyphs):
+            yield [pen.text(f" {line}", palette.NOTE if is_note else palette.PLAIN)]
 
 
 def _line(label: str, chart: str, text: str, pen: Pen) -> Line:

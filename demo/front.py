@@ -12,6 +12,7 @@ import trionet
 from demo.analysis import Analysis
 from demo.figures import Figures
 from demo.lines import group_line, plain_line
+from demo.telemetry import Telemetry
 
 PLAIN_SECONDS = 1.0
 
@@ -24,12 +25,14 @@ class Shown(Protocol):
         figures: of now; None before there are any.
         partitions: how many the topic has.
         analysis: the delays by Spark.
+        telemetry: minutes of the broker's request log by Spark.
     """
 
     title: str
     figures: Figures | None
     partitions: int
     analysis: Analysis
+    telemetry: Telemetry
 
     async def begun(self) -> None:
         """Wait until the first flight is in the log; there are figures from then on."""
@@ -60,7 +63,7 @@ class PlainLines:
             if figures.is_divided(story.partitions) and (text := group_line(figures)) != divided:
                 lines.append(f"         {text}")
                 divided = text
-            if (news := story.analysis.news()) != told:
+            if (news := [*story.analysis.news(), *story.telemetry.news()]) != told:
                 lines += [f"         {line}" for line in news]
                 told = news
             # In a thread: whoever reads the pipe may be slow.

@@ -8,6 +8,7 @@ import pytest
 from demo.analysis import Analysis
 from demo.figures import Figures
 from demo.flights_view import FlightsView
+from demo.telemetry import Telemetry
 from trionet.dashboard.cells import ASCII, UNICODE, Glyphs
 from trionet.dashboard.model import Model
 from trionet.dashboard.screen import draw
@@ -47,6 +48,7 @@ class Story:
     figures: Figures | None = FIGURES
     partitions: int = 3
     analysis: Analysis = attrs.field(factory=lambda: Analysis(obstacle="there is no Java"))
+    telemetry: Telemetry = attrs.field(factory=lambda: Telemetry(is_shown=False))
 
     async def begun(self) -> None:
         raise AssertionError("a page waits for nothing")

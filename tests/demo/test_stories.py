@@ -36,6 +36,7 @@ def test_a_story_is_named_first_or_it_is_the_flights(
         ("flights", [], True, True),
         ("flights", [], False, False),
         ("flights", ["--for", "3", "--spark"], False, True),
+        ("flights", ["--telemetry"], False, True),
         ("flights", ["--no-spark"], True, False),
         ("flights", ["--help"], True, False),
         ("netstrings", [], True, False),

@@ -1,0 +1,79 @@
+"""The demo's second Spark: what is said of it, and what it is told."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from demo.child import ChildFailed, early_end
+from demo.telemetry import CORES_MIN, FAILED, LOG, RESULTS, Telemetry, fits
+from demo.telemetry_job import command
+from trionet.cli import pipeline_run
+
+
+class Reporting:
+    """A child, as far as it is looked at."""
+
+    def __init__(self, **latest: Any) -> None:
+        self.latest = latest
+
+
+def test_who_wants_no_telemetry_hears_nothing_of_it() -> None:
+    telemetry = Telemetry(is_shown=False)
+
+    assert ([], [], False) == (telemetry.lines(), telemetry.news(), telemetry.has_failed)
+
+
+def test_before_the_first_minute_there_is_no_news_but_a_page_to_look_at() -> None:
+    telemetry = Telemetry()
+
+    assert [] == telemetry.news()
+    [line] = telemetry.lines()
+    assert "page 9" in line
+
+
+def test_the_newest_minute_is_told_until_there_is_another() -> None:
+    windows = {"2026-11-22T11:44:00Z": 12, "2026-11-22T11:45:00Z": 3456}
+    telemetry = Telemetry(child=Reporting(windows=windows))  # type: ignore[arg-type] # see there
+    told = ["Telemetry by Spark: 3,456 requests in the minute of 2026-11-22T11:45:00Z"]
+    assert told == telemetry.news()
+
+    telemetry._child = Reporting(windows={})  # type: ignore[assignment] # see there
+
+    assert told == telemetry.news() == telemetry.lines()
+
+
+def test_an_early_end_is_told_with_the_last_reason() -> None:
+    stderr = f"of the JVM\n{FAILED}retrying\n{FAILED}no such topic\nof the JVM, too"
+    failure = ChildFailed(f"the telemetry_job ended early, with exit status 1\n{stderr}")
+    why = early_end(ExceptionGroup("", [failure]), FAILED)
+    telemetry = Telemetry(obstacle=why)
+
+    assert "the telemetry_job ended early, with exit status 1: no such topic" == why
+    assert telemetry.has_failed
+    assert [f"no telemetry by Spark: {why}"] == telemetry.lines() == telemetry.news()
+
+
+@pytest.mark.parametrize(("cores", "expected"), [(CORES_MIN, True), (CORES_MIN - 1, False)])
+def test_it_needs_a_core_of_its_own(
+    cores: int, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+
+    assert expected == fits()
+
+
+def test_all_files_of_the_job_are_below_its_folder(tmp_path: Path) -> None:
+    parser = argparse.ArgumentParser()
+    pipeline_run.add_arguments(parser)
+
+    [_, _, *arguments] = command("localhost:1", LOG, RESULTS, str(tmp_path))
+    parsed = parser.parse_args(arguments)
+
+    assert (LOG, RESULTS) == (parsed.topic, parsed.results_topic)
+    assert Path(parsed.folder).parent == tmp_path
+    assert 3 == sum(str(tmp_path) in each for each in parsed.set)
+    assert parsed.json
