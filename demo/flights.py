@@ -6,8 +6,8 @@ goes, are processes of their own, so that the broker's loop has only the broker'
 what was consumed is compared with what was produced, record by record.
 
 Where there are Java and PySpark, Spark computes the delays by carrier and route meanwhile, from
-topic to topic; where there are cores left, a second Spark makes minutes of the broker's own request
-log, which the dashboard shows.
+topic to topic; with ``--telemetry`` a second Spark makes minutes of the broker's own request log,
+which the dashboard shows.
 
 Exit status: 0 if they are the same, 1 if not or if something failed, 2 for wrong arguments, 130
 after a second Ctrl-C.
@@ -35,7 +35,7 @@ from demo.figures import Figures, Sample, Window
 from demo.front import Front, front_for
 from demo.lines import summary
 from demo.tally import differences
-from demo.telemetry import CORES_MIN, LOG, RESULTS, Telemetry, fits, open_telemetry
+from demo.telemetry import LOG, RESULTS, Telemetry, open_telemetry
 from demo.windows import as_factor
 from trionet.broker import BrokerStatistics
 from trionet.client.admin import NewTopic
@@ -173,7 +173,7 @@ async def play(
         seconds: how long; infinite for the whole year.
         change_seconds: how often a consumer joins or leaves.
         has_spark: whether Spark computes delays meanwhile, if it can.
-        has_telemetry: whether Spark makes minutes of the broker's request log, which must be possible.
+        has_telemetry: whether Spark makes minutes of the broker's request log.
 
     Raises:
         ChildFailed: a process ended early (in a group).
@@ -269,9 +269,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--telemetry",
-        action=argparse.BooleanOptionalAction,
-        help="have a second Spark make minutes of the broker's own request log, for the dashboard's"
-        f" page 9 (default: if Spark can run and there are {CORES_MIN} cores)",
+        action="store_true",
+        help="have a second Spark, which wants cores of its own, make minutes of the broker's own "
+        "request log, for the dashboard's page 9",
     )
     return parser.parse_args(arguments)
 
@@ -312,12 +312,9 @@ def main() -> int:
         return 1
     status = 0
     has_spark = arguments.spark is not False
-    has_telemetry = arguments.telemetry
-    if has_telemetry is None:
-        has_telemetry = has_spark and not obstacle and fits()
     try:
         result = trio.run(
-            partial(play, has_spark=has_spark, has_telemetry=has_telemetry),
+            partial(play, has_spark=has_spark, has_telemetry=arguments.telemetry),
             arguments.speed,
             arguments.seconds,
             arguments.change_seconds,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -14,15 +13,8 @@ from demo.child import Child, ChildFailed, early_end, open_child
 
 #: The topics of the log and of its minutes; each has one partition.
 LOG, RESULTS = "requests", "requests-results"
-#: A second Spark beside that of the delays wants a core of its own.
-CORES_MIN = 4
 #: With this begins the line on the child's stderr that says why it has failed.
 FAILED = "trionet pipeline: "
-
-
-def fits() -> bool:
-    """Whether this machine has room for it."""
-    return (os.cpu_count() or 1) >= CORES_MIN
 
 
 @attrs.define

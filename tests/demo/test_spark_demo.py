@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 def demo(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """The running demo, whose files for Spark are below the folder."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "demo.flights", "--spark", "--no-telemetry", *arguments],
+        [sys.executable, "-m", "demo.flights", "--spark", *arguments],
         cwd=ROOT,
         env={**os.environ, "TMPDIR": str(folder)},
         stdin=subprocess.DEVNULL,

@@ -6,10 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from demo.child import ChildFailed, early_end
-from demo.telemetry import CORES_MIN, FAILED, LOG, RESULTS, Telemetry, fits
+from demo.telemetry import FAILED, LOG, RESULTS, Telemetry
 from demo.telemetry_job import command
 from trionet.cli import pipeline_run
 
@@ -55,15 +53,6 @@ def test_an_early_end_is_told_with_the_last_reason() -> None:
     assert "the telemetry_job ended early, with exit status 1: no such topic" == why
     assert telemetry.has_failed
     assert [f"no telemetry by Spark: {why}"] == telemetry.lines() == telemetry.news()
-
-
-@pytest.mark.parametrize(("cores", "expected"), [(CORES_MIN, True), (CORES_MIN - 1, False)])
-def test_it_needs_a_core_of_its_own(
-    cores: int, expected: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: cores)
-
-    assert expected == fits()
 
 
 def test_all_files_of_the_job_are_below_its_folder(tmp_path: Path) -> None:
