@@ -158,6 +158,7 @@ class _Run:
 
     async def _topics(self) -> Sequence[str]:
         """The names of topics; of a group's pattern, the patterns themselves."""
+        await trio.lowlevel.checkpoint()
         wanted = self._wanted
         if not wanted.is_pattern:
             return wanted.topics
@@ -184,11 +185,13 @@ class _Run:
 
     async def _look_for(self, consumer: Consumer, topics: Sequence[str]) -> None:
         """A group waits for topics that may still come, but not for an address that is wrong."""
+        await trio.lowlevel.checkpoint()
         wanted = self._wanted
         if wanted.is_pattern:
             return  # they were looked for to find out which match
         missing: list[str] = []
         with trio.move_on_after(wanted.known_seconds) as late:
+            await trio.lowlevel.checkpoint()
             missing = [topic for topic in topics if not await consumer.partitions_of(topic)]
         if late.cancelled_caught:
             raise self._unreachable()
@@ -220,6 +223,7 @@ class _Run:
     # Reading.
 
     async def _read(self, consumer: Consumer) -> None:
+        await trio.lowlevel.checkpoint()
         while self._stop.number is None and self._left != 0:
             try:
                 batch = await self._next(consumer)
@@ -243,6 +247,7 @@ class _Run:
 
     async def _next(self, consumer: Consumer) -> ConsumerBatch | None:
         """The next batch; None at the end, and after a signal."""
+        await trio.lowlevel.checkpoint()
         with self._stop.ending_waits():
             while not self._is_over(consumer):
                 with trio.move_on_after(IDLE_SECONDS if self._ends_somewhere else float("inf")):

@@ -148,6 +148,7 @@ class _Run:
 
     async def _read(self, sending: Sending) -> None:
         """What cannot be read or sent is told when what was taken before is sent."""
+        await trio.lowlevel.checkpoint()
         try:
             if self._wanted.topic is not None:
                 with self._stop.ending_waits():
@@ -177,10 +178,12 @@ class _Run:
         self, sending: Sending, receive: trio.MemoryReceiveChannel[Piece]
     ) -> Piece | None:
         """The next piece; None at the end, or when a record that was sent before has failed."""
+        await trio.lowlevel.checkpoint()
         if not sending.may_go_on:
             return None
         with trio.CancelScope() as waiting:
             sending.when_failed = waiting.cancel
+            await trio.lowlevel.checkpoint()
             try:
                 return await receive.receive()
             except trio.EndOfChannel:
@@ -189,6 +192,7 @@ class _Run:
 
     async def _reading(self, send: trio.MemorySendChannel[Piece]) -> None:
         """Read until the end, a signal, or an error, which is told when all before it is sent."""
+        await trio.lowlevel.checkpoint()
         try:
             with self._stop.ending_waits():
                 await self._wanted.sources.read(send)
@@ -220,6 +224,7 @@ class _Run:
             taken = reader.feed(b"")
 
     async def _send_whole(self, sending: Sending, data: bytes) -> bool:
+        await trio.lowlevel.checkpoint()
         self._files += 1
         self._wanted.progress.size += len(data)
         try:
@@ -230,6 +235,7 @@ class _Run:
         return await self._send(sending, [taken])
 
     async def _send(self, sending: Sending, all_taken: list[Taken]) -> bool:
+        await trio.lowlevel.checkpoint()
         for taken in self._first(all_taken):
             await sending.send(taken)
             if self._wanted.tee is not None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
+import trio
 
 from trionet.client.topic_partition import TopicPartition
 from trionet.errors import ConfigError, TrionetError
@@ -49,6 +50,7 @@ async def chosen_partitions(
     Raises:
         NoSuchTopicError: see there.
     """
+    await trio.lowlevel.checkpoint()
     found = []
     for topic in topics:
         there = await consumer.partitions_of(topic)
@@ -88,6 +90,7 @@ async def _offsets(
     lasts: dict[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
     """The offsets of a place; none for no place, and for a stored one."""
+    await trio.lowlevel.checkpoint()
     if place is None or place.base is From.STORED:
         return {}
     at_times: dict[TopicPartition, int] = {}

@@ -78,6 +78,7 @@ class Sending:
         self._progress = progress
         self._under_way: deque[_UnderWay] = deque()
         self._told = 0
+        self._is_telling = False
         self._news = trio.Event()
         self._all_decided = trio.Event()
         self.when_failed: Callable[[], object] = _nothing
@@ -102,6 +103,7 @@ class Sending:
             CallTimedOutError: nobody has told in time.
             TrionetError: there can be no such topic, or the brokers do not let us in.
         """
+        await trio.lowlevel.checkpoint()
         if topic not in self._partitions:
             with trio.move_on_after(self._known_seconds) as late:
                 self._partitions[topic] = await self._producer.key_partitions(topic)
@@ -119,6 +121,7 @@ class Sending:
         Raises:
             TrionetError: the producer can take no more.
         """
+        await trio.lowlevel.checkpoint()
         topic = self._topic if taken.topic is None else taken.topic
         partition = self._partition if taken.partition is None else taken.partition
         try:
@@ -152,6 +155,7 @@ class Sending:
 
     async def _one_by_one(self, topic: str, taken: Taken) -> None:
         """One of them cannot be sent: those before it are, and with -E those behind."""
+        await trio.lowlevel.checkpoint()
         for place in range(len(taken.values)):
             try:
                 await self._enqueue(topic, taken.some(place, place + 1))
@@ -180,12 +184,17 @@ class Sending:
         Raises:
             TrionetError: the producer has failed.
         """
+        await trio.lowlevel.checkpoint()
+        failure: TrionetError | None = None
         try:
             await self._producer.flush()
-        finally:
-            if self._under_way:
-                self._all_decided = trio.Event()
-                await self._all_decided.wait()
+        except TrionetError as error:
+            failure = error  # it is decided all the same
+        if self._under_way or self._is_telling:
+            self._all_decided = trio.Event()
+            await self._all_decided.wait()
+        if failure is not None:
+            raise failure
 
     async def keep_looking(self) -> None:
         """Tell of records when it is decided what became of them, in their order.
@@ -199,8 +208,10 @@ class Sending:
                 for outcome in batch.deliveries.outcomes:
                     await until_done(outcome)
                 self._under_way.popleft()
+                self._is_telling = True
                 self._failures(batch)
                 await self._tell_written(batch)
+                self._is_telling = False
             self._all_decided.set()
             self._news = trio.Event()
             await self._news.wait()
@@ -211,6 +222,7 @@ class Sending:
             self._failures(self._under_way.popleft())
 
     async def _tell_written(self, batch: _UnderWay) -> None:
+        await trio.lowlevel.checkpoint()
         if self._written is not None:
             text = b"".join(map(self._written, _acknowledged(batch)))
             await write_all(self._output, text)

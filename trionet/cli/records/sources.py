@@ -55,6 +55,7 @@ class Sources:
         Raises:
             InputError: a file cannot be read.
         """
+        await trio.lowlevel.checkpoint()
         for path in self.lines:
             with _telling_of(path):
                 async with _opened(path) as descriptor:
