@@ -1,6 +1,7 @@
 """Examples that are test modules pass under pytest, with the plugin as a user has it.
 
-`tests/test_docs.py` runs them too, but as programs: it only sees that they can be loaded.
+`tests/test_docs.py` runs them too, but as programs: it only sees that they can be loaded. Those that
+are files of a page's session run there, beside the other files.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from test_docs import BLOCKS
 EXAMPLES = [
     block
     for block in BLOCKS
-    if block.language == "python" and "def test_" in block.text and "unittest" not in block.text
+    if block.language == "python"
+    and "def test_" in block.text
+    and "unittest" not in block.text
+    and not block.file
 ]
 
 
