@@ -7,7 +7,6 @@ and an API without one is an error.
 from __future__ import annotations
 
 import ast
-import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,8 @@ from trionet.protocol.messages.registry import APIS
 
 from .apis import LEFT_OUT, REMOVED_API_KEYS
 
-CLIENT: Final = Path(__file__).parents[3] / "trionet" / "client"
+PACKAGE: Final = Path(__file__).parents[3] / "trionet"
+CLIENT: Final = PACKAGE / "client"
 
 _TRANSACTIONS: Final = "there are no transactions"
 _KIP_848: Final = "groups are those of the classic protocol, not of KIP-848"
@@ -160,9 +160,15 @@ def _module(name: str) -> str:
 def _served() -> dict[int, tuple[int, int, str]]:
     """Of each API that is served: the lowest and the highest version, and its gaps."""
     return {
-        key: (low, high, gaps(inspect.getdoc(handler) or ""))
+        key: (low, high, gaps(_docstring(handler.__name__)))
         for key, low, high, handler in served._SERVED
     }
+
+
+def _docstring(module: str) -> str:
+    """That of a module, from its source: compiled, it has none."""
+    path = PACKAGE.parent / f"{module.replace('.', '/')}.py"
+    return ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
 
 
 def gaps(docstring: str) -> str:
