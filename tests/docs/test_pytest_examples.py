@@ -1,7 +1,7 @@
 """Examples that are test modules pass under pytest, with the plugin as a user has it.
 
-`tests/test_docs.py` runs them too, but as programs: it only sees that they can be loaded. Those that
-are files of a page's session run there, beside the other files.
+`tests/test_docs.py` runs them too, but as programs: it only sees that they can be loaded.
+Those that are files of a page's session run there, beside the other files.
 """
 
 from __future__ import annotations
