@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from support.administered_kafka import Kafka, administered_kafka
 from support.cache import Unavailable
 from support.clients.client import Admin, Client
 from support.clients.exchange import Exchange
@@ -103,6 +104,13 @@ def _skipping() -> Iterator[None]:
         yield
     except Unavailable as reason:
         pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Kafka]:
+    """One node of Apache Kafka, for the tests of a module that administer it."""
+    with _skipping(), administered_kafka() as node:
+        yield node
 
 
 @pytest.fixture(scope="session")

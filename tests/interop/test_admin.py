@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import attrs
 import pytest
 
 import trionet
 from support.admin_errors import code_of
-from support.administered_kafka import Kafka, administered_kafka, fresh
-from support.cache import Unavailable
+from support.administered_kafka import Kafka, fresh
 from support.eventually import eventually
 from trionet import Admin, ApiError
 from trionet.client.admin import (
@@ -44,15 +43,6 @@ from trionet.client.admin import (
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[Kafka]:
-    try:
-        with administered_kafka() as node:
-            yield node
-    except Unavailable as reason:
-        pytest.skip(str(reason))
 
 
 @pytest.fixture

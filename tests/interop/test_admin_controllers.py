@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
 import trionet
 from support.admin_errors import code_of
-from support.administered_kafka import Kafka, administered_kafka
-from support.cache import Unavailable
+from support.administered_kafka import Kafka
 from support.eventually import eventually
 from trionet import Admin, UnsupportedVersionError
 from trionet.client.admin import (
@@ -38,15 +37,6 @@ ENTRY = AclBinding(
     operation=AclOperation.READ,
     permission=AclPermission.ALLOW,
 )
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[Kafka]:
-    try:
-        with administered_kafka() as node:
-            yield node
-    except Unavailable as reason:
-        pytest.skip(str(reason))
 
 
 @pytest.fixture

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
 import trionet
 from support.admin_errors import code_of
 from support.admin_groups import be_in_group
-from support.administered_kafka import Kafka, administered_kafka, coordinated, fresh
-from support.cache import Unavailable
+from support.administered_kafka import Kafka, coordinated, fresh
 from support.eventually import eventually
 from trionet import Admin, ApiError
 from trionet.client.admin import (
@@ -34,15 +33,6 @@ from trionet.protocol.messages.streams_group_heartbeat import (
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[Kafka]:
-    try:
-        with administered_kafka() as node:
-            yield node
-    except Unavailable as reason:
-        pytest.skip(str(reason))
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
 import confluent_kafka
@@ -10,20 +9,10 @@ import pytest
 import trio
 
 import trionet
-from support.administered_kafka import Kafka, administered_kafka
-from support.cache import Unavailable
+from support.administered_kafka import Kafka
 from support.command_runs import Done, Run, runner
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[Kafka]:
-    try:
-        with administered_kafka() as node:
-            yield node
-    except Unavailable as reason:
-        pytest.skip(str(reason))
 
 
 @pytest.fixture

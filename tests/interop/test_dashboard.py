@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from support.administered_kafka import Kafka, administered_kafka, coordinated, fresh
-from support.cache import Unavailable
+from support.administered_kafka import Kafka, coordinated, fresh
 from support.watching import watching
 from trionet import open_admin, open_consumer, open_producer
 from trionet.client.admin import QuotaEntity
@@ -15,15 +10,6 @@ from trionet.client.topic_partition import TopicPartition
 from trionet.dashboard.sources.cluster_source import ClusterSource
 
 GROUP = "dashboard-group"
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[Kafka]:
-    try:
-        with administered_kafka() as running:
-            yield running
-    except Unavailable as error:
-        pytest.skip(f"no real Kafka: {error}")
 
 
 async def test_a_real_kafka_is_told_with_topics_groups_lag_and_quotas(kafka: Kafka) -> None:
