@@ -10,7 +10,7 @@ import termios
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 import trio
@@ -28,17 +28,14 @@ HANGUP = 128 + signal.SIGHUP
 MANY_CHANGES = 300
 
 
-class Ticking:
-    """A source that has nothing to tell but that it looked."""
+class Silent:
+    """A source that has nothing to tell."""
 
-    def __init__(self, pause_seconds: float = 0.001) -> None:
-        self.name = "ticking"
+    def __init__(self) -> None:
+        self.name = "played"
         self.interval_seconds = 1.0
         self.actions = cast(Actions, None)
-        self.looked = 0
         self.wanted: list[str | None] = []
-        self.has_looked = trio.Event()
-        self._pause_seconds = pause_seconds
 
     def want(self, section: str | None, key: object = None) -> None:
         self.wanted.append(section)
@@ -51,6 +48,24 @@ class Ticking:
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         task_status.started()
+        await self.tell(model, changed)
+        await trio.sleep_forever()
+
+    async def tell(self, model: Model, changed: Callable[[], None]) -> None:
+        """Feed the model, then return or go on for good."""
+        await trio.lowlevel.checkpoint()
+
+
+class Ticking(Silent):
+    """A source that has nothing to tell but that it looked."""
+
+    def __init__(self, pause_seconds: float = 0.001) -> None:
+        super().__init__()
+        self.looked = 0
+        self.has_looked = trio.Event()
+        self._pause_seconds = pause_seconds
+
+    async def tell(self, model: Model, changed: Callable[[], None]) -> None:
         while True:
             # Each frame is another one, and large.
             model.tell("look", f"{self.looked} " * 40)
@@ -59,13 +74,6 @@ class Ticking:
             if self.looked == MANY_CHANGES:
                 self.has_looked.set()
             await trio.sleep(self._pause_seconds)
-
-
-class Never(Ticking):
-    """A source that never has anything to tell."""
-
-    async def run(self, *args: Any, **keywords: Any) -> None:
-        await trio.sleep_forever()
 
 
 class Screen:
@@ -108,7 +116,7 @@ def screen(columns: int = 200, lines: int = 60) -> Iterator[Screen]:
 
 @asynccontextmanager
 async def dashboard(
-    screen: Screen, source: Ticking, *results: int
+    screen: Screen, source: Silent, *results: int
 ) -> AsyncIterator[tuple[Dashboard, list[int]]]:
     """A dashboard that runs; its exit status is in the list when it has ended."""
     tty = Tty(screen.path)
@@ -166,7 +174,7 @@ async def test_the_line_of_the_terminal_is_as_before() -> None:
 
 async def test_what_is_typed_is_answered_although_the_source_never_tells() -> None:
     with screen() as played:
-        async with dashboard(played, Never()) as (_, status):
+        async with dashboard(played, Silent()) as (_, status):
             await played.read_until(b"Overview")
             played.press(b"2")
             await played.read_until(b"Connections")
@@ -188,7 +196,7 @@ async def test_a_terminal_that_is_gone_ends_it() -> None:
 async def test_cancelling_gives_the_screen_back() -> None:
     with screen(80, 24) as played:
         with trio.CancelScope() as scope:
-            async with dashboard(played, Never()):
+            async with dashboard(played, Silent()):
                 await played.read_until(b"quit")
                 scope.cancel()
 
@@ -212,20 +220,13 @@ async def test_the_source_learns_what_is_looked_at_and_how_often() -> None:
         assert 0.5 == found._ui.refresh_seconds
 
 
-class Wrong(Ticking):
+class Wrong(Silent):
     """A source whose connections are none."""
 
-    async def run(
-        self,
-        model: Model,
-        changed: Callable[[], None],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
-        task_status.started()
+    async def tell(self, model: Model, changed: Callable[[], None]) -> None:
+        await trio.lowlevel.checkpoint()
         model.connections.replace({0: cast(ConnectionRow, None)}, 0.0)
         changed()
-        await trio.sleep_forever()
 
 
 async def test_a_view_that_fails_leaves_the_others_alone(caplog: pytest.LogCaptureFixture) -> None:
