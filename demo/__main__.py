@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / ".ci"))
 
 from environment import SetupFailed, is_ready, prepare, run_inside
 
-from demo.java import has_java
+from demo.java import no_java
 
 STORIES = ("flights", "netstrings")
 #: What is installed for every story, and what for the pipelines in Spark.
@@ -26,11 +26,11 @@ def chosen(arguments: list[str]) -> tuple[str, list[str]]:
     return STORIES[0], arguments
 
 
-def wants_spark(story: str, arguments: list[str], *, java: bool) -> bool:
-    """Whether PySpark is installed, too, which is large: where there is a Java for it, or asked."""
-    if story != STORIES[0] or {"--no-spark", "-h", "--help"} & set(arguments):
+def wants_spark(story: str, arguments: list[str]) -> bool:
+    """Whether Spark may run, for which PySpark is installed; that is large."""
+    if story != STORIES[0] or {"-h", "--help"} & set(arguments):
         return False
-    return java or is_spark_asked(arguments)
+    return "--no-spark" not in arguments or is_spark_asked(arguments)
 
 
 def is_spark_asked(arguments: list[str]) -> bool:
@@ -51,15 +51,17 @@ def add_spark(is_asked: bool) -> None:
         sys.stderr.write(f"trionet: it goes on without PySpark: {failure}\n")
 
 
-if __name__ == "__main__":
-    story, rest = chosen(sys.argv[1:])
-    is_spark = wants_spark(story, rest, java=has_java())
+def main(arguments: list[str]) -> None:
+    """Play a story; does not return from it."""
+    story, rest = chosen(arguments)
+    is_wanted, is_asked = wants_spark(story, rest), is_spark_asked(rest)
+    obstacle = no_java() if is_wanted else ""
+    if obstacle and is_asked:
+        sys.exit(f"demo: {obstacle}")
+    also = partial(add_spark, is_asked) if is_wanted and not obstacle else None
     # -P: a folder called "demo" where the user happens to be must not win.
-    run_inside(
-        EXTRA,
-        "-P",
-        "-m",
-        "demo." + story,
-        *rest,
-        also=partial(add_spark, is_spark_asked(rest)) if is_spark else None,
-    )
+    run_inside(EXTRA, "-P", "-m", f"demo.{story}", *rest, also=also)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from environment import SetupFailed
 
 from demo import __main__ as story_module
-from demo.__main__ import STORIES, chosen, wants_spark
-from demo.java import has_java
+from demo.__main__ import STORIES, chosen, main, wants_spark
 
 DEMO = Path(__file__).resolve().parents[2] / "demo"
 
@@ -31,36 +31,30 @@ def test_a_story_is_named_first_or_it_is_the_flights(
 
 
 @pytest.mark.parametrize(
-    ("story", "arguments", "java", "expected"),
+    ("story", "arguments", "expected"),
     [
-        ("flights", [], True, True),
-        ("flights", [], False, False),
-        ("flights", ["--for", "3", "--spark"], False, True),
-        ("flights", ["--telemetry"], False, True),
-        ("flights", ["--no-spark"], True, False),
-        ("flights", ["--help"], True, False),
-        ("netstrings", [], True, False),
+        ("flights", [], True),
+        ("flights", ["--for", "3", "--spark"], True),
+        ("flights", ["--telemetry"], True),
+        ("flights", ["--no-spark"], False),
+        ("flights", ["--no-spark", "--telemetry"], True),
+        ("flights", ["--help"], False),
+        ("netstrings", [], False),
     ],
 )
-def test_pyspark_is_installed_where_there_is_a_java_or_it_is_asked_for(
-    story: str, arguments: list[str], java: bool, expected: bool
+def test_spark_runs_where_it_can_unless_somebody_says_no(
+    story: str, arguments: list[str], expected: bool
 ) -> None:
-    assert expected == wants_spark(story, arguments, java=java)
+    assert expected == wants_spark(story, arguments)
 
 
-def test_a_java_is_found_where_spark_looks_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_who_asks_for_spark_hears_that_there_is_no_java_before_anything_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    java = tmp_path / "bin" / "java"
-    java.parent.mkdir()
-    java.touch(0o755)
-    monkeypatch.setenv("PATH", str(java.parent))
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    assert has_java()
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "elsewhere"))
-    assert not has_java()
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert has_java()
+    monkeypatch.setenv("JAVA_HOME", os.devnull)
+
+    with pytest.raises(SystemExit, match="demo: there is no Java; install 17 or newer"):
+        main(["--telemetry"])
 
 
 def _fails(extra: str) -> None:
