@@ -122,12 +122,13 @@ class Child:
 
 
 @asynccontextmanager
-async def open_child(name: str, *arguments: str) -> AsyncIterator[Child]:
+async def open_child(name: str, *arguments: str, folder: str | None = None) -> AsyncIterator[Child]:
     """Run ``demo.<name>`` for as long as the block lasts; at its end it is killed with its own.
 
     Args:
         name: the module.
         arguments: for its command line.
+        folder: for temporary files, which who is killed leaves behind; by default the system's.
 
     Raises:
         ChildFailed: in a group, cancelling the block: it ended before its last report.
@@ -137,6 +138,7 @@ async def open_child(name: str, *arguments: str) -> AsyncIterator[Child]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        env=None if folder is None else {**os.environ, "TMPDIR": folder},
         # Of its own: Ctrl-C in the terminal is the demo's, which then ends the child.
         process_group=0,
     )

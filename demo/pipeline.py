@@ -18,7 +18,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from demo.analysis import FAILED
 from demo.dataset import data_file
 from demo.delays import delays, read_planes, read_weather
-from demo.reporting import Reporter
+from demo.reporting import Reporter, keep_reports_apart
+from demo.small_spark import settings
 from demo.windows import Windows, from_factor, windows_for
 from trionet.spark import TrionetDataSource, lag
 
@@ -62,15 +63,10 @@ class Counts:
 def session(folder: Path) -> SparkSession:
     """Spark in this process and its JVM, on two cores, with all its files below the folder."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = {
+    wanted = {
+        **settings(folder),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.memory": "1g",
-        # Starts sooner, at the price of a lower speed in the long run.
-        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-        f" -Djava.io.tmpdir={folder}",
-        "spark.local.dir": folder / "local",
-        "spark.sql.warehouse.dir": folder / "warehouse",
         "spark.sql.session.timeZone": "UTC",
         # Some hundred groups a window: one task and one state store are enough.
         "spark.sql.shuffle.partitions": 1,
@@ -80,7 +76,7 @@ def session(folder: Path) -> SparkSession:
         "spark.ui.showConsoleProgress": "false",
     }
     builder = SparkSession.builder.master("local[2]").appName("flight delays")
-    for key, value in settings.items():
+    for key, value in wanted.items():
         builder = builder.config(key, str(value))
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
@@ -138,9 +134,7 @@ def run(bootstrap_servers: str, topic: str, results: str, speed: str, folder: st
 
 
 def main(arguments: list[str]) -> int:
-    # What the JVM prints is no report of ours.
-    sys.stdout = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+    keep_reports_apart()
     try:
         run(*arguments)
     except Exception as error:  # boundary: the process

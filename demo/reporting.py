@@ -32,6 +32,12 @@ async def hear(stop: trio.Event) -> None:
     os._exit(1)
 
 
+def keep_reports_apart() -> None:
+    """From now on whatever this process starts prints to stderr: what a JVM says is no report."""
+    sys.stdout = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+
 class Reporter:
     """Says how far the child is, and knows whether it shall stop; without trio."""
 

@@ -47,8 +47,10 @@ class Telemetry:
         """What changes no more than once a minute."""
         if self.obstacle:
             return [f"no telemetry by Spark: {self.obstacle}"]
-        if self._child is not None and (windows := self._child.latest.get("windows")):
-            self._newest = max(windows.items())
+        latest = self._child.latest if self._child is not None else {}
+        # The last line of a job has how many minutes there were in all, under the same name.
+        if latest.get("event") == "batch" and latest["windows"]:
+            self._newest = max(latest["windows"].items())
         if self._newest is None:
             return []
         minute, requests = self._newest
@@ -60,7 +62,7 @@ class Telemetry:
         try:
             with tempfile.TemporaryDirectory(prefix="trionet-demo-") as folder:
                 arguments = [bootstrap_servers, LOG, RESULTS, folder]
-                async with open_child("telemetry_job", *arguments) as child:
+                async with open_child("telemetry_job", *arguments, folder=folder) as child:
                     self._child = child
                     await trio.sleep_forever()
         except* ChildFailed as group:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 
-from demo.reporting import Reporter
+from demo.reporting import Reporter, keep_reports_apart
+from demo.small_spark import settings
 from trionet.cli.main import main
 
 #: The demo's minutes are not worth much waiting: a broker's clock is the only one.
@@ -17,15 +18,8 @@ DELAY = "5s"
 
 def command(bootstrap_servers: str, topic: str, results: str, folder: str) -> list[str]:
     """The arguments of trionet."""
-    settings = {
-        "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-        f" -Djava.io.tmpdir={folder}",
-        "spark.local.dir": f"{folder}/local",
-        "spark.sql.warehouse.dir": f"{folder}/warehouse",
-    }
     places = ["--topic", topic, "--results-topic", results, "--folder", f"{folder}/results"]
-    sets = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    sets = [word for key, value in settings(folder).items() for word in ("--set", f"{key}={value}")]
     return [
         *("pipeline", "run", "--bootstrap-server", bootstrap_servers, *places),
         *("--master", "local[1]", "--watermark", DELAY, "--interval", DELAY, "--json", *sets),
@@ -33,5 +27,6 @@ def command(bootstrap_servers: str, topic: str, results: str, folder: str) -> li
 
 
 if __name__ == "__main__":
+    keep_reports_apart()
     Reporter()  # hears when the demo is gone
     sys.exit(main(command(*sys.argv[1:])))

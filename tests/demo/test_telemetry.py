@@ -35,13 +35,15 @@ def test_before_the_first_minute_there_is_no_news_but_a_page_to_look_at() -> Non
 
 def test_the_newest_minute_is_told_until_there_is_another() -> None:
     windows = {"2026-11-22T11:44:00Z": 12, "2026-11-22T11:45:00Z": 3456}
-    telemetry = Telemetry(child=Reporting(windows=windows))  # type: ignore[arg-type] # see there
+    batch = Reporting(event="batch", windows=windows)
+    telemetry = Telemetry(child=batch)  # type: ignore[arg-type] # see there
     told = ["Telemetry by Spark: 3,456 requests in the minute of 2026-11-22T11:45:00Z"]
     assert told == telemetry.news()
 
-    telemetry._child = Reporting(windows={})  # type: ignore[assignment] # see there
+    for latest in ({"event": "batch", "windows": {}}, {"event": "end", "windows": 2}):
+        telemetry._child = Reporting(**latest)  # type: ignore[assignment] # see there
 
-    assert told == telemetry.news() == telemetry.lines()
+        assert told == telemetry.news() == telemetry.lines()
 
 
 def test_an_early_end_is_told_with_the_last_reason() -> None:
