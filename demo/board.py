@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -23,6 +23,8 @@ class Board:
     Attributes:
         results: how many different ones have come; what is repeated counts once.
         windows: how many windows they are of.
+        rows: the results of the newest window.
+        version: grows with each record.
     """
 
     def __init__(self) -> None:
@@ -30,6 +32,11 @@ class Board:
         self._starts: set[str] = set()
         self._newest = ""
         self._rows: dict[bytes, Result] = {}
+        self.version = 0
+
+    @property
+    def rows(self) -> Collection[Result]:
+        return self._rows.values()
 
     @property
     def results(self) -> int:
@@ -42,6 +49,7 @@ class Board:
     def add(self, key: bytes, value: bytes) -> None:
         """Take one record of the topic of results."""
         result = json.loads(value)
+        self.version += 1
         start = result["start"]  # as text they are in the order of time
         self._seen.add(key)
         self._starts.add(start)
@@ -54,21 +62,23 @@ class Board:
         """All flights of the newest window together; nothing before there is one."""
         if not self._rows:
             return ""
-        rows = self._rows.values()
+        rows = self.rows
         flights, departed, bad = (
             sum(row[name] for row in rows)
             for name in ("flights", "departed", "bad_weather_departed")
         )
-        return (
-            f"{_clock(self._newest)}: {flights} flights, {flights - departed} cancelled,"
-            f" {_minutes(_mean(rows, 'delay_mean', 'departed'))} late on average,"
-            f" the {bad} in bad weather"
-            f" {_minutes(_mean(rows, 'bad_weather_delay_mean', 'bad_weather_departed'))}"
-        )
+        some = "1 flight" if flights == 1 else f"{flights} flights"
+        said = f"{_clock(self._newest)}: {some}, {flights - departed} cancelled"
+        if departed:
+            said += f", {minutes(_mean(rows, 'delay_mean', 'departed'))} late on average"
+        if bad:
+            late = minutes(_mean(rows, "bad_weather_delay_mean", "bad_weather_departed"))
+            said += f", the {bad} in bad weather {late}"
+        return said
 
     def worst(self) -> list[str]:
         """The carriers and routes of the newest window that have the longest delays."""
-        rows = [row for row in self._rows.values() if row["departed"] >= DEPARTED_MIN]
+        rows = [row for row in self.rows if row["departed"] >= DEPARTED_MIN]
         rows.sort(key=lambda row: (-row["delay_mean"], row["carrier"], row["origin"], row["dest"]))
         return [_route(row) for row in rows[:ROUTES_SHOWN]]
 
@@ -77,8 +87,8 @@ def _route(row: Result) -> str:
     years = row["plane_years_mean"]
     age = "" if years is None else f", planes {years:.0f} years old"
     return (
-        f"{row['carrier']} {row['origin']}-{row['dest']}  {_minutes(row['delay_mean']):>7} on"
-        f" average, one in ten {_minutes(row['delay_p90'])} or more; {row['departed']} flights,"
+        f"{row['carrier']} {row['origin']}-{row['dest']}  {minutes(row['delay_mean']):>7} on"
+        f" average, one in ten {minutes(row['delay_p90'])} or more; {row['departed']} flights,"
         f" {row['seats'] or 0} seats{age}"
     )
 
@@ -89,7 +99,8 @@ def _mean(rows: Iterable[Result], mean: str, count: str) -> float | None:
     return sum(value * n for value, n in pairs) / sum(n for _, n in pairs) if pairs else None
 
 
-def _minutes(value: float | None) -> str:
+def minutes(value: float | None) -> str:
+    """A delay in whole minutes."""
     return "-" if value is None else f"{value:.0f} min"
 
 

@@ -40,7 +40,8 @@ class FlightsView(View):
         "group divides the partitions anew. When the demo ends, what was consumed is compared with "
         "what was produced, record by record. End to end is from send to the hands of a consumer. "
         "Where there are Java and PySpark, Spark computes the delays meanwhile, from topic to "
-        "topic. The other pages show the broker: their keys are in the line on top."
+        "topic; with --telemetry a second Spark makes minutes of the broker's request log, which "
+        "9 shows. The other pages show the broker: their keys are in the line on top."
     )
 
     def __init__(self, story: Shown) -> None:
@@ -59,7 +60,8 @@ class FlightsView(View):
         yield pen.rule(f"Group: {who}, generation {figures.generation}")
         yield from _group(figures, story.partitions, pen)
         if story.analysis.is_shown:
-            yield pen.rule("Delays by Spark")
+            all_of_them = ": d has every route" if story.analysis.board.rows else ""
+            yield pen.rule(f"Delays by Spark{all_of_them}")
             yield from _texts(story.analysis.lines(), pen, is_note=bool(story.analysis.obstacle))
         if story.telemetry.is_shown:
             yield pen.rule("Telemetry by Spark")

@@ -1,13 +1,15 @@
-"""The demo in the dashboard, with a page of its own in front of the others."""
+"""The demo in the dashboard, with pages of its own in front of the others."""
 
 from __future__ import annotations
 
 import trionet
+from demo.delays_view import DelaysView
 from demo.flights_view import FlightsView
 from demo.front import PlainLines, Shown
 from trionet.dashboard.app import run_dashboard
 from trionet.dashboard.settings import DashboardSettings
 from trionet.dashboard.sources.opening import watch_broker
+from trionet.dashboard.view import View
 from trionet.dashboard.views import all_views
 
 #: How often the dashboard looks at first; its keys + and - change it.
@@ -15,7 +17,7 @@ REFRESH_SECONDS = 0.5
 
 
 class OnDashboard:
-    """The dashboard, with a page of the demo's own in front.
+    """The dashboard, with pages of the demo's own in front.
 
     Args:
         broker: the one that is shown.
@@ -30,7 +32,13 @@ class OnDashboard:
         settings = DashboardSettings(view=FlightsView.name, refresh_seconds=REFRESH_SECONDS)
         try:
             with watch_broker(self._broker, pipeline_topic=self._pipeline_topic) as source:
-                await run_dashboard(source, settings, [FlightsView(story), *all_views()])
+                await run_dashboard(source, settings, [*own_views(story), *all_views()])
         except OSError:
             # As after `su`, which leaves a terminal that cannot be opened by its name.
             await PlainLines().run(story)
+
+
+def own_views(story: Shown) -> list[View]:
+    """The demo's own pages; of Spark's delays there is none if nobody wants them."""
+    delays = [DelaysView(story.analysis)] if story.analysis.is_shown else []
+    return [FlightsView(story), *delays]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from trionet.dashboard.cells import UNICODE, Glyphs
 from trionet.dashboard.effects import Effect
@@ -11,6 +11,7 @@ from trionet.dashboard.keys import Key
 from trionet.dashboard.model import Model
 from trionet.dashboard.screen import draw
 from trionet.dashboard.ui import Ui
+from trionet.dashboard.view import View
 from trionet.dashboard.views import all_views
 
 
@@ -20,6 +21,7 @@ class Shown:
     Args:
         model: what it shows.
         view: the name of the view that is shown first.
+        views: those with tabs; None for all of the dashboard's own.
 
     Attributes:
         ui: the state of its user interface.
@@ -27,10 +29,17 @@ class Shown:
     """
 
     def __init__(
-        self, model: Model, view: str, width: int = 120, height: int = 30, glyphs: Glyphs = UNICODE
+        self,
+        model: Model,
+        view: str,
+        width: int = 120,
+        height: int = 30,
+        glyphs: Glyphs = UNICODE,
+        *,
+        views: Sequence[View] | None = None,
     ) -> None:
         self.model = model
-        self.ui = Ui(all_views(), view)
+        self.ui = Ui(all_views() if views is None else views, view)
         self.effects: list[Effect] = []
         self._size = width, height, glyphs
 
