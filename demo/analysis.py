@@ -19,7 +19,7 @@ import trio
 import trionet
 from demo.board import Board
 from demo.child import Child, ChildFailed, early_end, open_child
-from demo.java import has_java
+from demo.java import no_java
 from demo.windows import as_factor, windows_for
 
 #: What the source and the sink need.
@@ -33,15 +33,13 @@ RESULTS = "flight-delays"
 
 def no_spark() -> str:
     """What has to be installed before Spark can run; empty if nothing has to."""
+    # First: PySpark is large, and of no use without.
+    if obstacle := no_java():
+        return obstacle
     if any(find_spec(name) is None for name in ("pyspark", "pyarrow", "numpy", "pandas")):
         return "PySpark is not installed; `python3 demo --spark` installs it"
     if tuple(map(int, re.findall(r"\d+", version("pyspark"))[:2])) < PYSPARK_MIN:
         return f"PySpark {version('pyspark')} is too old; `python3 demo --spark` installs another"
-    if not has_java():
-        return (
-            "there is no Java; install 17 or newer (Debian, Ubuntu: apt-get install"
-            " openjdk-17-jre-headless), or set JAVA_HOME"
-        )
     return ""
 
 
@@ -113,7 +111,7 @@ class Analysis:
         arguments = [bootstrap_servers, topic, RESULTS, as_factor(speed)]
         try:
             with tempfile.TemporaryDirectory(prefix="trionet-demo-") as folder:
-                async with open_child("pipeline", *arguments, folder) as child:
+                async with open_child("pipeline", *arguments, folder, folder=folder) as child:
                     self._child = child
                     await self._read(bootstrap_servers)
         except* ChildFailed as group:
@@ -163,6 +161,7 @@ async def open_analysis(
     begun: Callable[[], Awaitable[None]],
     *,
     is_wanted: bool,
+    obstacle: str,
 ) -> AsyncIterator[Analysis]:
     """Spark beside the block, if it can run here; it ends with the block.
 
@@ -172,8 +171,8 @@ async def open_analysis(
         speed: of the replay.
         begun: returns when there are flights: Spark's start takes what processors there are.
         is_wanted: whether Spark is to run.
+        obstacle: why it cannot; else empty.
     """
-    obstacle = no_spark() if is_wanted else ""
     if obstacle or not is_wanted:
         yield Analysis(is_wanted, obstacle=obstacle)
         return

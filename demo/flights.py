@@ -32,7 +32,7 @@ from demo.analysis import Analysis, no_spark, open_analysis
 from demo.child import Child, ChildFailed, open_child
 from demo.dataset import FLIGHTS, data_file
 from demo.figures import Figures, Sample, Window
-from demo.front import Front, front_for
+from demo.front import Front, front_for, write
 from demo.lines import summary
 from demo.tally import differences
 from demo.telemetry import LOG, RESULTS, Telemetry, open_telemetry
@@ -164,7 +164,13 @@ class Story:
 
 
 async def play(
-    speed: float, seconds: float, change_seconds: float, *, has_spark: bool, has_telemetry: bool
+    speed: float,
+    seconds: float,
+    change_seconds: float,
+    *,
+    has_spark: bool,
+    has_telemetry: bool,
+    obstacle: str,
 ) -> Result:
     """Run the whole demo.
 
@@ -174,13 +180,14 @@ async def play(
         change_seconds: how often a consumer joins or leaves.
         has_spark: whether Spark computes delays meanwhile, if it can.
         has_telemetry: whether Spark makes minutes of the broker's request log.
+        obstacle: why Spark cannot run; else empty.
 
     Raises:
         ChildFailed: a process ended early (in a group).
         KeyboardInterrupt: the user did not want to wait for the end.
     """
     interrupted = trio.Event()
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    with trio.open_signal_receiver(*ending_signals()) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_watch_signals, signals, interrupted)
             settings = {"request.log.topic": LOG} if has_telemetry else {}
@@ -191,7 +198,12 @@ async def play(
                     open_child("producer", address, TOPIC, as_factor(speed)) as producer,
                     open_child("consumers", address, TOPIC, str(change_seconds)) as consumers,
                     open_analysis(
-                        address, TOPIC, speed, producer.first_report, is_wanted=has_spark
+                        address,
+                        TOPIC,
+                        speed,
+                        producer.first_report,
+                        is_wanted=has_spark,
+                        obstacle=obstacle,
                     ) as analysis,
                     open_telemetry(
                         address, producer.first_report, is_wanted=has_telemetry
@@ -210,9 +222,18 @@ async def _make_topic(bootstrap_servers: str) -> None:
         (await admin.create_topics([NewTopic(TOPIC, PARTITIONS)])).checked()
 
 
+def ending_signals() -> Iterator[signal.Signals]:
+    """Those that end it; a closed terminal does not if somebody said so, as ``nohup`` does."""
+    yield from (signal.SIGINT, signal.SIGTERM)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        yield signal.SIGHUP
+
+
 async def _watch_signals(signals: AsyncIterator[int], interrupted: trio.Event) -> None:
-    async for _ in signals:
-        if interrupted.is_set():
+    async for number in signals:
+        # A terminal that is closed is told by the system and by the shell: not by a user who is
+        # in a hurry.
+        if interrupted.is_set() and number != signal.SIGHUP:
             raise KeyboardInterrupt
         interrupted.set()
 
@@ -306,19 +327,20 @@ def main() -> int:
     except FileNotFoundError as missing:
         print(f"demo: {missing}; `python3 demo` installs it", file=sys.stderr)
         return 1
-    obstacle = no_spark()
-    if obstacle and (arguments.spark or arguments.telemetry):
+    has_spark, has_telemetry = arguments.spark is not False, arguments.telemetry
+    obstacle = no_spark() if has_spark or has_telemetry else ""
+    if obstacle and (arguments.spark or has_telemetry):
         print(f"demo: {obstacle}", file=sys.stderr)
         return 1
     status = 0
-    has_spark = arguments.spark is not False
     try:
         result = trio.run(
-            partial(play, has_spark=has_spark, has_telemetry=arguments.telemetry),
+            partial(play, has_spark=has_spark, has_telemetry=has_telemetry, obstacle=obstacle),
             arguments.speed,
             arguments.seconds,
             arguments.change_seconds,
         )
+        status = tell(result)
     except* ChildFailed as group:
         for failure in leaves(group):
             print(f"demo: {failure}", file=sys.stderr)
@@ -329,17 +351,17 @@ def main() -> int:
         # Whoever read our output has had enough of it, as `head` has.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 1
-    else:
-        status = tell(result)
     return status
 
 
 def tell(result: Result) -> int:
-    """Print how it ended; the exit status."""
+    """Print how it ended; the exit status.
+
+    Raises:
+        BrokenPipeError: nobody reads it.
+    """
     figures, broker, errors, keys, analysis, telemetry = result
-    print(
-        "\n".join([*analysis.summary(), *telemetry.news(), *summary(figures, broker, errors, keys)])
-    )
+    write([*analysis.summary(), *telemetry.news(), *summary(figures, broker, errors, keys)])
     failed = [each for each in (analysis, telemetry) if each.has_failed]
     for each in failed:
         print(f"demo: {each.obstacle}", file=sys.stderr)

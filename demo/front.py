@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
+from collections.abc import Iterable
 from typing import Protocol
 
 import trio
@@ -67,13 +68,18 @@ class PlainLines:
                 lines += [f"         {line}" for line in news]
                 told = news
             # In a thread: whoever reads the pipe may be slow.
-            await trio.to_thread.run_sync(_write, "".join(f"{line}\n" for line in lines))
+            await trio.to_thread.run_sync(write, lines)
             lines = []
 
 
-def _write(text: str) -> None:
+def write(lines: Iterable[str]) -> None:
+    """Print lines.
+
+    Raises:
+        BrokenPipeError: nobody reads them.
+    """
     try:
-        sys.stdout.write(text)
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
         sys.stdout.flush()
     except OSError as error:
         if error.errno == errno.EIO:  # the terminal has gone: nobody reads that, either

@@ -3,48 +3,38 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from demo.analysis import FAILED, Analysis
 from demo.child import ChildFailed, open_child
-from demo.dataset import data_file
+from support.flights_demo import running_demo, skip_without_flights
 
-ROOT = Path(__file__).resolve().parents[2]
 NO_JAVA = (
     "there is no Java; install 17 or newer (Debian, Ubuntu: apt-get install"
     " openjdk-17-jre-headless), or set JAVA_HOME"
 )
 NO_PYSPARK = "PySpark is not installed; `python3 demo --spark` installs it"
 
-try:
-    data_file()
-except FileNotFoundError as missing:
-    pytest.skip(str(missing), allow_module_level=True)
+skip_without_flights()
 
 
-def demo(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A whole run of the demo, without a terminal."""
-    kept = {name: text for name, text in os.environ.items() if name != "JAVA_HOME"}
-    command = [sys.executable, "-m", "demo.flights", *arguments]
-    environ: Mapping[str, str] = {**kept, **environment}
-    return subprocess.run(
-        command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False
-    )
+def demo(*arguments: str, **environment: str) -> tuple[int | None, str, str]:
+    """A whole run of the demo, without a terminal: its exit status, what it printed, its errors."""
+    with running_demo(*arguments, env={"JAVA_HOME": "", **environment}) as process:
+        output, errors = process.communicate()
+    return process.returncode, output, errors
 
 
 @pytest.mark.slow
 @pytest.mark.interop
 def test_without_java_one_line_says_what_to_install_and_the_demo_goes_on() -> None:
     pytest.importorskip("pyspark")
-    done = demo("--for", "1.5", PATH=os.devnull)
-    lines = done.stdout.splitlines()
+    status, output, errors = demo("--for", "1.5", PATH=os.devnull)
+    lines = output.splitlines()
 
-    assert (0, "") == (done.returncode, done.stderr)
+    assert (0, "") == (status, errors)
     told = [number for number, line in enumerate(lines) if NO_JAVA in line]
     assert told[0] in {2, 3}  # below the title and the first figures, and perhaps the group
     assert 2 == len(told)  # and once more in the summary
@@ -54,9 +44,7 @@ def test_without_java_one_line_says_what_to_install_and_the_demo_goes_on() -> No
 @pytest.mark.slow
 def test_who_asks_for_spark_gets_an_error_where_it_cannot_run() -> None:
     pytest.importorskip("pyspark")
-    done = demo("--spark", JAVA_HOME=os.devnull)
-
-    assert (1, "", f"demo: {NO_JAVA}\n") == (done.returncode, done.stdout, done.stderr)
+    assert (1, "", f"demo: {NO_JAVA}\n") == demo("--spark", JAVA_HOME=os.devnull)
 
 
 def test_who_wants_no_spark_hears_nothing_of_it() -> None:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import select
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
+from contextlib import AbstractContextManager
 
 import pytest
 
-from demo.dataset import data_file
+from demo.flights import ending_signals
+from support.flights_demo import VERDICT, running_demo, skip_without_flights
 from support.process_list import children_of, commands_with
+from support.processes import all_of_them_end
 
-ROOT = Path(__file__).resolve().parents[2]
-COMMAND = [sys.executable, "-m", "demo.flights", "--no-spark"]
-VERDICT = re.compile(r"Verdict: consumed == produced, record by record, for all \d+ carriers\.")
 PLAIN_LINE = re.compile(
     r" +\d+\.\d s  2013-\d\d-\d\d \d\d:\d\d  produced \d+ \(\d+/s\)  consumed \d+ \(\d+/s\)"
     r"  lag \d+  requests/s: \w.*  in .*/s  out .*/s  connections \d+  loop idle \d+%"
@@ -30,30 +25,13 @@ GROUP_LINE = re.compile(
     r" {9}group of \d, generation \d+: consumer-\d+ reads [\d, ]+(?:; consumer-\d+ reads .+)*"
 )
 
-try:
-    data_file()
-except FileNotFoundError as missing:
-    pytest.skip(str(missing), allow_module_level=True)
-
+skip_without_flights()
 pytestmark = [pytest.mark.slow, pytest.mark.interop]
 
 
-@contextlib.contextmanager
-def demo(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """The running demo without a terminal; whatever is left of it is killed at the end."""
-    process = subprocess.Popen(
-        [*COMMAND, *arguments],
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
+def demo(*arguments: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    """The running demo, without Spark."""
+    return running_demo("--no-spark", *arguments)
 
 
 def first_figures(process: subprocess.Popen[str]) -> str:
@@ -121,7 +99,7 @@ def test_the_whole_year_goes_through_as_fast_as_possible() -> None:
     assert "Verdict: consumed == produced, record by record, for all 16 carriers." == verdict
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_with_the_summary(number: signal.Signals) -> None:
     with demo() as process:
         title = first_figures(process)
@@ -165,13 +143,11 @@ def test_a_child_that_dies_is_an_error_with_its_name() -> None:
 def test_nothing_survives_a_demo_that_is_killed() -> None:
     with demo() as process:
         title = first_figures(process)
-        waiting = [os.pidfd_open(pid) for pid in children(process).values()]
-        process.kill()
-        for descriptor in waiting:
-            select.select([descriptor], [], [])  # readable when the process has ended
-            os.close(descriptor)
+        started = children(process)
+        with all_of_them_end(started.values()):
+            process.kill()
 
-    assert 2 == len(waiting)
+    assert {"producer", "consumers"} == set(started)
     assert [] == left_behind(title)
 
 
@@ -186,6 +162,31 @@ def test_a_reader_that_has_seen_enough_ends_it() -> None:
 
     assert (1, "") == (status, errors)
     assert [] == left_behind(title)
+
+
+def test_so_does_one_that_leaves_before_the_summary() -> None:
+    with demo() as process:
+        title = first_figures(process)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.send_signal(signal.SIGTERM)
+        process.stdout.close()
+        errors = process.stderr.read()
+        status = process.wait()
+
+    assert (1, "") == (status, errors)
+    assert [] == left_behind(title)
+
+
+def test_a_closed_terminal_ends_it_unless_it_is_to_go_on() -> None:
+    before = signal.getsignal(signal.SIGHUP)
+    try:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        assert signal.SIGHUP in ending_signals()
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+        assert [signal.SIGINT, signal.SIGTERM] == list(ending_signals())
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize(

@@ -9,37 +9,12 @@ from demo.analysis import Analysis
 from demo.figures import Figures
 from demo.flights_view import FlightsView
 from demo.telemetry import Telemetry
+from support.demo_figures import FIGURES
 from trionet.dashboard.cells import ASCII, UNICODE, Glyphs
 from trionet.dashboard.model import Model
 from trionet.dashboard.screen import draw
 from trionet.dashboard.ui import Ui
 from trionet.dashboard.views import all_views
-
-FIGURES = Figures(
-    seconds=3.04,
-    clock="2013-07-02 17:05",
-    produced=2699,
-    produced_rate=912.4,
-    consumed=2690,
-    consumed_rate=911.0,
-    lag=9,
-    delay_p50=7.2,
-    delay_p99=12.4,
-    request_rates={"Fetch": 217.0},
-    bytes_in_rate=215_600.0,
-    bytes_out_rate=218.0,
-    members={"consumer-10": [1, 2], "consumer-9": [0]},
-    generation=5,
-    connections=3,
-    idle_ratio=0.893,
-    request_queue=0,
-    histories={
-        "produced_rate": (0.0, 912.4),
-        "consumed_rate": (0.0, 911.0),
-        "lag": (0, 9),
-        "delay_p99": (None, 12.4),
-    },
-)
 
 
 @attrs.define

@@ -2,63 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import select
 import signal
 import subprocess
-import sys
-from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from demo.analysis import no_spark
-from demo.dataset import data_file
-from support.process_list import children_of
+from support.flights_demo import running_demo, skip_without_spark
+from support.process_list import children_of, descendants_of
+from support.processes import all_of_them_end
 
-ROOT = Path(__file__).resolve().parents[2]
 WORST = re.compile(r" +[A-Z0-9]{2} [A-Z]{3}-[A-Z]{3} +-?\d+ min on average, one in ten ")
 
-try:
-    data_file()
-except FileNotFoundError as missing:
-    pytest.skip(str(missing), allow_module_level=True)
-if obstacle := no_spark():
-    pytest.skip(obstacle, allow_module_level=True)
-
+skip_without_spark()
 if not hasattr(os, "pidfd_open"):
     pytest.skip("no pidfd_open on this system", allow_module_level=True)
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-@contextlib.contextmanager
-def demo(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def demo(folder: Path, *arguments: str) -> AbstractContextManager[subprocess.Popen[str]]:
     """The running demo, whose files for Spark are below the folder."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "demo.flights", "--spark", *arguments],
-        cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(folder)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def below(pid: int) -> dict[int, str]:
-    """All processes that a process has started, and those that they have."""
-    found = children_of(pid)
-    for child in list(found):
-        found |= below(child)
-    return found
+    return running_demo("--spark", *arguments, env={"TMPDIR": str(folder)})
 
 
 def first_results(process: subprocess.Popen[str]) -> dict[int, str]:
@@ -70,21 +38,7 @@ def first_results(process: subprocess.Popen[str]) -> dict[int, str]:
     [pipeline] = [
         pid for pid, command in children_of(process.pid).items() if "demo.pipeline" in command
     ]
-    return {pipeline: "pipeline", **below(pipeline)}
-
-
-@contextlib.contextmanager
-def all_of_them_end(processes: Iterable[int]) -> Iterator[None]:
-    """Wait for the end of all these processes; who does not end lets the test time out."""
-    with contextlib.ExitStack() as stack:
-        waiting = []
-        for pid in processes:
-            with contextlib.suppress(ProcessLookupError):  # it was a short one
-                waiting.append(os.pidfd_open(pid))
-                stack.callback(os.close, waiting[-1])
-        yield
-        for descriptor in waiting:
-            select.select([descriptor], [], [])
+    return {pipeline: "pipeline", **{each.pid: each.command for each in descendants_of(pipeline)}}
 
 
 def test_the_whole_year_as_fast_as_possible_waits_for_all_its_delays(tmp_path: Path) -> None:

@@ -12,19 +12,15 @@ import pytest
 import trio
 
 import trionet
-from demo.analysis import RESULTS, no_spark
+from demo.analysis import RESULTS
 from demo.child import open_child
 from demo.dataset import Flight, data_file, flights
 from demo.windows import windows_for
 from support.computed_delays import Group, computed_delays
+from support.flights_demo import skip_without_spark
 from trionet.testing.threaded import ThreadedBroker
 
-try:
-    data_file()
-except FileNotFoundError as missing:
-    pytest.skip(str(missing), allow_module_level=True)
-if obstacle := no_spark():
-    pytest.skip(obstacle, allow_module_level=True)
+skip_without_spark()
 
 #: Spark starts twice in a test; beside other work that takes minutes.
 SECONDS_MAX = 900

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -62,6 +63,23 @@ def running(
             raise
         finally:
             stop(process, stop_seconds)
+
+
+@contextlib.contextmanager
+def all_of_them_end(pids: Iterable[int]) -> Iterator[None]:
+    """Wait at the end of the block until these processes have ended, whosever children they are.
+
+    Who does not end lets the test time out. Needs ``os.pidfd_open``.
+    """
+    with contextlib.ExitStack() as stack:
+        waiting = []
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):  # it was a short one
+                waiting.append(os.pidfd_open(pid))
+                stack.callback(os.close, waiting[-1])
+        yield
+        for descriptor in waiting:
+            select.select([descriptor], [], [])  # readable when the process has ended
 
 
 def stop(process: subprocess.Popen[bytes], seconds: float = 10) -> int:

@@ -103,9 +103,11 @@ class Terminal:
         done = subprocess.run(["stty", "-a", "-F", tty], capture_output=True, check=True)
         return done.stdout.decode()
 
-    def wait_until(self, is_so: Callable[[str], object], what: str) -> str:
+    def wait_until(
+        self, is_so: Callable[[str], object], what: str, seconds: float = WAIT_SECONDS
+    ) -> str:
         """The screen as soon as it is so."""
-        ends = time.monotonic() + WAIT_SECONDS
+        ends = time.monotonic() + seconds
         while True:
             text = self.text()
             if is_so(text):
@@ -114,9 +116,11 @@ class Terminal:
             if select.select([self._changes], [], [], LOOK_SECONDS)[0]:
                 os.read(self._changes, 65536)
 
-    def wait_for(self, *texts: str) -> str:
+    def wait_for(self, *texts: str, seconds: float = WAIT_SECONDS) -> str:
         """The screen as soon as all of these are on it."""
-        return self.wait_until(lambda screen: all(text in screen for text in texts), repr(texts))
+        return self.wait_until(
+            lambda screen: all(text in screen for text in texts), repr(texts), seconds
+        )
 
     def wait_for_prompt(self) -> str:
         """The screen as soon as the shell waits for a command."""
