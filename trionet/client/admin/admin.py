@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
-from ...protocol.wire import Message
-from ..node import Node
 from ..statistics import ClientStatistics
 from .acls import AclCalls
 from .cluster import ClusterCalls
@@ -18,6 +16,7 @@ from .log_dirs import LogDirCalls
 from .partitions import PartitionCalls
 from .quorum import QuorumCalls
 from .quotas import QuotaCalls
+from .requests import RequestCalls
 from .scram_credentials import ScramCredentialCalls
 from .share_group_offsets import ShareGroupOffsetCalls
 from .streams_groups import StreamsGroupCalls
@@ -45,6 +44,7 @@ class Admin(
     FeatureCalls,
     QuorumCalls,
     ClusterCalls,
+    RequestCalls,
 ):
     """An admin client, made by :func:`.opening.open_admin`.
 
@@ -58,35 +58,3 @@ class Admin(
     def statistics(self) -> ClientStatistics:
         """What this client did and holds at the moment, by Kafka's names."""
         return self._calls.client.statistics()
-
-    async def nodes(self) -> dict[int, Node]:
-        """The brokers that are known, by id.
-
-        Raises:
-            CallTimedOutError: no broker could be asked in time.
-            AuthenticationError, UnsupportedVersionError: the brokers cannot be asked.
-        """
-        return dict(await self._calls.once(self._calls.nodes.known))
-
-    async def request(
-        self, body: Message, *, broker_id: int | None = None, version_max: int | None = None
-    ) -> Any:
-        """Make any request of Kafka's protocol, once, and give its answer as it is.
-
-        Args:
-            body: of :mod:`trionet.protocol.messages`.
-            broker_id: whom to ask; None for any broker.
-            version_max: the newest version that the caller understands; None for all.
-
-        Raises:
-            ApiError: BROKER_NOT_AVAILABLE: there is no broker of this id.
-            CallTimedOutError: no broker could be asked in time.
-            TrionetError: as :meth:`.NetworkClient.request`.
-        """
-        nodes = self._calls.nodes
-
-        async def find() -> Node:
-            return await (nodes.any() if broker_id is None else nodes.broker(broker_id))
-
-        node = await self._calls.once(find)
-        return await self._calls.client.request(node, body, version_max=version_max)

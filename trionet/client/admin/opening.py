@@ -6,16 +6,11 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Unpack
 
-import trio
-
-from ..._util.single_error import raise_single_error
-from ...errors import ConfigError
 from ...net.network import SYSTEM, Network
 from ..config.keywords import AdminKeywords
-from ..opening import keep_polling, open_network_client
 from ..security.settings import TokenProvider
 from .admin import Admin
-from .calls import Calls
+from .calls_opening import open_calls
 from .config import admin_settings
 from .settings import AdminSettings
 
@@ -49,23 +44,5 @@ async def open_admin(
     Cancellation: at the end of the block every connection is closed at once.
     """
     settings = admin_settings(config, keywords, token_provider)
-    if (bootstrap_servers is None) == (not settings.controllers):
-        raise ConfigError(
-            "an admin client needs either bootstrap.servers or bootstrap.controllers, not"
-            f" {'both' if settings.controllers else 'none of them'}"
-        )
-    async with open_network_client(
-        settings.controllers if bootstrap_servers is None else bootstrap_servers,
-        settings.client,
-        network=network,
-        kind="admin-client",
-        of_controllers=bootstrap_servers is None,
-    ) as client:
-        with raise_single_error() as caller:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(keep_polling, client)
-                try:
-                    with caller.block():
-                        yield Admin(Calls(client, settings, network.chance))
-                finally:
-                    nursery.cancel_scope.cancel(reason="the admin client is closed")
+    async with open_calls(bootstrap_servers, settings, network=network) as calls:
+        yield Admin(calls)
