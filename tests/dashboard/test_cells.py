@@ -13,6 +13,7 @@ from trionet.dashboard.cells import (
     bar,
     columns_chart,
     fit,
+    fitted,
     harmless,
     heat,
     shares,
@@ -57,6 +58,11 @@ def test_a_text_fits_exactly(glyphs: Glyphs, text: str, width: int, right: bool)
     assert width == cell_len(shown)
     assert shown.isprintable()
     assert shown.isascii() or not glyphs.is_ascii
+
+
+@given(st.text(st.characters() | st.sampled_from("ab\\日…\x1b")), st.integers(0, 12), st.booleans())
+def test_any_text_is_made_harmless_and_fits(text: str, width: int, right: bool) -> None:
+    assert fit(harmless(text), width, right=right) == fitted(text, width, right=right)
 
 
 def test_what_is_cut_ends_with_an_ellipsis() -> None:

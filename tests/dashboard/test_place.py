@@ -6,6 +6,7 @@ import attrs
 import pytest
 
 from trionet.dashboard.model import Model
+from trionet.dashboard.ordering import ROWS_PER_STEP
 from trionet.dashboard.place import Place
 from trionet.dashboard.view import Column, Table, View
 
@@ -203,3 +204,73 @@ def test_a_pause_keeps_the_rows_but_sorts_and_filters_them() -> None:
     assert "cb" == look(found, is_paused=True)
     found.filter = ""
     assert "z" == look(found)
+
+
+def many(*names: str) -> tuple[Row, ...]:
+    """More rows than one step filters, and these; each of another list has another size."""
+    return (*(Row(f"x{number}") for number in range(2 * ROWS_PER_STEP)), *map(Row, names))
+
+
+def test_rows_of_before_stay_until_all_of_the_new_ones_are_filtered() -> None:
+    chosen, view = place()
+    view.change(*many("a", "b"))
+    chosen.filter = "a"
+    assert "bacd" == look(chosen)
+    steps = 0
+    while chosen.is_behind:
+        chosen.step()
+        steps += 1
+    assert 2 == steps
+    assert "a" == "".join(row.name for row in chosen.rows)
+
+    view.change(*many("aa"))
+    assert "a" == look(chosen)
+    assert "a" == look(chosen)
+    assert "aa" == look(chosen)
+
+
+def test_a_list_that_changes_all_the_time_is_shown_nevertheless() -> None:
+    chosen, view = place()
+    chosen.filter = "a"
+    found = []
+    for number in range(12):
+        view.change(*many(f"a{number}"))
+        found.append(look(chosen))
+
+    assert ["bacd", "bacd", *["a0"] * 3, *["a3"] * 3, *["a6"] * 3, "a9"] == found
+
+
+def test_another_filter_begins_anew_with_the_newest_rows() -> None:
+    chosen, view = place()
+    view.change(*many("a"))
+    chosen.filter = "a"
+    look(chosen)
+    view.change(*many("b"))
+    look(chosen)
+    chosen.filter = "b"
+    chosen.look_at_all(Model())
+
+    assert "b" == "".join(row.name for row in chosen.rows)
+    assert not chosen.is_behind
+
+
+def test_who_goes_back_to_the_filter_of_before_has_the_newest_rows() -> None:
+    chosen, view = place()
+    view.change(Row("a"))
+    look(chosen)
+    view.change(*many("b"))
+    chosen.filter = "b"
+    look(chosen)
+    chosen.filter = ""
+
+    assert look(chosen).endswith("b")
+
+
+def test_a_pause_lets_a_filter_come_to_its_end() -> None:
+    chosen, view = place()
+    view.change(*many("a"))
+    look(chosen)
+    view.change(Row("later"))
+    chosen.filter = "a"
+
+    assert ["a"] == [look(chosen, is_paused=True) for _ in range(3)][2:]

@@ -119,6 +119,14 @@ def fit(text: str, width: int, *, right: bool = False, glyphs: Glyphs = UNICODE)
     return blanks + text if right else text + blanks
 
 
+def fitted(text: str, width: int, *, right: bool = False, glyphs: Glyphs = UNICODE) -> str:
+    """Any text, made harmless, in exactly so many cells: :func:`harmless` and :func:`fit`."""
+    # Most texts are short and plain; there are hundreds in a frame.
+    if len(text) <= width and text.isascii() and text.isprintable() and "\\" not in text:
+        return text.rjust(width) if right else text.ljust(width)
+    return fit(harmless(text, glyphs), width, right=right, glyphs=glyphs)
+
+
 def sparkline(values: Iterable[float | None], width: int, glyphs: Glyphs = UNICODE) -> str:
     """The last values as heights, the newest at the right; the largest of them is the full height.
 

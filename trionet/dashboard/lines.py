@@ -10,11 +10,12 @@ from rich.segment import Segment
 from rich.style import Style
 
 from . import palette
-from .cells import shares, sparkline
+from .cells import fitted, shares, sparkline
 from .view import Column, Line, Pen, Table
 
 #: Between two columns.
 GAP: Final = 1
+_GAP: Final = " " * GAP
 
 
 def placed(columns: Sequence[Column[Any]], width: int) -> list[tuple[Column[Any], int]]:
@@ -68,22 +69,41 @@ def row_line(
     is_chosen: bool,
 ) -> Line:
     """One row, as wide as its columns; the chosen one as a bar over the whole width."""
-    base = palette.PLAIN if table.style is None else table.style(row) or palette.PLAIN
+    plain = palette.PLAIN
+    base = plain if table.style is None else table.style(row) or plain
     line: Line = []
+    # Plain cells side by side are one segment, since each costs. What is not ASCII stays by itself:
+    # behind it the painter says in which column the next one is.
+    alike: list[str] = []
     for column, width in places:
         if column.draw is not None:
+            _put(line, alike)
             line.extend(exactly(column.draw(row, width, pen), width))
         else:
             style = base
             if column.style is not None:
                 style = column.style(row) or base
-            line.append(pen.cell(column.shown(row), width, style, right=column.right))
-        line.append(Segment(" " * GAP))
+            text = fitted(column.shown(row), width, right=column.right, glyphs=pen.glyphs)
+            if style is plain and text.isascii():
+                alike.append(text)
+            else:
+                _put(line, alike)
+                line.append(Segment(text, style))
+        alike.append(_GAP)
+    del alike[-1]
+    _put(line, alike)
     if not is_chosen:
-        return line[:-1]
+        return line
     # Colours stay out of the bar: reversed ones are hard to read.
-    text = "".join(segment.text for segment in line[:-1])
+    text = "".join(segment.text for segment in line)
     return exactly([Segment(text, palette.CURSOR)], pen.width)
+
+
+def _put(line: Line, alike: list[str]) -> None:
+    """Add texts without a style as one segment."""
+    if alike:
+        line.append(Segment("".join(alike), palette.PLAIN))
+        alike.clear()
 
 
 def exactly(line: Iterable[Segment], width: int, style: Style | None = None) -> Line:
@@ -100,9 +120,9 @@ def exactly(line: Iterable[Segment], width: int, style: Style | None = None) -> 
         text = segment.text
         length = len(text) if text.isascii() else cell_len(text)
         if length > left:
-            text, length = set_cell_size(text, left), left
+            segment, length = Segment(set_cell_size(text, left), segment.style), left
         if text:
-            found.append(Segment(text, segment.style))
+            found.append(segment)
         left -= length
         if left <= 0:
             return found

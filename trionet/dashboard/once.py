@@ -118,12 +118,12 @@ async def look_once(source: Source, look: Look) -> str:
     if not is_told(model, ui.place.view) or _failure(model, ui.place.view) is not None:
         raise NothingToldError(_why_nothing(source, model, ui.place.view))
     ui.place.filter = look.filter
+    ui.place.look_at_all(model)
     if look.form in FRAME_FORMS and look.form != "txt":
         return FRAME_FORMS[look.form](draw(ui, model, look.width, look.height, look.glyphs))
     if look.form == "text":
         pen = Pen(look.width, look.height, look.glyphs)
         return as_text(Frame(look.width, whole_view(ui.place, model, pen)))
-    ui.place.look(model, is_paused=False)
     if ui.place.table is None:
         raise NotATableError(f"{look.view}: it is no table; its numbers are lines of --interval")
     if ui.place.table.missing is not None:
@@ -187,7 +187,7 @@ def _why_nothing(source: Source, model: Model, view: View) -> str:
 
 def whole_view(place: Place, model: Model, pen: Pen) -> list[Line]:
     """A view with all its rows, without what is around it."""
-    place.look(model, is_paused=False)
+    place.look_at_all(model)
     view, table = place.view, place.table
     lines = [*view.summary(model, pen)]
     if table is None:

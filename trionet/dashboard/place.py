@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-from .view import Column, Line, Table, View
+from .ordering import Order, Ordering
+from .view import Line, Table, View
 
 if TYPE_CHECKING:
     from .model import Model
@@ -41,9 +42,13 @@ class Place:
         self.sort: str | None = None
         self.filter = ""
         self._descending: bool | None = None
+        # All rows, the version of the table that they are of, and whether there are newer ones
+        # than the rows above were made of; in which order these are, and what comes in their place.
         self._all: list[Any] = []
-        self._all_of: object = None
-        self._rows_of: object = None
+        self._all_of: Hashable = None
+        self._is_old = True
+        self._order = Order()
+        self._coming: Ordering | None = None
         # The row that the cursor follows; None while it stays on top, whatever row that is.
         self._key: Hashable = None
 
@@ -64,22 +69,48 @@ class Place:
         """The row below the cursor; None if there is none."""
         return self.rows[self.cursor] if self.table is not None and self.rows else None
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether there are newer rows, or the same in another order, before long."""
+        return self._coming is not None
+
     def look(self, model: Model, *, is_paused: bool) -> None:
-        """Take what the model knows now, unless what was seen is to stay."""
+        """Take what the model knows now, unless what was seen is to stay.
+
+        New rows are filtered some at a time (:meth:`step`): until they are all there, those that
+        were seen stay.
+        """
         if self.table is None or not is_paused:
             self.table = self.view.table(model)
             if self.table is None:
+                self._coming = None
                 return
             version = self.table.version
             if version is None or version != self._all_of:
-                self._all = list(self.table.rows)
-                self._all_of, self._rows_of = version, None
-        wanted = (self.sorted_by, self.descending, self.filter)
-        if self._rows_of == wanted:
+                self._all, self._all_of, self._is_old = list(self.table.rows), version, True
+        order = Order(self.sorted_by, self.descending, self.filter)
+        if self._coming is not None and self._coming.order != order:
+            self._coming, self._is_old = None, True  # something else is wanted by now
+        if self._coming is None and (self._is_old or self._order != order):
+            # Rows that come meanwhile are taken the next time, or a long list would never be done.
+            self._coming, self._is_old = Ordering(self._all, self.table, order), False
+        self.step()
+
+    def look_at_all(self, model: Model) -> None:
+        """Take what the model knows now, however long it takes."""
+        self.look(model, is_paused=False)
+        while self.is_behind:
+            self.step()
+
+    def step(self) -> None:
+        """Filter and sort some more of the rows that are to come."""
+        coming = self._coming
+        if coming is None:
             return
-        self._rows_of = wanted
-        self.rows = ordered(self._all, self.table, *wanted)
-        self._follow()
+        coming.step()
+        if coming.is_done:
+            self.rows, self._order, self._coming = coming.rows, coming.order, None
+            self._follow()
 
     def _follow(self) -> None:
         assert self.table is not None
@@ -140,63 +171,3 @@ class Place:
         """Turn the order around."""
         if self.table is not None and self.sorted_by is not None:
             self._descending = not self.descending
-
-
-def ordered(
-    rows: Sequence[Any], table: Table[Any], sort: str | None, descending: bool, filter: str
-) -> list[Any]:
-    """The rows that have all words of the filter, sorted.
-
-    Args:
-        rows: of the table.
-        table: its columns say what is searched and compared.
-        sort: the name of a column; None keeps the order.
-        descending: whether the largest is first.
-        filter: words; each must be in one of the searched columns, upper and lower case alike, or
-            in none of them if it begins with ``!``.
-    """
-    found = list(rows) if not filter.split() else _filtered(rows, table, filter)
-    column = None if sort is None else table.column(sort)
-    value = None if column is None else column.value
-    if value is None:
-        return found
-    known = [row for row in found if value(row) is not None]
-    unknown = [row for row in found if value(row) is None] if len(known) < len(found) else []
-    known.sort(key=value, reverse=descending)  # type: ignore[arg-type] # of one type
-    return known + unknown
-
-
-def _filtered(rows: Sequence[Any], table: Table[Any], filter: str) -> list[Any]:
-    words = filter.lower().split()
-    wanted = [word for word in words if not word.startswith("!")]
-    unwanted = [word[1:] for word in words if len(word) > 1 and word.startswith("!")]
-    getters = [_searched_text(column) for column in table.columns if _is_searched(column, rows)]
-
-    def has_them(row: Any) -> bool:
-        text = "\n".join([text for get in getters if (text := get(row))]).lower()
-        for word in wanted:
-            if word not in text:
-                return False
-        return not (unwanted and any(word in text for word in unwanted))
-
-    return [row for row in rows if has_them(row)]
-
-
-def _searched_text(column: Column[Any]) -> Callable[[Any], Any]:
-    """Gives the text of a row's cell; that of thousands of rows is wanted at once."""
-    if column.text is str and column.value is not None and column.is_searched is None:
-        return column.value  # its values are texts
-    return column.shown
-
-
-def _is_searched(column: Column[Any], rows: Sequence[Any]) -> bool:
-    if column.is_searched is not None:
-        return column.is_searched
-    return column.width > 0 and isinstance(_first_value(column, rows), str)
-
-
-def _first_value(column: Column[Any], rows: Sequence[Any]) -> object:
-    """The first value that there is, which tells of which kind all are."""
-    if column.value is None:
-        return None
-    return next((value for row in rows if (value := column.value(row)) is not None), None)

@@ -268,6 +268,8 @@ def _rows(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
     heading = heading_line(places, pen, place.sorted_by, descending=place.descending)
     if not place.rows:
         said = f"Nothing here has {place.filter!r}." if place.filter else "There is nothing yet."
+        if place.is_behind:
+            said = f"Looking for {place.filter!r} ..."
         return [heading, [], *_sentence(said, pen)]
     ui.hits.heading_row, ui.hits.body_row = row, row + 1
     column = 0

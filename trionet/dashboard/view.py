@@ -34,7 +34,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from . import palette
-from .cells import Glyphs, fit, harmless
+from .cells import Glyphs, fit, fitted, harmless
 
 if TYPE_CHECKING:
     from .model import Model
@@ -72,8 +72,7 @@ class Pen:
         self, text: object, width: int, style: Style = palette.PLAIN, *, right: bool = False
     ) -> Segment:
         """Any text, made harmless, in exactly so many cells."""
-        shown = fit(harmless(str(text), self.glyphs), width, right=right, glyphs=self.glyphs)
-        return Segment(shown, style)
+        return Segment(fitted(str(text), width, right=right, glyphs=self.glyphs), style)
 
     def rule(self, title: str) -> Line:
         """A heading, made harmless, with a line to the right end of the screen."""
