@@ -12,12 +12,14 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import cast
 
+import attrs
 import pytest
 import trio
 
 from trionet.dashboard.actions import Actions
 from trionet.dashboard.app import Dashboard, write_beside
 from trionet.dashboard.model import Model
+from trionet.dashboard.ordering import ROWS_PER_STEP
 from trionet.dashboard.rows import ConnectionRow
 from trionet.dashboard.settings import DashboardSettings
 from trionet.dashboard.tty import Tty
@@ -181,6 +183,54 @@ async def test_what_is_typed_is_answered_although_the_source_never_tells() -> No
             played.press(b"q")
 
         assert [0] == status
+
+
+async def test_the_source_begins_when_the_first_frame_is_out() -> None:
+    """What it loads would have the screen stay empty for longer."""
+
+    class Loading(Never):
+        seen: bytes | None = None
+
+        async def run(self, *args: Any, **keywords: Any) -> None:
+            self.seen = played.read_rest()
+            self.has_looked.set()
+            await trio.sleep_forever()
+
+    source = Loading()
+    with screen(80, 24) as played:  # a terminal takes such a frame at once
+        async with dashboard(played, source):
+            await source.has_looked.wait()
+            os.write(played.master, b"q")
+
+    assert source.seen is not None
+    assert b"quit" in source.seen
+
+
+async def test_a_filter_over_many_rows_does_not_hold_up_what_is_typed() -> None:
+    """Each key is echoed, and the rows that are left come a little later."""
+
+    class Crowded(Never):
+        async def run(self, model: Model, changed: Callable[[], None], **_: Any) -> None:
+            rows = {number: row(f"client-{number}") for number in range(5 * ROWS_PER_STEP)}
+            model.connections.replace(rows, 1.0)
+            changed()
+            await trio.sleep_forever()
+
+    def row(client_id: str) -> ConnectionRow:
+        values: dict[str, Any] = {each.name: 0 for each in attrs.fields(ConnectionRow)}
+        values |= {"client_id": client_id, "peer": "", "software": "", "software_version": ""}
+        texts = ("principal", "listener", "phase", "request", "protocol", "id")
+        return ConnectionRow(**{**values, **dict.fromkeys(texts, "")})
+
+    with screen() as played:
+        async with dashboard(played, Crowded()):
+            played.press(b"2")
+            await played.read_until(b"client-0")
+            played.press(b"/client-7")
+            await played.read_until(b"client-7")
+            await played.read_until(f"111 of {5 * ROWS_PER_STEP:,}".encode())
+            played.press(b"\r")
+            played.press(b"q")
 
 
 async def test_a_terminal_that_is_gone_ends_it() -> None:

@@ -128,6 +128,7 @@ class Dashboard:
         self._news_at = 0.0
         self._wanted: tuple[str | None, object] = (None, None)
         self._failed: set[str] = set()
+        self._has_drawn = trio.Event()
 
     async def run(self) -> int:
         """See :func:`run_dashboard`."""
@@ -143,13 +144,18 @@ class Dashboard:
                     nursery.start_soon(self._read_keys, nursery)
                     nursery.start_soon(self._draw)
                     nursery.start_soon(self._watch_news)
-                    nursery.start_soon(self._source.run, self._model, self._news)
+                    nursery.start_soon(self._feed)
         except* TerminalGoneError:
             self._status = 128 + signal.SIGHUP
         finally:
             with trio.move_on_after(LEAVE_SECONDS, shield=True):
                 await self._tty.leave()
         return self._status
+
+    async def _feed(self) -> None:
+        """Begin when the first frame is out: what a source has to load takes time from it."""
+        await self._has_drawn.wait()
+        await self._source.run(self._model, self._news)
 
     def _stop(self, status: int, nursery: trio.Nursery) -> None:
         self._status = status
@@ -239,10 +245,14 @@ class Dashboard:
     async def _export(self, path: str) -> None:
         await trio.lowlevel.checkpoint()
         form = path.rpartition(".")[2].lower()
+        place = self._ui.place
+        place.look(self._model, is_paused=self._ui.is_paused)
+        while place.is_behind:
+            place.step()
+            await trio.lowlevel.checkpoint()
         if form in FRAME_FORMS:
             text = FRAME_FORMS[form](self._frame())
         else:
-            place = self._ui.place
             if place.table is None:
                 self._ui.tell(f"export: .{form} is for tables, and here is none", is_alarm=True)
                 self._hurry()
@@ -265,15 +275,43 @@ class Dashboard:
             await self._dirty.wait()
             with trio.move_on_after(seconds):
                 await self._urgent.wait()
+            is_urgent = self._urgent.is_set()
             self._dirty, self._urgent = trio.Event(), trio.Event()
-            if not self._tty.is_entered:
-                continue  # suspended: whoever goes on asks for a frame
+            seconds = await self._show()
+            if self._ui.place.is_behind and await self._catch_up(is_urgent=is_urgent):
+                seconds = await self._show()
+
+    async def _show(self) -> float:
+        """Draw a frame; gives the least time until the next, in seconds, unless a key wants it."""
+        if not self._tty.is_entered:
+            await trio.lowlevel.checkpoint()
+            return COALESCE_SECONDS  # suspended: whoever goes on asks for a frame
+        began = perf_counter()
+        data = self._painter.paint(self._frame().lines)
+        rest = _rest(began, DRAWING_SHARE)
+        self._has_drawn.set()
+        with trio.CancelScope() as self._sending:
+            await self._tty.send(data)
+        return max(COALESCE_SECONDS, rest)
+
+    async def _catch_up(self, *, is_urgent: bool) -> bool:
+        """Go on filtering, in small steps, until the rows are those that are wanted.
+
+        Args:
+            is_urgent: whether a user waits for it; else it takes no more time than drawing may.
+
+        Returns:
+            False if a key came in between, which is answered first.
+        """
+        place = self._ui.place
+        await trio.lowlevel.checkpoint()
+        while place.is_behind:
+            if self._urgent.is_set():
+                return False
             began = perf_counter()
-            data = self._painter.paint(self._frame().lines)
-            spent = perf_counter() - began
-            seconds = max(COALESCE_SECONDS, spent / DRAWING_SHARE - spent)
-            with trio.CancelScope() as self._sending:
-                await self._tty.send(data)
+            place.step()
+            await trio.sleep(0 if is_urgent else _rest(began, DRAWING_SHARE))
+        return True
 
     def _frame(self) -> Frame:
         size = self._tty.size()
@@ -298,6 +336,12 @@ class Dashboard:
             await trio.sleep(STALE_CHECK_SECONDS)
             if trio.current_time() - self._news_at > STALE_SECONDS:
                 self._dirty.set()
+
+
+def _rest(began: float, share: float) -> float:
+    """How long to rest after work since then that may take a share of the time; in seconds."""
+    spent = perf_counter() - began
+    return spent / share - spent
 
 
 def write_beside(path: Path, text: str) -> Path:

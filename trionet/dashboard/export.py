@@ -6,14 +6,16 @@ import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import StringIO
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from rich.console import Console
 from rich.segment import SegmentLines
 from rich.terminal_theme import TerminalTheme
 
 from .frame import Frame
 from .view import Table, Value
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 #: Dark, with letters of enough contrast; the palette of the dashboard is made for it.
 _THEME: Final = TerminalTheme(
@@ -56,6 +58,8 @@ def as_svg(frame: Frame, title: str = "trionet dashboard", unique_id: str | None
 
 
 def _printed(frame: Frame) -> Console:
+    from rich.console import Console  # it is large, and little is exported
+
     console = Console(
         file=StringIO(),
         record=True,

@@ -317,7 +317,12 @@ class Model:
             self.quotas.refuse(self.client_quotas_missing)
 
     def put_groups(
-        self, rows: Mapping[str, GroupRow], now: float, *, all_of: set[str] | None = None
+        self,
+        rows: Mapping[str, GroupRow],
+        now: float,
+        *,
+        all_of: set[str] | None = None,
+        total: int | None = None,
     ) -> None:
         """Take groups as the cluster tells them.
 
@@ -325,17 +330,20 @@ class Model:
             rows: by name, in the place of what was known of them.
             now: in seconds of this loop's clock.
             all_of: the names of all that there are; None if there may be others.
+            total: how many there are, if that is known.
         """
         inside = self._groups_inside
         self._groups |= rows
         self.groups.update(
             {id: with_inside(row, inside[id]) if id in inside else row for id, row in rows.items()},
             now,
+            total,
         )
         if all_of is not None:
             self._groups = {id: row for id, row in self._groups.items() if id in all_of}
             self.groups.keep_only(all_of | inside.keys(), now)
-        self._groups_changed(now)
+            self._groups_changed(now)
+        self.version += 1
 
     def put_inside(self, told: Iterable[Mapping[str, Any]], now: float) -> None:
         """Take groups, or some of them, as their broker's snapshot tells them."""

@@ -17,7 +17,6 @@ from typing import Any, Final
 
 import trio
 from rich.color import ColorSystem
-from rich.console import Console
 
 #: How long the last bytes may take, which give the screen back; a stuck terminal does not get them.
 LEAVE_SECONDS: Final = 0.5
@@ -38,12 +37,11 @@ def color_system() -> ColorSystem | None:
     """How many colours the terminal has; None with NO_COLOR."""
     if os.environ.get("NO_COLOR"):
         return None
-    name = Console(force_terminal=True, legacy_windows=False, file=None).color_system
-    return {
-        "standard": ColorSystem.STANDARD,
-        "256": ColorSystem.EIGHT_BIT,
-        "truecolor": ColorSystem.TRUECOLOR,
-    }.get(name or "", ColorSystem.STANDARD)
+    # As rich's Console finds out, which takes a tenth of the time to the first frame to load.
+    if os.environ.get("COLORTERM", "").strip().lower() in {"truecolor", "24bit"}:
+        return ColorSystem.TRUECOLOR
+    kind = os.environ.get("TERM", "").strip().lower().rpartition("-")[2]
+    return ColorSystem.EIGHT_BIT if kind in {"256color", "kitty"} else ColorSystem.STANDARD
 
 
 class TerminalGoneError(OSError):

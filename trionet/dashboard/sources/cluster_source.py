@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import attrs
 import trio
 
-from ...client.admin import (
-    Admin,
-    ConfigResource,
-    ConfigResourceType,
-    QuotaEntity,
-    open_admin,
-)
+from ...client.admin.calls import Calls
+from ...client.admin.calls_opening import open_calls
+from ...client.admin.cluster import ClusterCalls
+from ...client.admin.config import admin_settings
 from ...errors import TrionetError, UnsupportedVersionError
 from ...net.network import SYSTEM, Network
 from ..model import Model
@@ -24,6 +21,9 @@ from . import INTERVAL_SECONDS
 from .group_reader import GroupReader
 from .pace import SHARE, Pace
 from .topic_reader import TopicReader
+
+if TYPE_CHECKING:
+    from ...client.admin.quotas import QuotaEntity
 
 #: How often what nobody looks at is read, in intervals.
 SELDOM: Final = 10
@@ -42,7 +42,6 @@ _CALL_MS: Final[Mapping[str, object]] = {
     "request.timeout.ms": 10_000,
     "default.api.timeout.ms": 10_000,
 }
-_RESOURCES: Final = {"topic": ConfigResourceType.TOPIC, "broker": ConfigResourceType.BROKER}
 
 
 class ClusterSource:
@@ -87,8 +86,10 @@ class ClusterSource:
         settings = {"client.id": "trionet-dashboard", **self._settings}
         if not _CALL_MS.keys() & settings.keys():
             settings |= _CALL_MS
-        async with open_admin(self._bootstrap_servers, settings, network=self._network) as admin:
-            looks = _Looks(admin, model, changed)
+        async with open_calls(
+            self._bootstrap_servers, admin_settings(settings, {}), network=self._network
+        ) as calls:
+            looks = _Looks(calls, model, changed)
             # Side by side, so that what takes long holds nothing else up.
             async with trio.open_nursery() as nursery:
                 async with trio.open_nursery() as starting:
@@ -132,8 +133,8 @@ class _Failing(Protocol):
 class _Looks:
     """At what is shown each time, and now and then at the rest."""
 
-    def __init__(self, admin: Admin, model: Model, changed: Callable[[], None]) -> None:
-        self._admin = admin
+    def __init__(self, calls: Calls, model: Model, changed: Callable[[], None]) -> None:
+        self._calls = calls
         self._model = model
         self._topics = TopicReader(model, changed)
         self._groups = GroupReader(model, changed, self._topics.partition)
@@ -146,11 +147,11 @@ class _Looks:
         if shown != self._topics.shown:
             self._topics.show(shown)
         async with self._telling("topics", self._model.topics, self._model.partitions):
-            await self._topics.read(self._admin)
+            await self._topics.read(self._calls)
         self._topics.was_read.set()
         if section in _TOPICS:
-            await self._topics.read_offsets(self._admin, pace)
-            await self._topics.read_sizes(self._admin, pace)
+            await self._topics.read_offsets(self._calls, pace)
+            await self._topics.read_sizes(self._calls, pace)
         return True
 
     async def at_groups(self, section: str | None, key: object, is_due: bool, pace: Pace) -> bool:
@@ -158,11 +159,11 @@ class _Looks:
         if not is_due and section not in _GROUPS:
             return False
         async with self._telling("groups", self._model.groups):
-            await self._groups.read(self._admin)
+            await self._groups.read(self._calls)
             if section in _GROUPS:
                 await self._topics.was_read.wait()  # it knows the leaders
                 ids = [key] if section == "group" and isinstance(key, str) else self._model.groups
-                await self._groups.read_details(self._admin, list(ids), pace)
+                await self._groups.read_details(self._calls, list(ids), pace)
         return True
 
     async def at_others(self, section: str | None, key: object, is_due: bool, _pace: Pace) -> bool:
@@ -190,7 +191,7 @@ class _Looks:
             self._model.tell(what, None)
 
     async def _brokers(self) -> None:
-        cluster = await self._admin.describe_cluster()
+        cluster = await ClusterCalls(self._calls).describe_cluster()
         leads: dict[int, int] = {}
         sizes: dict[int, int] = {}
         for row in self._topics.rows():
@@ -221,8 +222,11 @@ class _Looks:
     async def _configs(self, key: object) -> None:
         assert isinstance(key, tuple)
         kind, name = key
-        resource = ConfigResource(_RESOURCES[kind], name)
-        entries = (await self._admin.describe_configs([resource])).checked()[resource]
+        # Imported only here, as quotas are below: nobody looks at them first.
+        from ...client.admin.configs import ConfigCalls, ConfigResource, ConfigResourceType
+
+        resource = ConfigResource(ConfigResourceType[kind.upper()], name)
+        entries = (await ConfigCalls(self._calls).describe_configs([resource])).checked()[resource]
         rows = {
             entry.name: ConfigRow(
                 entry.name,
@@ -239,11 +243,13 @@ class _Looks:
         self._model.version += 1
 
     async def _quotas(self) -> None:
+        from ...client.admin.quotas import QuotaCalls
+
         await trio.lowlevel.checkpoint()
         rows: dict[tuple[str, str], QuotaRow] | None = None
         missing: str | None = None
         try:
-            quotas = await self._admin.describe_client_quotas()
+            quotas = await QuotaCalls(self._calls).describe_client_quotas()
         except UnsupportedVersionError:
             missing = "this broker knows no quotas of clients (DescribeClientQuotas)"
         except (TrionetError, OSError) as error:

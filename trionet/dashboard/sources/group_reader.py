@@ -8,16 +8,20 @@ from typing import Final
 import attrs
 import trio
 
-from ...client.admin import Admin, GroupDescription, GroupMember, OffsetSpec
-from ...client.admin.group_offsets import Committed
+from ...client.admin.calls import Calls
+from ...client.admin.group_descriptions import GroupDescription, GroupMember
+from ...client.admin.group_offsets import Committed, GroupOffsetCalls
+from ...client.admin.groups import GroupCalls, GroupListing
 from ...errors import TrionetError
 from ..model import Model
 from ..rows import GroupRow, LagRow, MemberRow, PartitionRow
-from .offset_reader import Key, read_offsets
+from .offset_reader import EARLIEST, LATEST, Key, read_offsets
 from .pace import Pace
 
 #: How many groups are asked about at once.
 GROUPS_PER_REQUEST: Final = 50
+#: How many groups of a list are taken before others have their turn on the loop.
+GROUPS_PER_STEP: Final = 100
 #: The types that DescribeGroups and ConsumerGroupDescribe know.
 _DESCRIBED: Final = ("", "classic", "consumer")
 
@@ -41,26 +45,31 @@ class GroupReader:
         self._changed = changed
         self._partition = partition
 
-    async def read(self, admin: Admin) -> None:
+    async def read(self, calls: Calls) -> None:
         """Read which groups there are, and their states.
 
         Raises:
             TrionetError: some broker could not be asked.
         """
-        listed = await admin.list_groups()
-        rows = {}
-        for id, group in listed.items():
-            before = self._model.group(id) or GroupRow(id, "", "", "")
-            rows[id] = attrs.evolve(
-                before,
-                type=group.type,
-                state=group.state or before.state,
-                protocol_type=group.protocol_type,
-            )
-        self._model.put_groups(rows, trio.current_time(), all_of=set(listed))
+        listed = await GroupCalls(calls).list_groups()
+        groups, pace = list(listed.values()), Pace(share=1.0)
+        for first in range(0, len(groups), GROUPS_PER_STEP):
+            rows = {each.id: self._row(each) for each in groups[first : first + GROUPS_PER_STEP]}
+            self._model.put_groups(rows, trio.current_time(), total=len(groups))
+            self._changed()
+            await pace.rest()
+        self._model.put_groups({}, trio.current_time(), all_of=set(listed))
         self._changed()
 
-    async def read_details(self, admin: Admin, ids: Iterable[str], pace: Pace) -> None:
+    def _row(self, group: GroupListing) -> GroupRow:
+        before = self._model.group(group.id) or GroupRow(group.id, "", "", "")
+        state = group.state or before.state
+        told = (group.type, state, group.protocol_type)
+        if told == (before.type, before.state, before.protocol_type):
+            return before
+        return attrs.evolve(before, type=group.type, state=state, protocol_type=group.protocol_type)
+
+    async def read_details(self, calls: Calls, ids: Iterable[str], pace: Pace) -> None:
         """Read the members, the offsets and the lag of groups.
 
         What is not known of one of them, because it is gone or may not be read, stays unknown.
@@ -77,16 +86,16 @@ class GroupReader:
                 return
             part = known[first : first + GROUPS_PER_REQUEST]
             pace.begin()
-            described = await admin.describe_groups(part)
-            committed = await admin.list_group_offsets(part)
+            described = await GroupCalls(calls).describe_groups(part)
+            committed = await GroupOffsetCalls(calls).list_group_offsets(part)
             await pace.rest()
             wanted = _committed(committed.values()) | _assigned(described.values())
             # Many groups read the same topics, whose ends are asked for once.
             places = [self._partition(key) for key in wanted - ends.keys()]
             rows = [row for row in places if row is not None]
-            await read_offsets(admin, rows, OffsetSpec.LATEST, pace, ends.update)
+            await read_offsets(calls, rows, LATEST, pace, ends.update)
             if len(known) == 1:
-                await read_offsets(admin, rows, OffsetSpec.EARLIEST, pace, starts.update)
+                await read_offsets(calls, rows, EARLIEST, pace, starts.update)
             self._put(part, described, committed, starts, ends)
         self._sum_up()
 

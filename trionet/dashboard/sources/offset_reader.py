@@ -7,7 +7,8 @@ from typing import Final
 
 import trio
 
-from ...client.admin import Admin, OffsetSpec
+from ...client.admin.calls import Calls
+from ...client.admin.requests import RequestCalls
 from ...errors import TrionetError
 from ...protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -20,6 +21,10 @@ from .pace import Pace
 
 Key = tuple[str, int]
 
+#: What stands for a time in a request for offsets: the end, and the beginning.
+LATEST: Final = -1
+EARLIEST: Final = -2
+
 #: How many partitions are asked for at once.
 PARTITIONS_PER_REQUEST: Final = 250
 # The first version that gives one offset instead of a list, of Kafka 0.10.1; nothing newer is
@@ -29,9 +34,9 @@ _CONSUMER: Final = -1
 
 
 async def read_offsets(
-    admin: Admin,
+    calls: Calls,
     partitions: Iterable[PartitionRow],
-    spec: OffsetSpec,
+    timestamp: int,
     pace: Pace,
     take: Callable[[Mapping[Key, int]], None],
 ) -> None:
@@ -40,9 +45,9 @@ async def read_offsets(
     What could not be read is left out.
 
     Args:
-        admin: asks.
+        calls: ask.
         partitions: which; their leaders are taken for right.
-        spec: ``LATEST`` or ``EARLIEST``.
+        timestamp: :data:`LATEST` or :data:`EARLIEST`.
         pace: rests between requests.
         take: called with each slice.
     """
@@ -58,7 +63,7 @@ async def read_offsets(
             pace.begin()
             try:
                 found = await _ask(
-                    admin, leader, rows[first : first + PARTITIONS_PER_REQUEST], spec
+                    calls, leader, rows[first : first + PARTITIONS_PER_REQUEST], timestamp
                 )
             except TrionetError:
                 break  # this broker is gone; what the others know is worth to be told
@@ -67,19 +72,19 @@ async def read_offsets(
 
 
 async def _ask(
-    admin: Admin, leader: int, rows: Sequence[PartitionRow], spec: OffsetSpec
+    calls: Calls, leader: int, rows: Sequence[PartitionRow], timestamp: int
 ) -> Mapping[Key, int]:
     topics: dict[str, list[ListOffsetsPartition]] = {}
     for row in rows:
         topics.setdefault(row.topic, []).append(
-            ListOffsetsPartition(partition_index=row.number, timestamp=int(spec))
+            ListOffsetsPartition(partition_index=row.number, timestamp=timestamp)
         )
     request = ListOffsetsRequest(
         replica_id=_CONSUMER,
         isolation_level=0,
         topics=[ListOffsetsTopic(name=name, partitions=each) for name, each in topics.items()],
     )
-    answer: ListOffsetsResponse = await admin.request(
+    answer: ListOffsetsResponse = await RequestCalls(calls).request(
         request, broker_id=leader, version_max=_VERSION_MAX
     )
     return {

@@ -50,9 +50,14 @@ def cluster_parts(
         "network": network,
     }
     return [
-        Later("cluster_source", "ClusterSource", **where),
-        Later("tail_source", "TailSource", **where),
-        Later("pipeline_source", "PipelineSource", topic=pipeline_topic, now_ms=now_ms, **where),
+        Later("cluster_source", "ClusterSource", where),
+        Later("tail_source", "TailSource", where, ("tail",)),
+        Later(
+            "pipeline_source",
+            "PipelineSource",
+            {**where, "topic": pipeline_topic, "now_ms": now_ms},
+            ("pipeline",),
+        ),
     ]
 
 

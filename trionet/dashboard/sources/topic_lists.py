@@ -8,7 +8,8 @@ from typing import Final
 import attrs
 import trio
 
-from ...client.admin import Admin
+from ...client.admin.calls import Calls
+from ...client.admin.requests import RequestCalls
 from ...errors import UnsupportedVersionError
 from ...protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -47,28 +48,29 @@ Take = Callable[[Iterable[ListedTopic]], Awaitable[None]]
 """Called with each slice; the next is asked for when it returns."""
 
 
-async def list_topics(admin: Admin, take: Take) -> None:
+async def list_topics(calls: Calls, take: Take) -> None:
     """Hand over all topics, slice by slice, in the order of their names.
 
     Args:
-        admin: asks.
+        calls: ask.
         take: called with each slice.
 
     Raises:
         TrionetError: the cluster could not be asked.
     """
     try:
-        await _with_cursor(admin, take)
+        await _with_cursor(calls, take)
     except UnsupportedVersionError:
-        await _by_names(admin, take)
+        await _by_names(calls, take)
 
 
-async def _with_cursor(admin: Admin, take: Take) -> None:
+async def _with_cursor(calls: Calls, take: Take) -> None:
     """With KIP-966, of Kafka 3.7 and newer."""
+    request = RequestCalls(calls).request
     cursor: RequestCursor | None = None
     await trio.lowlevel.checkpoint()
     while True:
-        answer: DescribeTopicPartitionsResponse = await admin.request(
+        answer: DescribeTopicPartitionsResponse = await request(
             DescribeTopicPartitionsRequest(
                 topics=[], response_partition_limit=PARTITIONS_PER_ANSWER, cursor=cursor
             )
@@ -91,11 +93,15 @@ async def _with_cursor(admin: Admin, take: Take) -> None:
         )
 
 
-async def _by_names(admin: Admin, take: Take) -> None:
-    names = sorted(await admin.list_topics(internal=True))
+async def _by_names(calls: Calls, take: Take) -> None:
+    # Imported only here: it knows how topics are made, too, and few brokers are so old.
+    from ...client.admin.topics import TopicCalls
+
+    request = RequestCalls(calls).request
+    names = sorted(await TopicCalls(calls).list_topics(internal=True))
     for first in range(0, len(names), TOPICS_PER_REQUEST):
         wanted = [MetadataRequestTopic(name=name) for name in names[first:][:TOPICS_PER_REQUEST]]
-        answer: MetadataResponse = await admin.request(
+        answer: MetadataResponse = await request(
             MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         )
         await take(

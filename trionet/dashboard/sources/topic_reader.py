@@ -12,13 +12,13 @@ from typing import Final
 import attrs
 import trio
 
-from ...client.admin import Admin, OffsetSpec
+from ...client.admin.calls import Calls
 from ...client.topic_partition import TopicPartition
 from ...errors import TrionetError
 from ..history import History, Rate
 from ..model import Model
 from ..rows import PartitionRow, TopicRow
-from .offset_reader import PARTITIONS_PER_REQUEST, Key, read_offsets
+from .offset_reader import EARLIEST, LATEST, PARTITIONS_PER_REQUEST, Key, read_offsets
 from .pace import Pace
 from .topic_lists import ListedTopic, list_topics
 
@@ -133,7 +133,7 @@ class TopicReader:
         self._model.partitions.replace(rows, trio.current_time())
         self._model.version += 1
 
-    async def read(self, admin: Admin) -> None:
+    async def read(self, calls: Calls) -> None:
         """Read which topics and partitions there are, and who leads them.
 
         Raises:
@@ -150,7 +150,7 @@ class TopicReader:
             self._put(changed)
             await pace.rest()
 
-        await list_topics(admin, take)
+        await list_topics(calls, take)
         self._forget(seen)
         self.has_all = True
         self._count()
@@ -203,13 +203,13 @@ class TopicReader:
 
     # How far they go, and how large they are.
 
-    async def read_offsets(self, admin: Admin, pace: Pace) -> None:
+    async def read_offsets(self, calls: Calls, pace: Pace) -> None:
         """Read the ends of the partitions that are shown, and now and then their beginnings."""
         rows = list(self._looked_at())
         if self._readings % STARTS_EVERY == 0 or any(row.start_offset is None for row in rows):
-            await read_offsets(admin, rows, OffsetSpec.EARLIEST, pace, self._take_starts)
+            await read_offsets(calls, rows, EARLIEST, pace, self._take_starts)
         self._readings += 1
-        await read_offsets(admin, rows, OffsetSpec.LATEST, pace, self._take_ends)
+        await read_offsets(calls, rows, LATEST, pace, self._take_ends)
 
     def _looked_at(self) -> Iterable[PartitionRow]:
         if self.shown is None:
@@ -242,7 +242,7 @@ class TopicReader:
                 topic.history.add(now, topic.per_second)
         self._put(changed.values())
 
-    async def read_sizes(self, admin: Admin, pace: Pace) -> None:
+    async def read_sizes(self, calls: Calls, pace: Pace) -> None:
         """Read how large the partitions that are shown are, at their leaders."""
         rows = [row for row in self._looked_at() if row.leader >= 0]
         await trio.lowlevel.checkpoint()
@@ -252,7 +252,7 @@ class TopicReader:
             part = rows[first : first + PARTITIONS_PER_REQUEST]
             pace.begin()
             try:
-                sizes = await _sizes(admin, part)
+                sizes = await _sizes(calls, part)
             except TrionetError:
                 return  # who does not tell, or may not be asked: sizes are not known
             changed: dict[str, _Topic] = {}
@@ -267,9 +267,11 @@ class TopicReader:
             await pace.rest()
 
 
-async def _sizes(admin: Admin, rows: Iterable[PartitionRow]) -> dict[Key, int]:
+async def _sizes(calls: Calls, rows: Iterable[PartitionRow]) -> dict[Key, int]:
+    from ...client.admin.log_dirs import LogDirCalls  # sizes are read last
+
     leaders = {TopicPartition(row.topic, row.number): row.leader for row in rows}
-    told = await admin.describe_log_dirs(sorted(set(leaders.values())), list(leaders))
+    told = await LogDirCalls(calls).describe_log_dirs(sorted(set(leaders.values())), list(leaders))
     return {
         (partition.topic, partition.partition): replica.bytes
         for broker, log_dirs in told.items()
