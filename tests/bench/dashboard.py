@@ -4,10 +4,11 @@
   instructions outside the kernel hardly depend on what else the machine does.
 * idle: the share of a core that each takes when nobody asks for anything.
 * frame: drawing 120x40 with 5,000 connections and 1,000 topics, right after the rows have changed
-  (with sorting) and when they have not; processor time.
+  (with sorting) and when they have not; with a filter, which is done in steps, the longest of frame
+  and steps; processor time.
 * key: from a key to the view it asks for on the screen, while the broker is fully loaded.
 * paint: from the start of `trionet dashboard` to the first frame, and to the first rows, at a
-  broker with 10,000 partitions and 2,000 groups.
+  broker with 10,000 partitions and 2,000 groups; with bytecode, as after an installation.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import itertools
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import attrs
+import trio
+from rich.color import ColorSystem
 
 from bench.frames import api_versions
 from bench.load import load, load_command, processor_seconds
@@ -30,11 +33,13 @@ from bench.request_log import can_count, instructions
 from support.processes import SAME_TRIONET, first_line, running
 from support.pty_program import PtyProgram, pty_program
 from support.trionet_process import trionet_broker_process
+from trionet import open_admin, open_broker
 from trionet.dashboard.ansi import Painter
 from trionet.dashboard.cells import UNICODE
 from trionet.dashboard.model import Model
 from trionet.dashboard.rows import ConnectionRow, TopicRow
 from trionet.dashboard.screen import draw
+from trionet.dashboard.sources.in_process import InProcess
 from trionet.dashboard.ui import Ui
 from trionet.dashboard.views import all_views
 
@@ -43,10 +48,12 @@ SECONDS = 1.0
 CONNECTIONS = 64
 KEYS = 60
 FRAMES = 60
+LOOKS = 200
 WITH, WITHOUT = "trionet, dashboard open", "no dashboard"
 FRAME = api_versions()
 _BROKER = [sys.executable, "-m", "trionet", "broker", "--listen", "127.0.0.1:0", "--memory"]
 _DASHBOARD = [sys.executable, "-m", "trionet", "dashboard"]
+_INSTALLED = {**SAME_TRIONET, "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def _or_nothing(form: str) -> object:
@@ -146,24 +153,49 @@ def _idle(measured: Measured, pids: dict[str, int], options: Options) -> None:
 
 def _frames(measured: Measured) -> None:
     model = _large()
-    for view, sort in (("connections", "idle_seconds"), ("topics", "records"), ("overview", None)):
-        for case, changes in ((f"frame of {view}", False), (f"frame of {view}, new rows", True)):
-            _add(measured, case, WITH, _quantiles(_drawn(model, view, sort, changes=changes)))
+    trio.run(_fold, model)
+    for view, sort, filter in (
+        ("connections", "idle_seconds", ""),
+        ("connections", "idle_seconds", "client-9 !10.0.7"),
+        ("topics", "records", ""),
+        ("overview", None, ""),
+    ):
+        case = f"frame of {view}, filter" if filter else f"frame of {view}"
+        for changes, suffix in ((False, ""), (True, ", new rows")):
+            found = _drawn(model, view, sort, filter, changes=changes)
+            _add(measured, case + suffix, WITH, _quantiles(found))
 
 
-def _drawn(model: Model, view: str, sort: str | None, *, changes: bool) -> list[float]:
-    ui, painter, found = Ui(all_views(), view), Painter(None, "utf-8"), []
+def _drawn(model: Model, view: str, sort: str | None, filter: str, *, changes: bool) -> list[float]:
+    ui, painter, found = Ui(all_views(), view), Painter(ColorSystem.EIGHT_BIT, "utf-8"), []
     if sort is not None:
         draw(ui, model, 120, 40, UNICODE)
         ui.place.sort_by(sort)
+    ui.place.filter = filter
     for second in range(FRAMES):
         if changes:
             for section in (model.connections, model.topics):
                 section.update({}, float(second))
-        began = time.thread_time()
-        painter.paint(draw(ui, model, 120, 40, UNICODE).lines)
-        found.append(time.thread_time() - began)
+        pieces = [_processor_time(lambda: painter.paint(draw(ui, model, 120, 40, UNICODE).lines))]
+        while ui.place.is_behind:
+            pieces.append(_processor_time(ui.place.step))
+        found.append(max(pieces))
     return found[1:]
+
+
+def _processor_time(work: Callable[[], object]) -> float:
+    began = time.thread_time()
+    work()
+    return time.thread_time() - began
+
+
+async def _fold(model: Model) -> None:
+    """Histories of a broker that is used."""
+    async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
+        with broker.watch() as metrics:
+            for second in range(LOOKS):
+                await admin.list_topics()
+                model.fold(await InProcess(metrics).take(), float(second))
 
 
 def _large() -> Model:
@@ -234,7 +266,7 @@ def _large_broker() -> Iterator[tuple[str, str]]:
     from pathlib import Path
 
     program = Path(__file__).parent / "servers" / "broker_with_much.py"
-    with running([sys.executable, str(program)], env=SAME_TRIONET) as process:
+    with running([sys.executable, str(program)], env=_INSTALLED) as process:
         server, url = first_line(process).split()
         yield server, url
 
@@ -242,11 +274,13 @@ def _large_broker() -> Iterator[tuple[str, str]]:
 def _paint(measured: Measured, options: Options) -> None:
     with _large_broker() as (server, url):
         for view, row in (("topics", "topic-0000"), ("groups", "group-0000")):
-            for _ in range(max(1, options.runs // 3)):
+            for run in range(max(1, options.runs // 3) + 1):
                 command = [*_DASHBOARD, server, "--metrics", url, "--view", view]
                 began = time.perf_counter()
-                with pty_program(command, SAME_TRIONET) as program:
+                with pty_program(command, _INSTALLED) as program:
                     frame = program.wait_for("quit") - began
                     rows = program.wait_for(row) - began
+                if not run:
+                    continue  # it has written the bytecode
                 _add(measured, "paint, first frame", WITH, {"p50_ms": frame * 1000})
                 _add(measured, f"paint, first {view}", WITH, {"p50_ms": rows * 1000})
