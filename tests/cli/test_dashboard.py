@@ -87,7 +87,10 @@ def test_nothing_is_no_answer_where_nobody_answers(run: Run, form: str) -> None:
     done = run("dashboard", gone, *options, "--once", "--view", "topics", "--format", form)
 
     assert (1, "") == (done.status, done.out)
-    assert "no broker was reached" in done.err
+    lines = done.err.splitlines()
+    assert "no broker was reached" in lines[-1]
+    assert all(line.startswith("trionet dashboard: ") for line in lines)
+    assert len(lines) == len(set(lines))
 
 
 @pytest.mark.slow

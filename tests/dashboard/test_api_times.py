@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trionet.dashboard.api_times import WINDOW_SECONDS, ApiTimes, quantile
+from trionet.dashboard.api_times import WINDOW_SECONDS, ApiTimes, quantile, spread
 from trionet.metrics.request_times import PHASES
 
 
@@ -72,6 +72,24 @@ def test_a_broker_that_was_started_anew_begins_anew() -> None:
     row = times.update(101, told(3, [(1.0, 3)]))
 
     assert (3, None, None, ()) == (row.requests, row.rate, row.error_rate, row.buckets)
+
+
+def test_it_is_remembered_how_the_latencies_of_each_look_spread() -> None:
+    times = ApiTimes("Fetch")
+    times.update(1, told(5, [(1.0, 5)]))
+    times.update(2, told(9, [(0.9, 1), (1.0, 6), (3.5, 2)]))
+    row = times.update(3, told(9, [(0.9, 1), (1.0, 6), (3.5, 2)]))
+    assert [{0: 2, 2: 2}, {}] == list(row.spreads)
+
+    row = times.lose(row)
+
+    assert [{0: 2, 2: 2}, {}, None] == list(row.spreads)
+    assert (9, None, (), None) == (row.requests, row.rate, row.phases_ms, row.p99_ms)
+    assert None is row.history.last
+
+
+def test_what_took_no_time_at_all_is_the_shortest() -> None:
+    assert {-9: 3} == spread({}, {0.0: 3})
 
 
 def test_a_quantile_is_the_upper_end_of_a_bucket() -> None:

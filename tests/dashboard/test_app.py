@@ -10,7 +10,7 @@ import termios
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import attrs
 import pytest
@@ -188,18 +188,21 @@ async def test_what_is_typed_is_answered_although_the_source_never_tells() -> No
 async def test_the_source_begins_when_the_first_frame_is_out() -> None:
     """What it loads would have the screen stay empty for longer."""
 
-    class Loading(Never):
-        seen: bytes | None = None
+    class Loading(Silent):
+        def __init__(self) -> None:
+            super().__init__()
+            self.seen: bytes | None = None
+            self.has_begun = trio.Event()
 
-        async def run(self, *args: Any, **keywords: Any) -> None:
+        async def tell(self, model: Model, changed: Callable[[], None]) -> None:
             self.seen = played.read_rest()
-            self.has_looked.set()
-            await trio.sleep_forever()
+            self.has_begun.set()
+            await trio.lowlevel.checkpoint()
 
     source = Loading()
     with screen(80, 24) as played:  # a terminal takes such a frame at once
         async with dashboard(played, source):
-            await source.has_looked.wait()
+            await source.has_begun.wait()
             os.write(played.master, b"q")
 
     assert source.seen is not None
@@ -209,12 +212,12 @@ async def test_the_source_begins_when_the_first_frame_is_out() -> None:
 async def test_a_filter_over_many_rows_does_not_hold_up_what_is_typed() -> None:
     """Each key is echoed, and the rows that are left come a little later."""
 
-    class Crowded(Never):
-        async def run(self, model: Model, changed: Callable[[], None], **_: Any) -> None:
+    class Crowded(Silent):
+        async def tell(self, model: Model, changed: Callable[[], None]) -> None:
             rows = {number: row(f"client-{number}") for number in range(5 * ROWS_PER_STEP)}
             model.connections.replace(rows, 1.0)
             changed()
-            await trio.sleep_forever()
+            await trio.lowlevel.checkpoint()
 
     def row(client_id: str) -> ConnectionRow:
         values: dict[str, Any] = {each.name: 0 for each in attrs.fields(ConnectionRow)}

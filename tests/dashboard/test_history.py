@@ -41,6 +41,19 @@ def test_a_clock_that_begins_anew_begins_a_history_anew() -> None:
     assert [(2, 11)] == list(history)
 
 
+def test_what_is_not_known_any_more_is_a_gap() -> None:
+    history = History()
+    history.lose()
+    assert 0 == len(history)
+    history.add(1, 10)
+    history.lose()
+    history.lose()
+
+    assert None is history.last
+    history.add(3, 12)
+    assert [10, None, None, 12] == history.values()
+
+
 def test_an_empty_history_has_no_last_value() -> None:
     assert (None, [], 0) == (History().last, History().values(), len(History()))
 

@@ -9,12 +9,13 @@ import pytest
 from rich.cells import cell_len
 
 from support import frames
-from support.dashboard_model import HOSTILE_NAMES, busy_model, full_model
+from support.dashboard_model import HOSTILE_NAMES, busy_model, filled, full_model
 from trionet.dashboard.cells import ASCII, UNICODE, Glyphs
 from trionet.dashboard.export import as_text
 from trionet.dashboard.frame import Frame
 from trionet.dashboard.keys import Key
 from trionet.dashboard.model import Model
+from trionet.dashboard.rows import TopicRow
 from trionet.dashboard.screen import draw
 from trionet.dashboard.ui import Ui
 from trionet.dashboard.view import View
@@ -121,6 +122,118 @@ def test_the_header_tells_of_pauses_and_of_missing_news() -> None:
     assert shown(ui(), model, stale=2.9).split("\n")[0].endswith(" live")
     assert shown(ui(), model, stale=75).split("\n")[0].endswith(" ! no news for 1m 15s")
     assert shown(ui("p"), model, stale=75).split("\n")[0].endswith(" PAUSED: p goes on")
+
+
+def test_the_header_is_not_live_while_something_cannot_be_read() -> None:
+    model = busy_model()
+    model.tell("metrics", "refused", since=40.0)
+    model.tell("topics", "refused", since=55.0)
+
+    assert header(model, 60.0).endswith(" ! not live for 20 s")
+    model.tell("metrics", None)
+    assert header(model, 60.0).endswith(" ! not live for 5.0 s")
+    model.tell("topics", None)
+    assert header(model, 60.0).endswith(" live")
+
+
+def header(model: Model, now: float) -> str:
+    return as_text(draw(ui(), model, 120, 40, UNICODE, 0.0, now)).split("\n")[0]
+
+
+def test_what_is_not_known_any_more_is_a_line_without_a_number() -> None:
+    model = busy_model()
+    before = lines_of(shown(ui(), model), "requests  ")
+    model.lose_network("refused")
+    text = shown(ui(), model)
+
+    assert before[0].split()[-1].endswith("/s")
+    assert "-" == lines_of(text, "requests  ")[0].split()[-1]
+    assert "loop idle" in text
+    assert not re.search(r"\d/s| \d+ %", text)
+    assert " up " not in text.split("\n")[0]
+
+
+def lines_of(text: str, beginning: str) -> list[str]:
+    return [line[:58].rstrip() for line in text.split("\n") if line.startswith(beginning)]
+
+
+@pytest.mark.parametrize(("view", "title"), [("2", "Connections"), ("3", "APIs"), ("0", "Log")])
+def test_rows_that_cannot_be_read_again_have_an_age(view: str, title: str) -> None:
+    model = busy_model()
+    model.lose_network("refused")
+
+    text = as_text(draw(ui(view), model, 120, 40, UNICODE, 0.0, 75.0))
+
+    assert re.search(rf" {title}  \d+.*  ! as of 1[56] s ago", text)
+    assert not re.search(r"\d/s", text)
+
+
+def test_so_have_rows_that_are_read_seldom() -> None:
+    found, model = ui("2"), busy_model()
+
+    assert "as of" not in as_text(draw(found, model, 120, 40, UNICODE, 0.0, 62.5))
+    assert "  as of 4.0 s ago" in as_text(draw(found, model, 120, 40, UNICODE, 0.0, 64.0))
+
+
+LONG = "nobody was there; " + "and why " * 40 + "until the end"
+
+
+def test_an_alarm_that_is_cut_says_so_and_the_help_tells_all_of_it() -> None:
+    model = busy_model()
+    model.tell("topics", LONG)
+    lines = shown(ui("2"), model, (80, 24)).split("\n")
+
+    assert lines[3].startswith(" ! nobody was there;")
+    assert lines[4].rstrip().endswith("…")
+    assert lines[5].startswith("PEER")
+    text = " ".join(shown(ui("?"), model, (80, 24)).split())
+    assert LONG in text
+
+
+def test_of_many_alarms_the_number_is_told() -> None:
+    model = busy_model()
+    for number in range(4):
+        model.tell(f"{number}", f"fault {number} " + "x" * 200)
+    lines = shown(ui("2"), model, (80, 24)).split("\n")
+
+    assert lines[3].startswith(" ! fault 0 x")
+    assert lines[3].rstrip().endswith("…")
+    assert lines[4].rstrip() == " ! and 3 more faults; ? tells all of them"
+    assert all(f"! fault {n}" in shown(ui("?"), model, (80, 24)) for n in range(4))
+
+
+def test_a_long_message_has_more_lines() -> None:
+    found, model = ui(), busy_model()
+    found.tell("it failed " * 11 + "at last", is_alarm=True)
+    lines = shown(found, model, (60, 15)).rstrip("\n").split("\n")
+
+    assert ["! it failed"] * 1 == [line.strip()[:11] for line in lines[-3:-2]]
+    assert lines[-1].rstrip().endswith("at last")
+    found.tell("it failed " * 50)
+    assert shown(found, model, (60, 15)).rstrip("\n ").endswith("…")
+
+
+def test_a_question_is_told_to_its_end() -> None:
+    model = busy_model()
+    name = "x" * 60 + "end"
+    model.topics.replace({name: filled(TopicRow, name)}, 1.0)
+    found = ui("5")
+    shown(found, model)
+    found.press(Key("D"), model)
+    lines = shown(found, model, (60, 15)).rstrip("\n").split("\n")
+
+    assert "end and all its records?" in " ".join("".join(lines[-3:]).split())
+    assert lines[-1].rstrip().endswith(" y yes, any: no")
+
+
+def test_a_line_that_is_cut_has_a_mark() -> None:
+    model = busy_model()
+    found = ui("2")
+    found.place.filter = "long " * 40
+
+    assert shown(found, model, (60, 15)).split("\n")[2].endswith("long long…")
+    text = as_text(draw(found, model, 60, 15, ASCII))
+    assert text.split("\n")[2].endswith("long long~")
 
 
 def test_alarms_are_told_in_every_view() -> None:

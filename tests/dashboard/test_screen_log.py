@@ -46,6 +46,21 @@ def test_errors_are_told_when_the_screen_is_free_again() -> None:
     assert "no broker\na fault\nlater\n" == file.getvalue()
 
 
+def test_handlers_of_the_package_are_held_as_well() -> None:
+    screen, package = _Screen(), logging.getLogger("trionet")
+    handler = logging.StreamHandler(screen)
+    package.addHandler(handler)
+    try:
+        with kept_off_screen():
+            logger.error("a fault")
+            assert "" == screen.getvalue()
+        assert handler in package.handlers
+    finally:
+        package.removeHandler(handler)
+
+    assert "a fault\n" == screen.getvalue()
+
+
 def test_python_has_no_last_resort_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = _Screen()
     monkeypatch.setattr("sys.stderr", screen)

@@ -111,7 +111,8 @@ class Player:
 
     @property
     def foot(self) -> str:
-        return self.screen.rstrip("\n").split("\n")[-1].strip()
+        # A message that is long has three lines; above are empty ones.
+        return " ".join(" ".join(self.screen.rstrip("\n").split("\n")[-3:]).split())
 
     @property
     def chosen(self) -> str:

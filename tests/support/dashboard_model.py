@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import cache
 from itertools import accumulate
@@ -116,6 +116,8 @@ def _value(kind: Any, name: str) -> Any:
         history = History()
         history.add(1.0, 2.0)
         return history
+    if typing.get_origin(kind) is Mapping:
+        return {_value(each, name): 2 for each in typing.get_args(kind)[:1]}
     if typing.get_origin(kind) in (tuple, Sequence):
         parts = [each for each in typing.get_args(kind) if each is not Ellipsis]
         return tuple(_value(each, name) for each in parts)

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Final
 from trionet._util.single_error import raise_single_error
 from trionet.errors import ConfigError
 
-from .connection import DEFAULT_SERVERS, SERVERS, add_connection_arguments, client_settings
+from .connection import (
+    DEFAULT_SERVERS,
+    SERVERS,
+    add_connection_arguments,
+    client_settings,
+    logging_to_stderr,
+)
 
 if TYPE_CHECKING:
     import ssl
@@ -40,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"a broker to begin with, as with --brokers (default: {DEFAULT_SERVERS})",
     )
     add_connection_arguments(parser)
+    parser.set_defaults(prog=parser.prog)
     parser.add_argument(
         "--metrics",
         metavar="URL",
@@ -109,11 +116,12 @@ def run(arguments: argparse.Namespace) -> int:
     from trionet.dashboard.interactive import is_interactive
 
     _check(arguments)
-    if arguments.interval is not None:
-        return trio.run(_until_interrupted, _roll, arguments)
-    if arguments.once or arguments.format is not None or not is_interactive():
-        return trio.run(_until_interrupted, _look, arguments)
-    return trio.run(_show, arguments)
+    with logging_to_stderr(arguments):
+        if arguments.interval is not None:
+            return trio.run(_until_interrupted, _roll, arguments)
+        if arguments.once or arguments.format is not None or not is_interactive():
+            return trio.run(_until_interrupted, _look, arguments)
+        return trio.run(_show, arguments)
 
 
 def _check(arguments: argparse.Namespace) -> None:

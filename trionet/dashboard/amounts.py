@@ -32,6 +32,11 @@ def rate(value: float | None) -> str:
     return count(value)
 
 
+def per_second(value: float | None) -> str:
+    """As :func:`rate`, with what it is: ``12/s``; ``-`` for None."""
+    return "-" if value is None else f"{rate(value)}/s"
+
+
 def size(value: float | None) -> str:
     """Bytes, in powers of 1,024: ``512 B``, ``1.5 MiB``."""
     if value is None or not math.isfinite(value):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
@@ -14,6 +15,10 @@ from .rows import ApiRow
 
 #: Phases and latencies are of the last seconds, so many.
 WINDOW_SECONDS: Final = 10.0
+#: What took no time that can be measured took this long.
+SHORTEST_MS: Final = 0.001
+#: Of how many looks it is remembered how their latencies spread: as many as a wide screen shows.
+SPREADS_MAX: Final = 240
 
 
 @attrs.frozen
@@ -39,6 +44,7 @@ class ApiTimes:
         self._kept: deque[_Counts] = deque()
         self._rate, self._error_rate = Rate(), Rate()
         self._history = History()
+        self._spreads: deque[Mapping[int, int] | None] = deque(maxlen=SPREADS_MAX)
 
     def update(self, at: float, told: Mapping[str, Any]) -> ApiRow:
         """The row of now.
@@ -57,6 +63,8 @@ class ApiTimes:
         kept = self._kept
         if kept and (at < kept[-1].at or now.requests < kept[-1].requests):
             kept.clear()  # the broker was started anew
+        if kept:
+            self._spreads.append(spread(kept[-1].buckets, now.buckets))
         kept.append(now)
         while len(kept) > 2 and kept[1].at <= at - WINDOW_SECONDS:
             kept.popleft()
@@ -64,6 +72,26 @@ class ApiTimes:
         if rate is not None:
             self._history.add(at, rate)
         return self._row(kept[0], now, rate, told.get("errors", 0))
+
+    def lose(self, row: ApiRow) -> ApiRow:
+        """The row when the broker does not tell: only what it had counted."""
+        self._history.lose()
+        self._spreads.append(None)
+        return ApiRow(
+            row.name,
+            row.requests,
+            None,
+            row.errors,
+            None,
+            (),
+            None,
+            None,
+            None,
+            (),
+            None,
+            self._history,
+            self._spreads,
+        )
 
     def _row(self, before: _Counts, now: _Counts, rate: float | None, errors: int) -> ApiRow:
         finished = now.requests - before.requests
@@ -90,7 +118,28 @@ class ApiTimes:
             tuple(buckets),
             (now.bytes - before.bytes) / finished if finished else None,
             self._history,
+            self._spreads,
         )
+
+
+def spread(before: Mapping[float, int], now: Mapping[float, int]) -> Mapping[int, int]:
+    """How many requests took how long, from one look to the next.
+
+    Args:
+        before: counts by the longest time of a bucket in ms.
+        now: the same, later.
+
+    Returns:
+        The counts by the exponent of two that is the longest time in ms.
+    """
+    found: dict[int, int] = {}
+    if now != before:
+        for upper, count in now.items():
+            grown = count - before.get(upper, 0)
+            if grown > 0:
+                exponent = math.ceil(math.log2(max(upper, SHORTEST_MS)))
+                found[exponent] = found.get(exponent, 0) + grown
+    return found
 
 
 def quantile(buckets: list[tuple[float, int]], fraction: float) -> float | None:

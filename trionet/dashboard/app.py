@@ -181,7 +181,7 @@ class Dashboard:
                 await self._suspend()
             else:
                 if number == signal.SIGCONT:
-                    self._tty.enter()
+                    self._tty.go_on()
                 self._painter.forget()
                 self._hurry()
 
@@ -322,7 +322,7 @@ class Dashboard:
         if stale < STALE_INTERVALS * self._ui.refresh_seconds:
             stale = 0.0
         try:
-            return draw(self._ui, self._model, *size, self._glyphs, stale)
+            return draw(self._ui, self._model, *size, self._glyphs, stale, trio.current_time())
         except Exception:  # boundary: one view
             name = self._ui.place.view.name
             if name not in self._failed:
@@ -334,7 +334,7 @@ class Dashboard:
         """Have the header say so if no news comes."""
         while True:
             await trio.sleep(STALE_CHECK_SECONDS)
-            if trio.current_time() - self._news_at > STALE_SECONDS:
+            if self._model.failing or trio.current_time() - self._news_at > STALE_SECONDS:
                 self._dirty.set()
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _SHOWN: Final[Mapping[Unit, Callable[[float | None], str]]] = {
     Unit.COUNT: amounts.count,
-    Unit.PER_SECOND: lambda value: f"{amounts.rate(value)}/s",
+    Unit.PER_SECOND: amounts.per_second,
     Unit.BYTES: amounts.size,
     Unit.BYTES_PER_SECOND: lambda value: f"{amounts.size(value)}/s",
     Unit.SHARE: amounts.percent,
@@ -27,8 +27,8 @@ _SHOWN: Final[Mapping[Unit, Callable[[float | None], str]]] = {
 
 
 def shown(name: str, value: float | None) -> str:
-    """A figure's value in its unit."""
-    return _SHOWN[FIGURES[name].unit](value)
+    """A figure's value in its unit; ``-`` if it is not known."""
+    return "-" if value is None else _SHOWN[FIGURES[name].unit](value)
 
 
 def charts(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
@@ -43,18 +43,20 @@ def charts(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
 def gauges(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
     """A line with a bar for each share that a source tells."""
     for name in names:
-        value = model.figures.get(name)
-        if value is not None:
+        if len(model.figures.history(name)):
+            value = model.figures.get(name)
             yield gauge(FIGURES[name].title, value, shown(name, value), pen)
 
 
-def gauge(title: str, fraction: float, text: str, pen: Pen) -> Line:
-    """A name, a bar, and a number."""
+def gauge(title: str, fraction: float | None, text: str, pen: Pen) -> Line:
+    """A name, a bar, and a number; no bar of what is not known."""
     width = max(0, pen.width - LABEL_CELLS - NUMBER_CELLS - 2)
     return [
         pen.cell(title, LABEL_CELLS, palette.BOLD),
         Segment(" "),
-        Segment(bar(fraction, width, pen.glyphs), palette.CHART),
+        Segment(
+            " " * width if fraction is None else bar(fraction, width, pen.glyphs), palette.CHART
+        ),
         Segment(" "),
         pen.cell(text, NUMBER_CELLS, right=True),
     ]
@@ -65,10 +67,9 @@ def numbers(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
     line: Line = []
     left = pen.width
     for name in names:
-        value = model.figures.get(name)
-        if value is None:
+        if not len(model.figures.history(name)):
             continue
-        title, text = FIGURES[name].title, shown(name, value)
+        title, text = FIGURES[name].title, shown(name, model.figures.get(name))
         needed = len(title) + len(text) + 4
         if needed > left and line:
             yield line
@@ -81,10 +82,12 @@ def numbers(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
 
 def request_queue(model: Model, pen: Pen) -> Iterator[Line]:
     """How full the request channel is."""
+    if not len(model.figures.history("request_queue")):
+        return
     queued, most = (model.figures.get(name) for name in ("request_queue", "request_queue_max"))
-    if queued is not None and most:
-        text = f"{amounts.count(queued)}/{amounts.count(most)}"
-        yield gauge("request queue", queued / most, text, pen)
+    is_known = queued is not None and most
+    text = f"{amounts.count(queued)}/{amounts.count(most)}" if is_known else "-"
+    yield gauge("request queue", queued / most if queued is not None and most else None, text, pen)
 
 
 def beside(left: Sequence[Line], right: Sequence[Line], width: int, gap: int) -> Iterator[Line]:

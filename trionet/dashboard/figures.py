@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -70,35 +70,51 @@ FIGURES: Final[Mapping[str, FigureKind]] = {
 
 
 class Figures(Mapping[str, float]):
-    """The newest values by name; what no source tells is not there."""
+    """The newest values by name; what no source tells, or can tell now, is not there."""
 
     def __init__(self) -> None:
         self._histories: dict[str, History] = {}
 
     def __getitem__(self, name: str) -> float:
         value = self._histories[name].last
-        assert value is not None
+        if value is None:
+            raise KeyError(name)
         return value
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in FIGURES if name in self._histories)
+        return (name for name in self.told() if self._histories[name].last is not None)
 
     def __len__(self) -> int:
-        return len(self._histories)
+        return sum(1 for _ in self)
+
+    def told(self) -> list[str]:
+        """The names of those that a source has told, also if it cannot any more."""
+        return [name for name in FIGURES if name in self._histories]
 
     def history(self, name: str) -> History:
         """What a figure was of late; empty if no source tells it."""
         return self._histories.get(name) or History()
 
     def put(self, name: str, at: float, value: float | None) -> None:
-        """Take a value; None is not known, and changes nothing.
+        """Take a value; None of a figure that was told before is not known any more.
 
         Args:
             name: one of :data:`FIGURES`.
             at: the time, in seconds of the source's clock.
             value: in the figure's unit.
         """
-        if value is None:
-            return
         assert name in FIGURES, name
+        if value is None:
+            self.lose((name,))
+            return
         self._histories.setdefault(name, History()).add(at, value)
+
+    def lose(self, names: Iterable[str]) -> None:
+        """Take that these are not known now, since whoever tells them does not answer."""
+        for name in names:
+            if name in self._histories:
+                self._histories[name].lose()
+
+    def forget(self, name: str) -> None:
+        """Have a figure as if nobody had told it: nobody looks at it any more."""
+        self._histories.pop(name, None)

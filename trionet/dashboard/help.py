@@ -32,8 +32,16 @@ KEYS: Final = (
 _KEY_CELLS: Final = 26
 
 
-def help_lines(view: View, views: Sequence[View], pen: Pen) -> Iterator[Line]:
-    """The lines of the help, the view's own first."""
+def help_lines(
+    view: View, views: Sequence[View], alarms: Sequence[str], pen: Pen
+) -> Iterator[Line]:
+    """The lines of the help: what is wrong, then the view's own."""
+    if alarms:
+        yield pen.rule("What is wrong")
+        for alarm in alarms:
+            for line in wrapped(f"! {alarm}", pen.width - 2, pen.glyphs):
+                yield [Segment(f" {line}", palette.ALARM)]
+        yield []
     yield pen.rule(view.title)
     for line in wrapped(view.help, pen.width - 2, pen.glyphs):
         yield [Segment(f" {line}")]

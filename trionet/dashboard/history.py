@@ -15,6 +15,8 @@ VALUES_MAX: Final = 600
 class History:
     """The last values of one number, each with its time; the times never decrease.
 
+    None stands for a look that failed, so that a chart has a gap there.
+
     Args:
         seconds_max: what is older than this, seen from the newest value, is forgotten.
         values_max: so many are remembered at most.
@@ -24,12 +26,12 @@ class History:
 
     def __init__(self, seconds_max: float = SECONDS_MAX, values_max: int = VALUES_MAX) -> None:
         self._seconds_max = seconds_max
-        self._values: deque[tuple[float, float]] = deque(maxlen=values_max)
+        self._values: deque[tuple[float, float | None]] = deque(maxlen=values_max)
 
     def __len__(self) -> int:
         return len(self._values)
 
-    def __iter__(self) -> Iterator[tuple[float, float]]:
+    def __iter__(self) -> Iterator[tuple[float, float | None]]:
         return iter(self._values)
 
     def add(self, at: float, value: float) -> None:
@@ -48,12 +50,17 @@ class History:
         while values[0][0] < at - self._seconds_max:
             values.popleft()
 
+    def lose(self) -> None:
+        """Take that the value is not known now; of a number that never was, nothing changes."""
+        if self._values:
+            self._values.append((self._values[-1][0], None))
+
     @property
     def last(self) -> float | None:
-        """The newest value; None before the first."""
+        """The newest value; None before the first, and while it is not known."""
         return self._values[-1][1] if self._values else None
 
-    def values(self, count_max: int | None = None) -> list[float]:
+    def values(self, count_max: int | None = None) -> list[float | None]:
         """The newest values, the oldest of them first."""
         found = [value for _, value in self._values]
         return found if count_max is None else found[max(0, len(found) - count_max) :]

@@ -106,29 +106,47 @@ def _put(line: Line, alike: list[str]) -> None:
         alike.clear()
 
 
-def exactly(line: Iterable[Segment], width: int, style: Style | None = None) -> Line:
+def exactly(
+    line: Iterable[Segment], width: int, style: Style | None = None, *, mark: str = ""
+) -> Line:
     """The line cut, or filled up with blanks, to a width in cells.
 
     Args:
         line: what to show.
         width: in cells.
         style: of the blanks.
+        mark: of one cell, stands at the end where anything but blanks was cut.
     """
     found: Line = []
     left = width
-    for segment in line:
+    segments = iter(line)
+    for segment in segments:
         text = segment.text
         length = len(text) if text.isascii() else cell_len(text)
         if length > left:
-            segment, length = Segment(set_cell_size(text, left), segment.style), left
+            kept = set_cell_size(text, left)
+            is_cut = bool(text[len(kept.rstrip()) :].strip())
+            segment, length = Segment(kept, segment.style), left
+        else:
+            is_cut = False
         if text:
             found.append(segment)
         left -= length
         if left <= 0:
-            return found
+            is_cut = is_cut or any(each.text.strip() for each in segments)
+            return _marked(found, mark) if is_cut and mark else found
     if left:
         found.append(Segment(" " * left, style))
     return found
+
+
+def _marked(line: Line, mark: str) -> Line:
+    """The line with a mark in its last cell."""
+    last = line[-1]
+    return [
+        *line[:-1],
+        Segment(set_cell_size(last.text, cell_len(last.text) - 1) + mark, last.style),
+    ]
 
 
 def chart_line(

@@ -6,7 +6,7 @@ is remembered is bounded: histories by :mod:`.history`, lists by what the source
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +82,7 @@ class Model:
         tail_skipped: records that were passed over because they came too fast.
         pipeline: what ``trionet pipeline run`` has found out.
         alarms: what a user has to know at once, by what it is about.
+        failing: since when what cannot be read is not known, by what it is; the alarms say why.
     """
 
     def __init__(self) -> None:
@@ -109,6 +110,8 @@ class Model:
         self.tail_skipped = 0
         self.pipeline = Pipeline()
         self.alarms: dict[str, str] = {}
+        self.failing: dict[str, float] = {}
+        self._of_network: Collection[str] = ()
         self._apis: dict[str, ApiTimes] = {}
         self._rates: dict[object, Rate] = {}
         # When the broker was seen last, and how long it had been up.
@@ -123,24 +126,69 @@ class Model:
 
     def refuse_network(self, why: str) -> None:
         """Say why there is nothing of the broker's network layer."""
-        for section in (
-            self.apis,
-            self.connections,
-            self.closed,
-            self.close_reasons,
-            self.processors,
-            self.fetch_sessions,
-            self.log,
-        ):
+        for section in self._of_inside():
             section.refuse(why)
         self.version += 1
 
-    def tell(self, about: str, alarm: str | None) -> None:
-        """Have a user know something until it is None."""
+    def lose_network(self, why: str) -> None:
+        """Say why a broker that has told of its inside does not do so now.
+
+        What it had counted stays, and has an age; what it was doing of late is not known.
+        """
+        self.about = attrs.evolve(self.about, uptime_seconds=None)
+        self.apis.amend({name: self._apis[name].lose(row) for name, row in self.apis.items()})
+        for history in self._processors.values():
+            history.lose()
+        unknown: dict[str, Any] = {f"{rate}_rate": None for rate, _ in _PROCESSOR_RATES}
+        self.processors.amend(
+            {id: attrs.evolve(row, **unknown) for id, row in self.processors.items()}
+        )
+        self.close_reasons.amend(
+            {reason: attrs.evolve(row, rate=None) for reason, row in self.close_reasons.items()}
+        )
+        for section in self._of_inside():
+            section.fail(why)
+        self._groups_inside = {}  # what the cluster tells of groups is newer from now on
+        is_told = self.topics.updated_at is not None and self.topics.failure is None
+        by_others = ("topics", "partitions") if is_told else ()
+        self.figures.lose(name for name in self._of_network if name not in by_others)
+        self.version += 1
+
+    def _of_inside(self) -> list[Section[Any, Any]]:
+        """All that is of the broker's network layer."""
+        return [self.apis, self.processors, self.close_reasons, *self._lists().values()]
+
+    def _lists(self) -> Mapping[str, Section[int, Any]]:
+        """By their names in ``/snapshot``."""
+        return {
+            "connections": self.connections,
+            "recently_closed": self.closed,
+            "fetch_sessions": self.fetch_sessions,
+            "log": self.log,
+        }
+
+    def lose_cluster(self, names: Iterable[str]) -> None:
+        """Take that some figures of the cluster are not known now, unless its broker tells them."""
+        told = () if self.apis.failure is not None else self._of_network
+        self.figures.lose(name for name in names if name not in told)
+        self.version += 1
+
+    def tell(self, about: str, alarm: str | None, since: float | None = None) -> None:
+        """Have a user know something until it is None.
+
+        Args:
+            about: what it is about.
+            alarm: a sentence.
+            since: since when something is not known, if that is what it means; in seconds of this
+                loop's clock.
+        """
         if alarm is None:
             self.alarms.pop(about, None)
+            self.failing.pop(about, None)
         else:
             self.alarms[about] = alarm
+            if since is not None:
+                self.failing.setdefault(about, since)
         self.version += 1
 
     # The broker's network layer.
@@ -153,6 +201,8 @@ class Model:
             now: in seconds of this loop's clock.
         """
         about, at = taken.about, taken.at
+        for section in self._lists().values():
+            section.allow()
         self._begin_anew_with_another(at, about.get("uptime_seconds"))
         self.about = attrs.evolve(
             self.about,
@@ -221,23 +271,24 @@ class Model:
 
     def _fold_figures(self, taken: Taken, now: float) -> None:
         # Histories are of this loop's clock: others put figures, too. Rates are of the broker's.
-        at, put = taken.at, self.figures.put
-        for name, count in _totals(taken.about).items():
-            put(name, now, self._rate(("figure", name), at, count))
+        at, readings = taken.at, taken.readings
+        told: dict[str, float | None] = dict(_levels(taken.about))
         errors = sum(row.errors for row in self.apis.values())
-        put("errors", now, self._rate(("figure", "errors"), at, errors))
-        for name, value in _levels(taken.about).items():
-            put(name, now, value)
+        counts = {**_totals(taken.about), "errors": errors}
+        counts |= {
+            name: readings[key][()] for name, key in _COUNTERS if () in readings.get(key, {})
+        }
+        for name, count in counts.items():
+            told[name] = self._rate(("figure", name), at, count)
         for name, metric, labels in _GAUGES:
-            put(name, now, taken.readings.get(metric, {}).get(labels))
-        for name, metric in _COUNTERS:
-            total = taken.readings.get(metric, {}).get(())
-            if total is not None:
-                put(name, now, self._rate(("figure", name), at, total))
+            told[name] = readings.get(metric, {}).get(labels)
         for name, metric, combine in _COMBINED:
-            found = taken.readings.get(metric)
+            found = readings.get(metric)
             if found is not None:
-                put(name, now, combine(found.values()))
+                told[name] = combine(found.values())
+        for name, value in told.items():
+            self.figures.put(name, now, value)
+        self._of_network = told.keys()
 
     def _rate(self, of: object, at: float, count: float) -> float | None:
         rate = self._rates.get(of)
@@ -266,13 +317,7 @@ class Model:
             total: how many the broker has; more than ``rows`` if not all were read.
             now: in seconds of this loop's clock.
         """
-        sections: Mapping[str, Section[int, Any]] = {
-            "connections": self.connections,
-            "recently_closed": self.closed,
-            "fetch_sessions": self.fetch_sessions,
-            "log": self.log,
-        }
-        sections[section].replace(rows, now, total)
+        self._lists()[section].replace(rows, now, total)
         self.version += 1
 
     # Records as they come.
@@ -373,7 +418,7 @@ class Model:
         return self._groups.get(id)
 
 
-def _totals(about: Mapping[str, Any]) -> dict[str, int]:
+def _totals(about: Mapping[str, Any]) -> dict[str, float]:
     """What only grows, by the figure that shows how fast."""
     totals = about.get("totals", {})
     return {

@@ -242,19 +242,20 @@ class _TextLines:
         self._names: Sequence[str] = ()
 
     def write(self, now: datetime, model: Model) -> None:
-        names = [name for name in ROLLING if name in model.figures]
+        told = model.figures.told()
+        names = [name for name in ROLLING if name in told]
         if names != self._names or self._written % HEADINGS_EVERY == 0:
             self._names = names
             titles = (f"{title:>{width}}" for title, width in map(ROLLING.__getitem__, names))
             self._out.write(f"{'TIME':<8} {' '.join(titles)}\n")
-        texts = (_cell(name, model.figures[name]) for name in names)
+        texts = (_cell(name, model.figures.get(name)) for name in names)
         self._out.write(f"{now:%H:%M:%S} {' '.join(texts)}\n")
         for alarm in model.alarms.values():
             self._out.write(f"! {' '.join(wrapped(alarm, 10_000))}\n")
         self._written += 1
 
 
-def _cell(name: str, value: float) -> str:
+def _cell(name: str, value: float | None) -> str:
     return f"{figure_lines.shown(name, value):>{ROLLING[name][1]}}"
 
 

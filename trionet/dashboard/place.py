@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from .ordering import Order, Ordering
-from .view import Line, Table, View
+from .view import UNREAD, Line, Table, View
 
 if TYPE_CHECKING:
     from .model import Model
@@ -80,7 +80,7 @@ class Place:
         New rows are filtered some at a time (:meth:`step`): until they are all there, those that
         were seen stay.
         """
-        if self.table is None or not is_paused:
+        if self.table is None or self.table.missing == UNREAD or not is_paused:
             self.table = self.view.table(model)
             if self.table is None:
                 self._coming = None

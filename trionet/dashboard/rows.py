@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -52,6 +52,8 @@ class ApiRow:
             ms, ascending; buckets without any are left out.
         mean_bytes: the mean size of requests in the last seconds.
         history: of ``rate``.
+        spreads: of each of the last looks, the oldest first, how many requests took how long: by
+            the exponent of two that is the longest time in ms; None where that is not known.
     """
 
     name: str
@@ -66,6 +68,7 @@ class ApiRow:
     buckets: tuple[tuple[float, int], ...]
     mean_bytes: float | None
     history: History
+    spreads: Sequence[Mapping[int, int] | None]
 
 
 @attrs.frozen
@@ -288,6 +291,8 @@ class GroupRow:
         state_seconds: for how long it is in its state; only our broker tells.
         detail: its members; None before the group was described.
         lags: by partition; None before they were read.
+        failure: why its members or its offsets could not be read, in a sentence.
+        read_at: when they were, in seconds of the loop's clock.
     """
 
     id: str
@@ -302,6 +307,8 @@ class GroupRow:
     state_seconds: float | None = None
     detail: tuple[MemberRow, ...] | None = None
     lags: tuple[LagRow, ...] | None = None
+    failure: str | None = None
+    read_at: float | None = None
 
 
 @attrs.frozen

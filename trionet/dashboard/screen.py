@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 from rich.cells import cell_len
 from rich.segment import Segment
+from rich.style import Style
 
 from . import amounts, palette
-from .cells import Glyphs
+from .cells import Glyphs, fit
 from .frame import Frame
 from .help import help_lines
 from .lines import GAP, exactly, heading_line, placed, row_line
 from .ui import Hits, Mode, Ui
-from .view import UNREAD, Line, Pen, View
+from .view import UNREAD, Line, Pen, Table, View
 from .wrapping import wrapped
 
 if TYPE_CHECKING:
@@ -29,12 +28,21 @@ LINES_MIN: Final = 15
 TABLE_LINES_MIN: Final = 5
 #: After so many seconds without news the header says for how long there were none.
 STALE_SECONDS: Final = 3.0
-#: How many alarms are shown at a time.
-ALARMS_MAX: Final = 2
+#: How many lines alarms have above a view; the help tells all of them in full.
+ALARM_LINES_MAX: Final = 2
+#: How many lines a message or a question has at the foot.
+FOOT_LINES_MAX: Final = 3
+_ANSWERS: Final = " y yes, any: no"
 
 
 def draw(
-    ui: Ui, model: Model, width: int, height: int, glyphs: Glyphs, stale_seconds: float = 0.0
+    ui: Ui,
+    model: Model,
+    width: int,
+    height: int,
+    glyphs: Glyphs,
+    stale_seconds: float = 0.0,
+    now: float | None = None,
 ) -> Frame:
     """The frame of now.
 
@@ -45,22 +53,24 @@ def draw(
         height: of the screen, in lines.
         glyphs: which characters there are.
         stale_seconds: for how long there was no news.
+        now: in seconds of the loop's clock, for the age of what is shown; None tells none.
     """
     if width < COLUMNS_MIN or height < LINES_MIN:
         return _too_small(width, height)
     pen = Pen(width, height, glyphs)
     ui.hits = Hits()
     ui.place.look(model, is_paused=ui.is_paused)
-    lines = [_header(ui, model, pen, stale_seconds), _tabs(ui, pen), _title(ui, pen)]
-    lines += islice(_alarms(model, pen), ALARMS_MAX)
-    room = height - len(lines) - 1
+    header = _header(ui, model, pen, stale_seconds, now)
+    lines = [header, _tabs(ui, pen), _title(ui, pen, now), *_alarms(model, pen)]
+    foot = _foot(ui, pen)
+    room = height - len(lines) - len(foot)
     is_help = ui.mode is Mode.HELP
-    body = _help(ui, room, pen) if is_help else _body(ui, model, len(lines), room, pen)
+    body = _help(ui, model, room, pen) if is_help else _body(ui, model, len(lines), room, pen)
     body = body[:room]
     lines += body
     lines += [[] for _ in range(room - len(body))]
-    lines.append(_foot(ui, pen))
-    return Frame(width, [exactly(line, width) for line in lines])
+    lines += foot
+    return Frame(width, [exactly(line, width, mark=glyphs.ellipsis) for line in lines])
 
 
 def _too_small(width: int, height: int) -> Frame:
@@ -88,7 +98,7 @@ def failed_frame(name: str, width: int, height: int) -> Frame:
 # What is around the view.
 
 
-def _header(ui: Ui, model: Model, pen: Pen, stale_seconds: float) -> Line:
+def _header(ui: Ui, model: Model, pen: Pen, stale_seconds: float, now: float | None) -> Line:
     about = model.about
     parts = [about.source, about.software or ""]
     if about.node_id is not None:
@@ -99,6 +109,9 @@ def _header(ui: Ui, model: Model, pen: Pen, stale_seconds: float) -> Line:
     right = " live "
     if ui.is_paused:
         right = " PAUSED: p goes on "
+    elif model.failing:
+        since = None if now is None else now - min(model.failing.values())
+        right = " ! not live " if since is None else f" ! not live for {amounts.duration(since)} "
     elif stale_seconds >= STALE_SECONDS:
         right = f" ! no news for {amounts.duration(stale_seconds)} "
     width = max(0, pen.width - len(right))
@@ -133,7 +146,7 @@ def _tabs_cells(ui: Ui, letters: int) -> int:
     return sum(len(tab) + 2 for tab in tabs)
 
 
-def _title(ui: Ui, pen: Pen) -> Line:
+def _title(ui: Ui, pen: Pen, now: float | None) -> Line:
     place, glyphs = ui.place, pen.glyphs
     line = [Segment(" ")]
     for index, each in enumerate(ui.trail):
@@ -149,35 +162,68 @@ def _title(ui: Ui, pen: Pen) -> Line:
         if place.sorted_by is not None:
             mark = glyphs.falling if place.descending else glyphs.rising
             line.append(Segment(f"  by {place.sorted_by} {mark}", palette.DIM))
+        line += _age(table, now)
     if place.filter:
         line += [Segment("  filter ", palette.DIM), pen.text(place.filter, palette.NOTE)]
     return line
 
 
-def _alarms(model: Model, pen: Pen) -> Iterable[Line]:
-    for text in model.alarms.values():
-        yield [pen.text(f" ! {text}", palette.ALARM)]
+def _age(table: Table[Any], now: float | None) -> Line:
+    """How old the rows are, if they are not new."""
+    if table.as_of is None or now is None:
+        return []
+    seconds = now - table.as_of
+    if not table.is_failing and seconds < STALE_SECONDS:
+        return []
+    said = f"as of {amounts.duration(max(0.0, seconds))} ago"
+    if table.is_failing:
+        return [Segment(f"  ! {said}", palette.ALARM)]
+    return [Segment(f"  {said}", palette.DIM)]
 
 
-def _foot(ui: Ui, pen: Pen) -> Line:
-    if ui.message is not None:
+def _alarms(model: Model, pen: Pen) -> list[Line]:
+    """The only one as long as there is room; of more, a line each."""
+    texts = [f"! {text}" for text in model.alarms.values()]
+    if len(texts) > ALARM_LINES_MAX:
+        others = len(texts) - ALARM_LINES_MAX + 1
+        texts[ALARM_LINES_MAX - 1 :] = [f"! and {others} more faults; ? tells all of them"]
+    lines_max = max(1, ALARM_LINES_MAX // max(1, len(texts)))
+    return [line for text in texts for line in _few_lines(text, lines_max, pen, palette.ALARM)]
+
+
+def _few_lines(text: str, lines_max: int, pen: Pen, style: Style) -> list[Line]:
+    """Any text in at most so many lines, with a mark if there is more of it."""
+    lines = wrapped(text, pen.width - 2, pen.glyphs)
+    if len(lines) > lines_max:
+        rest = " ".join(lines[lines_max - 1 :])
+        lines[lines_max - 1 :] = [fit(rest, pen.width - 2, glyphs=pen.glyphs)]
+    return [[Segment(f" {line}", style)] for line in lines]
+
+
+def _foot(ui: Ui, pen: Pen) -> list[Line]:
+    if ui.message is not None and ui.mode is not Mode.ASK:
         style = palette.ALARM if ui.message.is_alarm else palette.GOOD
         mark = "! " if ui.message.is_alarm else ""
-        if ui.mode is not Mode.ASK:
-            return [pen.text(f" {mark}{ui.message.text}", style)]
+        return _few_lines(f"{mark}{ui.message.text}", FOOT_LINES_MAX, pen, style)
     match ui.mode:
         case Mode.FILTER:
-            return _typed("/", ui, pen)
+            return [_typed("/", ui, pen)]
         case Mode.COMMAND:
-            return _typed(":", ui, pen)
+            return [_typed(":", ui, pen)]
         case Mode.ASK:
-            return _asked(ui, pen)
+            return [_asked(ui, pen)]
         case Mode.CONFIRM:
-            assert ui.asking is not None
-            question = pen.cell(f" {ui.asking.question}", pen.width - 16, palette.NOTE)
-            return [question, Segment(" y yes, any: no", palette.BOLD)]
+            return _question(ui, pen)
         case _:
-            return _hints(ui, pen)
+            return [_hints(ui, pen)]
+
+
+def _question(ui: Ui, pen: Pen) -> list[Line]:
+    assert ui.asking is not None
+    narrow = attrs.evolve(pen, width=pen.width - len(_ANSWERS))
+    lines = _few_lines(ui.asking.question, FOOT_LINES_MAX, narrow, palette.NOTE)
+    last = exactly(lines[-1], narrow.width)
+    return [*lines[:-1], [*last, Segment(_ANSWERS, palette.BOLD)]]
 
 
 def _typed(label: str, ui: Ui, pen: Pen) -> Line:
@@ -230,8 +276,8 @@ def _hints(ui: Ui, pen: Pen) -> Line:
 # What is in the middle.
 
 
-def _help(ui: Ui, room: int, pen: Pen) -> list[Line]:
-    lines = list(help_lines(ui.place.view, ui.views, pen))
+def _help(ui: Ui, model: Model, room: int, pen: Pen) -> list[Line]:
+    lines = list(help_lines(ui.place.view, ui.views, list(model.alarms.values()), pen))
     ui.help_top = max(0, min(ui.help_top, len(lines) - room))
     return lines[ui.help_top :]
 

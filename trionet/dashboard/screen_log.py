@@ -30,20 +30,27 @@ def kept_off_screen() -> Iterator[None]:
     Handlers that write elsewhere, as to a file, go on. Where there are none at all, Python would
     write warnings to standard error, and does not.
     """
-    root = logging.getLogger()
-    held = [handler for handler in root.handlers if _is_on_terminal(handler)]
+    root, package = logging.getLogger(), logging.getLogger("trionet")
+    held = [
+        (log, handler)
+        for log in (root, package)
+        for handler in log.handlers
+        if _is_on_terminal(handler)
+    ]
     last = logging.lastResort
     errors = _Errors()
-    for handler in held:
-        root.removeHandler(handler)
+    for log, handler in held:
+        log.removeHandler(handler)
     root.addHandler(errors)
     try:
         yield
     finally:
         root.removeHandler(errors)
-        told_by = held or ([last] if last is not None and not root.handlers else [])
-        for handler in held:
-            root.addHandler(handler)
+        told_by = [handler for _, handler in held]
+        if not told_by and last is not None and not root.handlers:
+            told_by = [last]
+        for log, handler in held:
+            log.addHandler(handler)
         for record in errors.records:
             for handler in told_by:
                 if record.levelno >= handler.level:

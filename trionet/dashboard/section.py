@@ -18,6 +18,7 @@ class Section(Mapping[K, R], Generic[K, R]):
         total: how many rows there are at the source; more than are here while it is being read.
         version: grows with each change, so that who sorts the rows need not do so for each frame.
         updated_at: when the rows were read, in seconds of the loop's clock; None before the first.
+        as_of: the same of the oldest values in them, where those are read one after the other.
     """
 
     def __init__(self, missing: str | None = None) -> None:
@@ -26,6 +27,7 @@ class Section(Mapping[K, R], Generic[K, R]):
         self.total = 0
         self.version = 0
         self.updated_at: float | None = None
+        self.as_of: float | None = None
         self._rows: dict[K, R] = {}
 
     def __getitem__(self, key: K) -> R:
@@ -81,6 +83,17 @@ class Section(Mapping[K, R], Generic[K, R]):
         """Say why an attempt failed; the rows stay."""
         if self.failure != why:
             self.failure = why
+            self.version += 1
+
+    def amend(self, rows: Mapping[K, R]) -> None:
+        """Have rows without what is not known any more, such as rates; they grow no younger."""
+        self._rows.update(rows)
+        self.version += 1
+
+    def allow(self) -> None:
+        """Take back why there is no such list, or why an attempt failed: it will be read."""
+        if self.missing is not None or self.failure is not None:
+            self.missing = self.failure = None
             self.version += 1
 
     def _changed(self, at: float) -> None:

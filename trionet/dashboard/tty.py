@@ -67,11 +67,13 @@ class Tty:
         self._before: list[Any] | None = None
         self._unsent = b""
         self._uses_mouse = False
+        self._is_away = False
+        self._entered = trio.Event()
 
     @property
     def is_entered(self) -> bool:
         """Whether the screen is ours."""
-        return self._before is not None
+        return self._before is not None and not self._is_away
 
     def close(self) -> None:
         """Close the handle; no more than once."""
@@ -105,10 +107,42 @@ class Tty:
             mode[_LFLAG] &= ~(termios.ICANON | termios.ECHO | termios.IEXTEN)
             mode[_CC][termios.VMIN], mode[_CC][termios.VTIME] = 1, 0
             # Not after what is still to be written: a stuck terminal would hold us here.
-            termios.tcsetattr(self._fd, termios.TCSANOW, mode)
+            self._set(mode)
         except termios.error as error:
             raise TerminalGoneError(*error.args) from error
+        self._is_away = False
+        self._entered.set()
         self._unsent += _ENTER + (_MOUSE_ON if self._uses_mouse else b"")
+
+    def go_on(self) -> None:
+        """Take the screen again after the process was stopped, unless it goes on behind a shell.
+
+        Then neither may anything be written across what the shell shows, nor its keys be read: who
+        does that is stopped.
+
+        Raises:
+            TerminalGoneError: it was closed.
+        """
+        if self._is_in_front():
+            self.enter()
+        else:
+            self._is_away, self._entered = True, trio.Event()
+
+    def _is_in_front(self) -> bool:
+        try:
+            return os.tcgetpgrp(self._fd) == os.getpgrp()
+        except OSError:
+            return True  # it is no terminal that a shell gives to one job or the other
+
+    def _set(self, mode: list[Any]) -> None:
+        while True:
+            try:
+                termios.tcsetattr(self._fd, termios.TCSANOW, mode)
+            except termios.error as error:
+                if error.args[0] != errno.EINTR:  # we were stopped here, and went on
+                    raise
+            else:
+                return
 
     async def leave(self) -> None:
         """Give the screen and the keyboard back.
@@ -117,6 +151,7 @@ class Tty:
         in any case. It is a clean-up: shield it, for :data:`LEAVE_SECONDS`.
         """
         before, self._before = self._before, None
+        self._entered = trio.Event()
         if before is None:
             await trio.lowlevel.checkpoint()
             return
@@ -126,9 +161,11 @@ class Tty:
         except OSError:
             await trio.lowlevel.cancel_shielded_checkpoint()  # the terminal is gone
         finally:
-            with contextlib.suppress(termios.error):  # as above
-                termios.tcflush(self._fd, termios.TCIFLUSH)  # half a key is no word for the shell
-                termios.tcsetattr(self._fd, termios.TCSANOW, before)
+            if self._is_in_front():  # else the shell has set it as it wants it
+                with contextlib.suppress(termios.error):  # as above
+                    # Half a key is no word for the shell.
+                    termios.tcflush(self._fd, termios.TCIFLUSH)
+                    self._set(before)
 
     def use_mouse(self, on: bool) -> None:
         """Have the terminal tell clicks, or no longer; it learns so with the next bytes."""
@@ -138,13 +175,16 @@ class Tty:
                 self._unsent += _MOUSE_ON if on else _MOUSE_OFF
 
     async def read(self) -> bytes:
-        """The next bytes of keys.
+        """The next bytes of keys, while the screen is ours.
 
         Raises:
             TerminalGoneError: it was closed.
         """
         while True:
+            await self._entered.wait()
             await trio.lowlevel.wait_readable(self._fd)
+            if not self.is_entered:
+                continue
             with contextlib.suppress(BlockingIOError), _told_if_gone():
                 if data := os.read(self._fd, READ_BYTES):
                     return data

@@ -140,6 +140,9 @@ class Table(Generic[R]):
         descending: whether that begins with the largest.
         total: how many rows there are where the model does not have all of them.
         version: changes when the rows do: they are not sorted anew before; None for always.
+        as_of: when the oldest values in the rows were read, in seconds of the loop's clock; None
+            where rows do not grow old.
+        is_failing: whether newer ones could not be read.
         style: how a row looks.
     """
 
@@ -151,6 +154,8 @@ class Table(Generic[R]):
     descending: bool = False
     total: int | None = None
     version: Hashable = None
+    as_of: float | None = None
+    is_failing: bool = False
     style: Callable[[R], Style | None] | None = None
 
     def column(self, name: str) -> Column[R] | None:
@@ -173,6 +178,8 @@ class Told(TypedDict, Generic[R]):
     missing: str | None
     total: int | None
     version: Hashable
+    as_of: float | None
+    is_failing: bool
 
 
 def told_by(section: Section[Any, R]) -> Told[R]:
@@ -184,7 +191,17 @@ def told_by(section: Section[Any, R]) -> Told[R]:
         "total": section.total,
         # The model may have another section in the place of one.
         "version": (id(section), section.version),
+        "as_of": section.updated_at if section.as_of is None else section.as_of,
+        "is_failing": section.failure is not None,
     }
+
+
+def as_they_come(told: Told[R]) -> Told[R]:
+    """The same of rows that are new only now and then: they are old only if reading fails."""
+    found = told.copy()
+    if not found["is_failing"]:
+        found["as_of"] = None
+    return found
 
 
 @attrs.frozen

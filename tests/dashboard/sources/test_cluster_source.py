@@ -185,11 +185,70 @@ async def test_a_cluster_that_is_gone_is_an_alarm_and_comes_back() -> None:
         async with watching(source) as watched:
             source.want("topics")
             await broker.stop(1)
-            await watched.until(lambda model: "topics" in model.alarms)
+            model = await watched.until(lambda model: "topics" in model.alarms)
+            assert "topics" in model.failing
+            assert "topics" in model.figures.told()
+            assert "topics" not in model.figures
             await broker.start(1)
             model = await watched.until(lambda model: not model.alarms)
 
         assert None is model.topics.failure
+        assert {} == model.failing
+        assert "topics" in model.figures
+
+
+async def test_that_a_cluster_is_gone_is_seen_where_nothing_of_it_is_shown() -> None:
+    async with open_broker(listeners="PLAINTEXT://127.0.0.1:0") as broker:
+        settings = {"default.api.timeout.ms": 300, "request.timeout.ms": 200}
+        source = ClusterSource(broker.bootstrap_servers, settings)
+        async with watching(source) as watched:
+            source.want("connections")
+            await broker.stop(1)
+            model = await watched.until(lambda model: model.alarms)
+
+    assert "cluster" in model.failing
+
+
+async def test_how_fast_topics_grow_is_not_known_while_nobody_looks() -> None:
+    async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
+        await admin.create_topics(["t"])
+        source = ClusterSource(broker.bootstrap_servers)
+        async with watching(source) as watched:
+            source.want("topics")
+            await watched.until(lambda model: model.topics["t"].rate == 0)
+            assert None is not watched.model.topics.as_of
+            source.want("groups")
+            model = await watched.until(lambda model: model.topics["t"].rate is None)
+
+        assert None is model.partitions["t", 0].rate
+        assert (0, 0) == (model.topics["t"].records, model.partitions["t", 0].end_offset)
+
+
+async def test_the_settings_of_what_is_gone_are_an_alarm_as_long_as_they_are_looked_at() -> None:
+    async with open_broker() as broker:
+        source = ClusterSource(broker.bootstrap_servers)
+        async with watching(source) as watched:
+            source.want("configs", ("topic", "nowhere"))
+            await watched.until(lambda model: "configs" in model.alarms)
+            source.want("topics")
+            await watched.until(lambda model: not model.alarms)
+
+
+async def test_the_lag_of_all_groups_is_told_or_not_known() -> None:
+    async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
+        await admin.create_topics(["t"])
+        for group in ("a", "b"):
+            await admin.alter_group_offsets(group, {TopicPartition("t", 0): 0})
+        source = ClusterSource(broker.bootstrap_servers)
+        async with (
+            watching(source) as watched,
+            open_producer(broker.bootstrap_servers) as producer,
+        ):
+            await watched.until(lambda model: model.figures.get("lag") == 0)
+            await producer.send("t", b"x")
+            await watched.until(lambda model: model.figures.get("lag") == 2)
+            source.want("connections")
+            await watched.until(lambda model: "lag" not in model.figures)
 
 
 @pytest.mark.slow

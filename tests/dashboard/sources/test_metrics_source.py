@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 import trio
 
+from support.calls import create_topic
 from support.client import connect
 from support.tls import certificate, client_context, write_pem
+from support.watching import watching
 from trionet import ConfigError, open_broker
 from trionet.dashboard.model import Model
 from trionet.dashboard.sources.http_client import HttpClient, HttpError
@@ -131,6 +133,45 @@ async def test_a_listener_that_is_not_there_is_an_alarm_and_is_tried_again() -> 
                     await trio.lowlevel.checkpoint()
             assert "None" == f"{model.apis.missing}"
         nursery.cancel_scope.cancel()
+
+
+async def test_of_a_broker_that_is_gone_only_what_it_had_counted_is_told() -> None:
+    async with open_broker(metrics_listener=HERE) as broker:
+        assert broker.metrics is not None
+        url = f"{broker.metrics.url}"
+    http = HttpClient(url)
+    source = NetworkSource(MetricsListenerTeller(http), url)
+    async with http, watching(source) as watched:
+        source.want("connections")
+        async with (
+            open_broker(metrics_listener=url) as broker,
+            connect(broker.bootstrap_servers) as client,
+        ):
+            model = await watched.until(lambda model: "requests" in model.figures)
+            await create_topic(client, "t")
+            await watched.until(lambda model: model.connections and "CreateTopics" in model.apis)
+            known, connections = set(model.figures), len(model.connections)
+            requests = model.apis["CreateTopics"].requests
+        await watched.until(lambda model: model.alarms)
+
+        assert "requests" in known <= set(model.figures.told())
+        assert [] == list(model.figures)
+        assert [url] == list(model.failing)
+        assert None is model.about.uptime_seconds
+        assert (requests, None, None) == (
+            model.apis["CreateTopics"].requests,
+            model.apis["CreateTopics"].rate,
+            model.apis["CreateTopics"].p50_ms,
+        )
+        assert {None} == {row.request_rate for row in model.processors.values()}
+        assert connections == len(model.connections)
+        assert url in f"{model.connections.failure}"
+
+        async with open_broker(metrics_listener=url):
+            await watched.until(lambda model: not model.alarms)
+            assert {} == model.failing
+            assert {None} == {model.connections.failure, model.apis.failure}
+            await watched.until(lambda model: "requests" in model.figures)
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:9404", "ftp://x:1", "http://x", "http://x:y"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -25,11 +26,20 @@ from .topic_reader import TopicReader
 if TYPE_CHECKING:
     from ...client.admin.quotas import QuotaEntity
 
-#: How often what nobody looks at is read, in intervals.
+#: How often what nobody looks at is read: after so many intervals, or so many seconds if that is
+#: sooner.
 SELDOM: Final = 10
+SELDOM_SECONDS: Final = 10.0
+#: Of more groups than these the lag is only read while somebody looks.
+SUMMED_GROUPS_MAX: Final = 200
 _TOPICS: Final = ("topics", "partitions")
 _GROUPS: Final = ("groups", "group")
 _OTHERS: Final = ("brokers", "configs", "quotas")
+_ASKED: Final = (*_TOPICS, *_GROUPS, *_OTHERS)
+#: The figures that come with each list.
+_OF_TOPICS: Final = ("topics", "partitions", "under_replicated", "leaderless")
+_OF_GROUPS: Final = ("groups", "lag")
+_OF_CLUSTER: Final = ("brokers",)
 
 Look = Callable[[str | None, object, bool, Pace], Awaitable[bool]]
 """``async (section, key, is due, pace)``: looks at what is shown, or at all if it is due.
@@ -100,16 +110,20 @@ class ClusterSource:
     async def _keep(
         self, look: Look, changed: Callable[[], None], *, task_status: trio.TaskStatus[None]
     ) -> None:
-        turn = 0
+        due_at = -math.inf
+        is_started = False
         while True:
             began = trio.current_time()
             hurried = self._hurried
             pace = Pace(SHARE, _unless(hurried))
-            if await look(self._section, self._key, turn % SELDOM == 0, pace):
+            is_due = began >= due_at
+            if is_due:
+                due_at = began + min((SELDOM - 0.5) * self.interval_seconds, SELDOM_SECONDS)
+            if await look(self._section, self._key, is_due, pace):
                 changed()
-            if not turn:
+            if not is_started:
+                is_started = True
                 task_status.started()
-            turn += 1
             with trio.move_on_at(began + self.interval_seconds):
                 await hurried.wait()
 
@@ -138,56 +152,87 @@ class _Looks:
         self._model = model
         self._topics = TopicReader(model, changed)
         self._groups = GroupReader(model, changed, self._topics.partition)
+        self._began = trio.current_time()
+        self._heard: dict[str, float] = {}
 
     async def at_topics(self, section: str | None, key: object, is_due: bool, pace: Pace) -> bool:
         await trio.lowlevel.checkpoint()
+        topics, model = self._topics, self._model
+        shown = key if section == "partitions" and isinstance(key, str) else None
+        if section not in _TOPICS or shown != topics.shown:
+            await topics.forget_rates()
         if not is_due and section not in _TOPICS:
             return False
-        shown = key if section == "partitions" and isinstance(key, str) else None
-        if shown != self._topics.shown:
-            self._topics.show(shown)
-        async with self._telling("topics", self._model.topics, self._model.partitions):
-            await self._topics.read(self._calls)
-        self._topics.was_read.set()
-        if section in _TOPICS:
-            await self._topics.read_offsets(self._calls, pace)
-            await self._topics.read_sizes(self._calls, pace)
+        if shown != topics.shown:
+            topics.show(shown)
+        async with self._telling("topics", _OF_TOPICS, model.topics, model.partitions):
+            await topics.read(self._calls)
+        topics.was_read.set()
+        if model.topics.failure is not None:
+            await topics.forget_rates()
+        elif section in _TOPICS:
+            await topics.read_numbers(self._calls, pace)
         return True
 
     async def at_groups(self, section: str | None, key: object, is_due: bool, pace: Pace) -> bool:
         await trio.lowlevel.checkpoint()
         if not is_due and section not in _GROUPS:
             return False
-        async with self._telling("groups", self._model.groups):
-            await self._groups.read(self._calls)
-            if section in _GROUPS:
+        groups, model = self._groups, self._model
+        async with self._telling("groups", _OF_GROUPS, model.groups):
+            await groups.read(self._calls)
+            is_small = len(model.groups) <= SUMMED_GROUPS_MAX
+            if section == "groups" or (section is None and is_small):
                 await self._topics.was_read.wait()  # it knows the leaders
-                ids = [key] if section == "group" and isinstance(key, str) else self._model.groups
-                await self._groups.read_details(self._calls, list(ids), pace)
+                await groups.read_all_details(self._calls, pace)
+                return True
+            model.figures.forget("lag")  # nobody reads it, and it would grow old
+            if section == "group" and isinstance(key, str):
+                await self._topics.was_read.wait()
+                await groups.read_details(self._calls, [key], pace)
         return True
 
     async def at_others(self, section: str | None, key: object, is_due: bool, _pace: Pace) -> bool:
         await self._topics.was_read.wait()
-        if is_due or section == "brokers":
-            async with self._telling("cluster", self._model.brokers):
-                await self._brokers()
+        model = self._model
+        # Where nothing else asks, it is to be seen that somebody answers.
+        is_alone = section not in _ASKED and model.apis.updated_at is None
+        if is_due or section == "brokers" or is_alone:
+            async with self._telling("cluster", _OF_CLUSTER, model.brokers):
+                if is_due or section == "brokers":
+                    await self._brokers()
+                else:
+                    await ClusterCalls(self._calls).describe_cluster()
         if section == "configs":
-            async with self._telling("configs", self._model.configs):
+            async with self._telling("configs", (), model.configs):
                 await self._configs(key)
+        else:
+            model.tell("configs", None)
         if section == "quotas":
             await self._quotas()
-        return is_due or section in _OTHERS
+        return is_due or is_alone or section in _OTHERS
 
     @asynccontextmanager
-    async def _telling(self, what: str, *sections: _Failing) -> AsyncIterator[None]:
-        """What fails is told, and tried again the next time."""
+    async def _telling(
+        self, what: str, figures: Sequence[str], *sections: _Failing
+    ) -> AsyncIterator[None]:
+        """What fails is told, and tried again the next time.
+
+        Args:
+            what: is read.
+            figures: that are not known if it fails.
+            sections: the same, which have an age then.
+        """
         try:
             yield
         except (TrionetError, OSError) as error:
             for section in sections:
                 section.fail(f"{error}")
-            self._model.tell(what, f"{what} could not be read: {error}")
+            self._model.lose_cluster(figures)
+            since = self._heard.get(what, self._began)
+            self._model.tell(what, f"{what} could not be read: {error}", since)
         else:
+            self._heard[what] = trio.current_time()
             self._model.tell(what, None)
 
     async def _brokers(self) -> None:

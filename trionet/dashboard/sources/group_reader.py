@@ -69,6 +69,18 @@ class GroupReader:
             return before
         return attrs.evolve(before, type=group.type, state=state, protocol_type=group.protocol_type)
 
+    async def read_all_details(self, calls: Calls, pace: Pace) -> None:
+        """Read the members, the offsets and the lag of all groups, and the sum of it.
+
+        Raises:
+            TrionetError: nobody could be asked.
+        """
+        began = trio.current_time()
+        await self.read_details(calls, list(self._model.groups), pace)
+        if pace.is_wanted():  # else the rest of them is older
+            self._model.groups.as_of = began
+            self._sum_up()
+
     async def read_details(self, calls: Calls, ids: Iterable[str], pace: Pace) -> None:
         """Read the members, the offsets and the lag of groups.
 
@@ -97,7 +109,6 @@ class GroupReader:
             if len(known) == 1:
                 await read_offsets(calls, rows, EARLIEST, pace, starts.update)
             self._put(part, described, committed, starts, ends)
-        self._sum_up()
 
     def _put(
         self,
@@ -108,24 +119,33 @@ class GroupReader:
         ends: Mapping[Key, int],
     ) -> None:
         rows = {}
+        now = trio.current_time()
         for id in ids:
             before, description = self._model.group(id), described[id]
-            if before is None or isinstance(description, TrionetError):
+            if before is None:
                 continue
-            offsets = committed[id]
-            lags = None
-            if not isinstance(offsets, TrionetError):
+            if isinstance(description, TrionetError):
+                rows[id] = attrs.evolve(before, failure=f"{description}")
+                continue
+            offsets, lags, failure = committed[id], None, None
+            if isinstance(offsets, TrionetError):
+                failure = f"{offsets}"
+            else:
                 lags = _lags(description, offsets, starts, ends)
-            rows[id] = _detailed(before, description, lags)
-        self._model.put_groups(rows, trio.current_time())
+            rows[id] = attrs.evolve(
+                _detailed(before, description, lags), failure=failure, read_at=now
+            )
+        self._model.put_groups(rows, now)
         self._changed()
 
     def _sum_up(self) -> None:
-        """The lag of all groups, when all of them are known."""
+        """The lag of all groups, if that of each is known."""
+        figures = self._model.figures
         lags = [row.lag for row in self._model.groups.values() if row.type in _DESCRIBED]
-        if all(lag is not None for lag in lags):
-            total = sum(lag for lag in lags if lag is not None)
-            self._model.figures.put("lag", trio.current_time(), total)
+        if None in lags:
+            figures.lose(("lag",))
+        else:
+            figures.put("lag", trio.current_time(), sum(filter(None, lags)))
 
 
 def _type_of(row: GroupRow | None) -> str | None:
@@ -154,7 +174,7 @@ def _committed(committed: Iterable[Committed | TrionetError]) -> set[Key]:
 def _detailed(
     row: GroupRow, description: GroupDescription, lags: tuple[LagRow, ...] | None
 ) -> GroupRow:
-    known = [each.lag for each in lags or () if each.lag is not None]
+    known = None if lags is None else [each.lag for each in lags if each.committed is not None]
     return attrs.evolve(
         row,
         type=description.type,
@@ -164,7 +184,8 @@ def _detailed(
         coordinator=description.coordinator.id,
         generation=None if description.epoch < 0 else description.epoch,
         members=len(description.members),
-        lag=None if lags is None else sum(known),
+        # Not the sum of some: a leader that does not answer would make a group look better.
+        lag=None if known is None or None in known else sum(filter(None, known)),
         detail=tuple(map(_member, description.members)),
         lags=lags,
     )

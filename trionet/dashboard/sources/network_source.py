@@ -77,18 +77,23 @@ class NetworkSource:
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Feed the model until cancelled; see :class:`.Source`."""
-        is_started = False
+        is_started = was_told = False
+        heard = trio.current_time()
         while True:
             began = trio.current_time()
             self._hurried = trio.Event()
             try:
                 await self._look(model)
-                model.tell(self._what, None)
             except (TrionetError, OSError, trio.BrokenResourceError) as error:
                 why = f"{self._what} could not be read: {error}"
-                model.tell(self._what, why)
-                if not is_started:
+                model.tell(self._what, why, heard)
+                if was_told:
+                    model.lose_network(why)
+                else:
                     model.refuse_network(why)
+            else:
+                was_told, heard = True, trio.current_time()
+                model.tell(self._what, None)
             changed()
             if not is_started:
                 is_started = True

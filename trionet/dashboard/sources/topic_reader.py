@@ -24,6 +24,8 @@ from .topic_lists import ListedTopic, list_topics
 
 #: Every so many readings of the ends of partitions their beginnings are read, too.
 STARTS_EVERY: Final = 5
+#: So many topics change before others have their turn on the loop: about a millisecond.
+TOPICS_PER_STEP: Final = 50
 
 
 @attrs.define(eq=False)
@@ -52,6 +54,21 @@ class _Topic:
             self.per_second,
             self.history,
         )
+
+    def count_rate(self) -> None:
+        """How fast it grows is the sum of what is known of its partitions."""
+        rates = [row.rate for row in self.partitions.values() if row.rate is not None]
+        self.per_second = sum(rates) if rates else None
+
+    def forget_rates(self) -> Iterable[PartitionRow]:
+        """Have it not known how fast it grows; gives its partitions."""
+        self.per_second = None
+        self.history.lose()
+        for number, row in self.partitions.items():
+            self.partitions[number] = _with_numbers(
+                row, row.start_offset, row.end_offset, row.bytes, None
+            )
+        return self.partitions.values()
 
 
 def _with_numbers(
@@ -131,6 +148,8 @@ class TopicReader:
             if each is not None:
                 rows |= {(each.name, row.number): row for row in each.partitions.values()}
         self._model.partitions.replace(rows, trio.current_time())
+        # Their numbers are as old as those of all.
+        self._model.partitions.as_of = self._model.topics.as_of
         self._model.version += 1
 
     async def read(self, calls: Calls) -> None:
@@ -203,13 +222,64 @@ class TopicReader:
 
     # How far they go, and how large they are.
 
-    async def read_offsets(self, calls: Calls, pace: Pace) -> None:
-        """Read the ends of the partitions that are shown, and now and then their beginnings."""
+    async def read_numbers(self, calls: Calls, pace: Pace) -> None:
+        """Read the offsets and the sizes of the partitions that are shown."""
+        began = trio.current_time()
+        await self._read_offsets(calls, pace)
+        await self._read_sizes(calls, pace)
+        if pace.is_wanted():  # else the rest of them is older
+            self._model.partitions.as_of = began
+            if self.shown is None:
+                self._model.topics.as_of = began
+
+    async def forget_rates(self) -> None:
+        """Have it not known how fast topics grow: nobody looks any more, or nobody answers."""
+        await trio.lowlevel.checkpoint()
+        if not self._rates:
+            return
+        self._rates.clear()
+        model, topics = self._model, list(self._topics.values())
+        for first in range(0, len(topics), TOPICS_PER_STEP):
+            rows: dict[str, TopicRow] = {}
+            partitions: dict[Key, PartitionRow] = {}
+            for topic in topics[first : first + TOPICS_PER_STEP]:
+                if topic.per_second is not None:
+                    partitions |= {(topic.name, row.number): row for row in topic.forget_rates()}
+                    rows[topic.name] = topic.row()
+            model.topics.amend({name: row for name, row in rows.items() if name in model.topics})
+            known = model.partitions
+            known.amend({key: row for key, row in partitions.items() if key in known})
+            await trio.lowlevel.checkpoint()
+
+    async def _read_offsets(self, calls: Calls, pace: Pace) -> None:
+        """The ends, and now and then the beginnings."""
         rows = list(self._looked_at())
         if self._readings % STARTS_EVERY == 0 or any(row.start_offset is None for row in rows):
             await read_offsets(calls, rows, EARLIEST, pace, self._take_starts)
         self._readings += 1
-        await read_offsets(calls, rows, LATEST, pace, self._take_ends)
+        answered: set[Key] = set()
+
+        def take(ends: Mapping[Key, int]) -> None:
+            answered.update(ends)
+            self._take_ends(ends)
+
+        await read_offsets(calls, rows, LATEST, pace, take)
+        if pace.is_wanted() and len(answered) < len(rows):
+            self._forget_silent(row for row in rows if (row.topic, row.number) not in answered)
+
+    def _forget_silent(self, rows: Iterable[PartitionRow]) -> None:
+        """How fast a partition grows is not known whose leader does not answer."""
+        changed = set()
+        for row in rows:
+            topic, known = self._topics.get(row.topic), self.partition((row.topic, row.number))
+            if topic is not None and known is not None and known.rate is not None:
+                topic.partitions[row.number] = _with_numbers(
+                    known, known.start_offset, known.end_offset, known.bytes, None
+                )
+                changed.add(row.topic)
+        for name in changed:
+            self._topics[name].count_rate()
+        self._put([self._topics[name] for name in changed])
 
     def _looked_at(self) -> Iterable[PartitionRow]:
         if self.shown is None:
@@ -236,14 +306,13 @@ class TopicReader:
             topic = changed[key[0]] = self._topics[key[0]]
             topic.partitions[key[1]] = _with_numbers(row, row.start_offset, end, row.bytes, rate)
         for topic in changed.values():
-            rates = [row.rate for row in topic.partitions.values() if row.rate is not None]
-            if rates:
-                topic.per_second = sum(rates)
+            topic.count_rate()
+            if topic.per_second is not None:
                 topic.history.add(now, topic.per_second)
         self._put(changed.values())
 
-    async def read_sizes(self, calls: Calls, pace: Pace) -> None:
-        """Read how large the partitions that are shown are, at their leaders."""
+    async def _read_sizes(self, calls: Calls, pace: Pace) -> None:
+        """How large they are, at their leaders."""
         rows = [row for row in self._looked_at() if row.leader >= 0]
         await trio.lowlevel.checkpoint()
         for first in range(0, len(rows), PARTITIONS_PER_REQUEST):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from rich.segment import Segment
 
 from .. import amounts, palette
-from ..cells import columns_chart, sparkline
+from ..api_times import SHORTEST_MS
+from ..cells import columns_chart, heat, sparkline
 from ..lines import chart_line, legend, stacked_bar
 from ..view import Column, Line, Pen, Table, View, told_by
 
@@ -121,7 +122,9 @@ class ApiView(View):
         "The mean time of each phase, and how the total times of the last ten seconds spread: each "
         "column is a span of time, from the shortest at the left to the longest at the right, each "
         "twice as wide as one some columns before it; the height says how many requests took that "
-        "long."
+        "long. Below is how that went on: each column is a look, the newest at the right, each "
+        "line the requests that took no longer than it says, and longer than the line below; the "
+        "denser, the more of that look's requests."
     )
 
     def __init__(self, api: str) -> None:
@@ -134,7 +137,7 @@ class ApiView(View):
             yield [pen.text(f" There were no requests of {self._api}.", palette.NOTE)]
             return
         yield chart_line(
-            "requests", row.history.values(pen.width), f"{amounts.rate(row.rate)}/s", pen
+            "requests", row.history.values(pen.width), amounts.per_second(row.rate), pen
         )
         yield [
             pen.text(f" {row.requests:,} since the start, {row.errors:,} with errors; mean size "),
@@ -146,6 +149,9 @@ class ApiView(View):
         yield []
         yield pen.rule("Total time of the last 10 seconds")
         yield from histogram(row.buckets, pen)
+        yield []
+        yield pen.rule("Total time, look by look")
+        yield from heat_lines(row.spreads, pen)
 
 
 def _phases(row: ApiRow, pen: Pen) -> Iterator[Line]:
@@ -178,7 +184,7 @@ def histogram(buckets: Sequence[tuple[float, int]], pen: Pen) -> Iterator[Line]:
         yield [Segment(" no request was finished", palette.DIM)]
         return
     width = max(10, pen.width - 12)
-    low, high = math.log2(buckets[0][0]), math.log2(buckets[-1][0])
+    low, high = _exponent(buckets[0][0]), _exponent(buckets[-1][0])
     counts = _columns(buckets, low, high, width)
     most = max(counts)
     for index, text in enumerate(columns_chart(counts, HISTOGRAM_LINES, pen.glyphs)):
@@ -186,6 +192,34 @@ def histogram(buckets: Sequence[tuple[float, int]], pen: Pen) -> Iterator[Line]:
         yield [pen.cell(label, 9, palette.DIM, right=True), Segment(f" {text}", palette.CHART)]
     ends = [_duration(2**exponent) for exponent in (low, (low + high) / 2, high)]
     yield [Segment(" " * 10), pen.cell(_axis(ends, width), width, palette.DIM)]
+
+
+def _exponent(ms: float) -> float:
+    return math.log2(max(ms, SHORTEST_MS))
+
+
+def heat_lines(spreads: Sequence[Mapping[int, int] | None], pen: Pen) -> Iterator[Line]:
+    """How latencies changed: time from the left to the right, longer ones further up.
+
+    Args:
+        spreads: see :attr:`.ApiRow.spreads`.
+        pen: how to draw.
+    """
+    width = max(10, pen.width - 12)
+    shown = [each or {} for each in spreads][-width:]
+    exponents = {exponent for each in shown for exponent in each}
+    if not exponents:
+        yield [Segment(" no request was finished", palette.DIM)]
+        return
+    finished = [sum(each.values()) for each in shown]
+    for exponent in range(max(exponents), min(exponents) - 1, -1):
+        counts = (each.get(exponent, 0) for each in shown)
+        shares = [
+            count / many if many else 0.0 for count, many in zip(counts, finished, strict=True)
+        ]
+        text = heat(shares, 1.0, pen.glyphs).rjust(width)
+        label = pen.cell(_duration(2.0**exponent), 9, palette.DIM, right=True)
+        yield [label, Segment(f" {text}", palette.CHART)]
 
 
 def _axis(labels: Sequence[str], width: int) -> str:
@@ -211,7 +245,7 @@ def _columns(
     summed, spanned = [0.0] * width, [0.0] * width
     per_column = (high - low) / (width - 1)
     for upper, count in buckets:
-        end = round((math.log2(upper) - low) / per_column) if per_column else width // 2
+        end = round((_exponent(upper) - low) / per_column) if per_column else width // 2
         begin = end - int(_SPAN / per_column) + 1 if per_column else end
         summed[end] += count
         spanned[max(0, begin) : end + 1] = [count] * (end + 1 - max(0, begin))

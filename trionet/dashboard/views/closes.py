@@ -81,7 +81,7 @@ class ClosesView(View):
             yield [
                 pen.cell(f" {row.reason}", _REASON_CELLS, palette.BOLD),
                 pen.cell(amounts.count(row.count), _NUMBER_CELLS, right=True),
-                pen.cell(f"{amounts.rate(row.rate)}/s", _NUMBER_CELLS, palette.DIM, right=True),
+                pen.cell(amounts.per_second(row.rate), _NUMBER_CELLS, palette.DIM, right=True),
                 Segment("  "),
                 Segment(bar(row.count / most if most else 0.0, width, pen.glyphs), palette.CHART),
             ]

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from rich.style import Style
 
 from .. import amounts, palette
 from ..actions import ActionError, check_reset
-from ..view import Action, Column, Field, Line, Link, Pen, Table, View, told_by
+from ..view import (
+    UNREAD,
+    Action,
+    Column,
+    Field,
+    Line,
+    Link,
+    Pen,
+    Table,
+    Told,
+    View,
+    told_by,
+)
 
 if TYPE_CHECKING:
     from ..model import Model
     from ..rows import GroupRow, LagRow, MemberRow
     from ..sources import Source
+
+R = TypeVar("R")
 
 _RESTLESS: Final = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 
@@ -146,17 +160,9 @@ class GroupView(View):
 
     def table(self, model: Model) -> Table[LagRow]:
         row = model.groups.get(self.title)
-        told = told_by(model.groups)
-        missing = told["missing"]
-        if row is None and missing is None:
-            missing = "the group is gone"
-        return Table(
-            LAG_COLUMNS,
-            () if row is None else row.lags or (),
-            key=lambda row: (row.topic, row.partition),
-            missing=missing,
-            version=told["version"],
-        )
+        lags = None if row is None else row.lags
+        told = _of_group(model, row, lags)
+        return Table(LAG_COLUMNS, key=lambda row: (row.topic, row.partition), **told)
 
 
 class MembersView(View):
@@ -186,13 +192,26 @@ class MembersView(View):
 
     def table(self, model: Model) -> Table[MemberRow]:
         row = model.groups.get(self._group)
-        return Table(
-            MEMBER_COLUMNS,
-            () if row is None else row.detail or (),
-            key=lambda row: row.id,
-            missing=model.groups.missing,
-            version=model.groups.version,
-        )
+        members = None if row is None else row.detail
+        return Table(MEMBER_COLUMNS, key=lambda row: row.id, **_of_group(model, row, members))
+
+
+def _of_group(model: Model, row: GroupRow | None, rows: Sequence[R] | None) -> Told[R]:
+    """What a group has, or why that is not known."""
+    told = told_by(model.groups)
+    missing = told["missing"]
+    if row is None:
+        missing = missing or "the group is gone"
+    elif rows is None:
+        missing = missing or row.failure or UNREAD
+    return {
+        "rows": rows or (),
+        "missing": missing,
+        "total": None,
+        "version": told["version"],
+        "as_of": None if row is None else row.read_at,
+        "is_failing": told["is_failing"],
+    }
 
 
 def _assigned(row: MemberRow) -> str:

@@ -51,7 +51,7 @@ class OverviewView(View):
     )
 
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:
-        if not model.figures and not model.apis:
+        if not model.figures.told() and not model.apis:
             for why in (f"Waiting for {model.about.source} ...", model.apis.missing or ""):
                 yield from ([pen.text(f" {line}", palette.NOTE)] for line in _wrapped(why, pen))
             return

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from .. import amounts, palette
-from ..view import Column, Line, Link, Pen, Table, View, told_by
+from ..view import Column, Line, Link, Pen, Table, View, as_they_come, told_by
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -141,7 +141,7 @@ class PipelineView(View):
             key=lambda row: row.window,
             sort="window",
             descending=True,
-            **told_by(model.pipeline.minutes),
+            **as_they_come(told_by(model.pipeline.minutes)),
         )
 
     def opened(self, row: MinuteRow) -> View:
@@ -170,14 +170,17 @@ class MinuteView(View):
 def _of_window(
     section: Section[str, Any], window: str, columns: tuple[Column[Any], ...], sort: str
 ) -> Table[Any]:
+    told = as_they_come(told_by(section))
     return Table(
         columns,
         [row for row in section.values() if row.window == window],
         key=lambda row: (row.api, row.client_id, row.listener),
         sort=sort,
         descending=True,
-        missing=section.missing,
-        version=section.version,
+        missing=told["missing"],
+        version=told["version"],
+        as_of=told["as_of"],
+        is_failing=told["is_failing"],
     )
 
 
@@ -196,7 +199,7 @@ class TalkersView(View):
         return Table(
             TALKER_COLUMNS,
             key=lambda row: (row.window, row.measure, row.rank),
-            **told_by(model.pipeline.talkers),
+            **as_they_come(told_by(model.pipeline.talkers)),
         )
 
 
@@ -215,5 +218,5 @@ class AnomaliesView(View):
         return Table(
             ANOMALY_COLUMNS,
             key=lambda row: (row.window, row.api, row.client_id, row.listener, row.measure),
-            **told_by(model.pipeline.anomalies),
+            **as_they_come(told_by(model.pipeline.anomalies)),
         )

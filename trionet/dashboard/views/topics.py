@@ -10,7 +10,7 @@ from rich.style import Style
 
 from .. import amounts, palette
 from ..cells import sparkline
-from ..view import Action, Column, Field, Line, Link, Pen, Table, View, told_by
+from ..view import UNREAD, Action, Column, Field, Line, Link, Pen, Table, View, told_by
 from .configs import ConfigsView
 from .tail import TailView, produce_to
 
@@ -227,6 +227,9 @@ class TopicView(View):
         rows = [row for row in model.partitions.values() if row.topic == self.title]
         told = told_by(model.partitions)
         told["rows"], told["total"] = rows, None
+        if not rows and told["missing"] is None:
+            is_gone = model.topics.is_whole and self.title not in model.topics
+            told["missing"] = "the topic is gone" if is_gone else UNREAD
         return Table(
             PARTITION_COLUMNS, key=lambda row: (row.topic, row.number), sort="number", **told
         )
