@@ -99,7 +99,8 @@ def main(arguments: list[str]) -> None:
         path += filter(None, [os.environ.get("PYTHONPATH")])
         os.environ["PYTHONPATH"] = os.pathsep.join(path)
         also = compile_to_measure if first in {"bench", "faults", "telemetry"} else None
-        run_inside("test", "-m", PROGRAMS[first][1], *arguments[1:], also=also)
+        job = ["-m", "support.job", PROGRAMS[first][1]]
+        run_inside("test", *job, *arguments[1:], also=also)
     if first in SELECTIONS:
         run_inside("test", "-m", "pytest", *SELECTIONS[first][1], *arguments[1:])
     if first == "compiled":

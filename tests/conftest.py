@@ -20,6 +20,7 @@ import pytest
 from hypothesis import settings
 
 import trionet
+from support.job import Ending
 
 settings.register_profile("gate", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, max_examples=5_000, print_blob=True)
@@ -28,6 +29,11 @@ settings.load_profile("gate")
 
 #: Marked tests that run only when they are asked for.
 LONG_RUNNING = ("crash", "fuzz", "soak", "spark", "terminal", "types")
+
+
+def pytest_configure() -> None:
+    """SIGTERM ends the tests as Ctrl-C does: what they have started ends with them."""
+    Ending()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

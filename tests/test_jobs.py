@@ -1,0 +1,79 @@
+"""Jobs of `python3 tests` leave nothing behind, whoever ends them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.processes import SAME_TRIONET
+
+TESTS = Path(__file__).resolve().parent
+
+WAITING = """\
+import sys
+from support.processes import running
+
+with running(["sleep", "600"]) as child:
+    print(child.pid, flush=True)
+    sys.stdin.read()
+"""
+WAITING_IN_TRIO = """\
+import sys
+import trio
+from support.processes import running
+
+async def main():
+    with running(["sleep", "600"]) as child:
+        print(child.pid, flush=True)
+        await trio.sleep_forever()
+
+trio.run(main)
+"""
+WAITING_IN_A_TEST = """\
+import sys
+from support.processes import running
+
+def test_waiting():
+    with running(["sleep", "600"]) as child:
+        print(child.pid, file=sys.__stdout__, flush=True)
+        sys.__stdin__.read()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "command", "number", "status"),
+    [
+        (WAITING, ["support.job", "test_job"], signal.SIGTERM, 143),
+        (WAITING, ["support.job", "test_job"], signal.SIGINT, 130),
+        (WAITING_IN_TRIO, ["support.job", "test_job"], signal.SIGHUP, 129),
+        (WAITING_IN_A_TEST, ["pytest", "-qs", "-p", "conftest", "test_job.py"], signal.SIGTERM, 2),
+    ],
+)
+def test_a_signal_ends_what_a_job_has_started_too(
+    text: str, command: list[str], number: int, status: int, tmp_path: Path
+) -> None:
+    (tmp_path / "test_job.py").write_text(text)
+    path = os.pathsep.join([str(tmp_path), str(TESTS), SAME_TRIONET["PYTHONPATH"]])
+    with subprocess.Popen(
+        [sys.executable, "-m", *command],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        restore_signals=True,
+    ) as job:
+        assert job.stdout is not None
+        child = next(int(line) for line in job.stdout if line.strip().isdecimal())
+        job.send_signal(number)
+        found = job.wait()
+
+    assert status == found
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
