@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from trionet._util.counted import counted
 from trionet.spark.pipeline.batches import Told
 from trionet.spark.pipeline.job import Event, JobDone
 from trionet.spark.pipeline.remembered import Intake
@@ -49,13 +50,17 @@ def _lines(event: Event) -> list[str]:
     apart = _apart(event.intake if isinstance(event, JobDone) else event.told.intake)
     if isinstance(event, JobDone):
         how = "stopped" if event.is_stopped else "all is read"
-        is_open = f"{event.open_records:,} records in minutes that are not over"
-        read = f"{event.intake.records:,} records read, {event.windows:,} minutes finished"
+        is_open = f"{counted(event.open_records, 'record')} in minutes that are not over"
+        read = (
+            f"{counted(event.intake.records, 'record')} read, "
+            f"{counted(event.windows, 'minute')} finished"
+        )
         return [f"{how}: {read}, {is_open}{apart}"]
     told = event.told
     if told.windows:
         requests = sum(told.windows.values())
-        return [f"{_span(told)}: {requests:,} requests, lag {event.lag:,} records{apart}"]
+        lag = counted(event.lag, "record")
+        return [f"{_span(told)}: {counted(requests, 'request')}, lag {lag}{apart}"]
     return [f"micro-batch {told.batch}{apart}"] if apart else []
 
 
@@ -68,7 +73,7 @@ def _span(told: Told) -> str:
     first, last = min(told.windows), max(told.windows)
     if first == last:
         return _time(first)
-    return f"{_time(first)} to {_time(last)}, {len(told.windows):,} minutes"
+    return f"{_time(first)} to {_time(last)}, {counted(len(told.windows), 'minute')}"
 
 
 def _time(window: int) -> str:

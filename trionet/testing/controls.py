@@ -12,6 +12,7 @@ from operator import itemgetter
 
 import attrs
 
+from .._util.counted import counted
 from ..broker import Broker
 from ..broker.log import Log
 from ..server.connection import Connection
@@ -96,7 +97,8 @@ class Controls:
             names = ", ".join(sorted(each.name for each in state.topics)) or "none"
             raise LookupError(f"there is no topic {topic}; there are: {names}")
         if partition is not None and not 0 <= partition < known.partitions:
-            raise LookupError(f"{topic} has {known.partitions} partitions, and no {partition}")
+            there = counted(known.partitions, "partition")
+            raise LookupError(f"{topic} has {there}, and no {partition}")
         wanted = range(known.partitions) if partition is None else [partition]
         logs = (state.get_log(topic, index) for index in wanted)
         return [log for log in logs if log is not None]
@@ -221,7 +223,9 @@ class Controls:
             found = there_are()
             return found if len(found) >= count else None
 
-        return Awaited(f"{count} records in {topic}", poll, lambda: f"there are {len(there_are())}")
+        return Awaited(
+            f"{counted(count, 'record')} in {topic}", poll, lambda: f"there are {len(there_are())}"
+        )
 
     def _enough_requests(
         self, apis: Apis, count: int, topic: str | None
@@ -241,7 +245,9 @@ class Controls:
             return found if len(found) >= count else None
 
         return Awaited(
-            f"{count} requests {apis or 'of any API'}", poll, lambda: f"there were {len(found)}"
+            f"{counted(count, 'request')} {apis or 'of any API'}",
+            poll,
+            lambda: f"there were {len(found)}",
         )
 
     def _group_in_state(self, id: str, state: str, members: int | None) -> Awaited[GroupView]:
@@ -250,7 +256,7 @@ class Controls:
             is_there = found.state == state and members in (None, len(found.members))
             return found if is_there else None
 
-        with_members = "" if members is None else f" with {members} members"
+        with_members = "" if members is None else f" with {counted(members, 'member')}"
         return Awaited(
             f"group {id} in state {state}{with_members}",
             poll,

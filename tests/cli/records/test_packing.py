@@ -44,9 +44,9 @@ def test_what_is_shown_is_made_again(number: int, byte: int, rest: str) -> None:
 
 
 def test_bytes_that_are_too_few_or_too_many_are_told() -> None:
-    with pytest.raises(PackError, match="3 bytes are too few for 'integer'"):
+    with pytest.raises(PackError, match="3 bytes, too few for 'integer'"):
         Packing("integer").values(b"abc")
-    with pytest.raises(PackError, match="1 bytes are left over"):
+    with pytest.raises(PackError, match="1 byte left over"):
         Packing("integer").values(b"abcde")
 
     assert [1] == Packing("B").values(b"\x01more of it")

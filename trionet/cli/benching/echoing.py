@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 import trio
 
+from trionet._util.counted import counted
 from trionet._util.single_error import raise_single_error
 from trionet.errors import DisconnectedError, TrionetError
 from trionet.net.channel import Channel
@@ -111,8 +112,8 @@ class Echoing:
             raise DisconnectedError(f"{echo.target}: {error}") from error
         except trio.TooSlowError:
             raise DisconnectedError(
-                f"{echo.target}: {len(self._free)} of {echo.connections} connections were made"
-                f" within {CONNECT_SECONDS:g} s"
+                f"{echo.target}: {len(self._free)} of {counted(echo.connections, 'connection')}"
+                f" made within {CONNECT_SECONDS:g} s"
             ) from None
 
     async def _has_connected(self, selector: Selector, address: Address) -> bool:

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from trionet._util.counted import counted
+
 from ..output import TEXT, add_format_arguments, stdout, tell, write
 from .plan import Plan
 
@@ -72,7 +74,8 @@ async def _finish(
         for note in result.notes:
             tell(arguments, note)
         if result.tally.failed:
-            tell(arguments, f"{result.tally.failed:,} {things} failed: {result.tally.failure}")
+            failed = counted(result.tally.failed, things.removesuffix("s"))
+            tell(arguments, f"{failed} failed: {result.tally.failure}")
     if run.signal:
         return SIGNAL_STATUS + run.signal
     return 0 if result is not None and result.is_complete and not result.tally.failed else 1

@@ -7,6 +7,8 @@ from typing import Final, cast
 
 import attrs
 
+from trionet._util.counted import counted
+
 from ..output import Table, Value
 from .plot import duration, plot, ranges
 from .tally import MICROSECONDS, Tally, Window
@@ -73,8 +75,9 @@ class Result:
     def lines(self, *, is_unicode: bool) -> Iterator[str]:
         """The run as people read it."""
         tally = self.tally
+        records = counted(tally.records, self.things.removesuffix("s"))
         yield (
-            f"{tally.records:,} {self.things}, {tally.bytes:,} bytes in {tally.seconds:.3f} s:"
+            f"{records}, {counted(tally.bytes, 'byte')} in {tally.seconds:.3f} s:"
             f" {rates(self.things, tally.records, tally.bytes, _seconds(tally))}"
         )
         for name, value in self.more.items():

@@ -9,6 +9,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn
 
+from trionet._util.counted import counted
 from trionet.errors import ConfigError, TrionetError
 
 #: Kafka's own serializers, by the names that Kafka and kaskade give their types.
@@ -65,14 +66,16 @@ class Packing:
                 return found
             size = struct.calcsize(step)
             if len(data) - position < size:
+                there = counted(len(data), "byte")
                 raise PackError(
-                    f"{len(data)} bytes are too few for {self.text!r}; {step[-1]!r} needs {size} "
-                    f"from byte {position} on"
+                    f"{there}, too few for {self.text!r}: {step[-1]!r} needs {size} from byte "
+                    f"{position} on"
                 )
             found.append(_shown(struct.unpack_from(step, data, position)[0]))
             position += size
         if self._is_exact and position < len(data):
-            raise PackError(f"{len(data) - position} bytes are left over after {self.text!r}")
+            rest = counted(len(data) - position, "byte")
+            raise PackError(f"{rest} left over after {self.text!r}")
         return found
 
     def as_text(self, data: bytes) -> bytes:
@@ -102,7 +105,9 @@ class Packing:
             return compact(data)
         words = data.split(b" ", len(self._steps) - 1) if self._steps else []
         if len(words) < len(self._steps):
-            raise PackError(f"{self.text!r} needs {len(self._steps)} values, not {len(words)}")
+            raise PackError(
+                f"{self.text!r} needs {counted(len(self._steps), 'value')}, not {len(words)}"
+            )
         try:
             return b"".join(map(_packed, self._steps, words))
         except (ValueError, struct.error, OverflowError) as error:

@@ -10,6 +10,8 @@ from typing import Final
 import attrs
 import trio
 
+from trionet._util.counted import counted
+
 #: Between two looks at how far it is, on a terminal and without one.
 BAR_SECONDS: Final = 0.1
 LINE_SECONDS: Final = 1.0
@@ -42,9 +44,9 @@ class Progress:
     def line(self) -> str:
         """What was done, and how quickly."""
         seconds = trio.current_time() - self._start
-        noun = "record" if self.records == 1 else "records"
+        records = counted(self.records, "record")
         rate = self.records / seconds if seconds > 0 else 0.0
-        text = f"{self.records:,} {noun}, {sized(self.size)} in {seconds:.1f} s, {rate:,.0f}/s"
+        text = f"{records}, {sized(self.size)} in {seconds:.1f} s, {rate:,.0f}/s"
         return f"{text}, {self.note}" if self.note else text
 
 
