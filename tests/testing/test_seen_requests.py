@@ -130,3 +130,11 @@ def test_a_line_tells_what_became_of_a_request(broker: ThreadedBroker) -> None:
         connection.requests,
         connection.node,
     )
+
+
+def test_a_line_has_nothing_that_a_terminal_obeys(broker: ThreadedBroker) -> None:
+    with raw_peer(broker.bootstrap_servers, "me\x1b[2J") as peer:
+        peer.call(FindCoordinatorRequest(coordinator_keys=["a\x1b]0;title\x07\n\u202egroup"]), 4)
+
+    assert r"group a\u001b]0;title\u0007\n\u202egroup from me\u001b[2J on " in broker.log()
+    assert all(line.isprintable() for line in broker.log().splitlines())

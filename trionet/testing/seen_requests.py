@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from .._util.printable import printable
 from ..broker.call import Call
 from ..protocol.wire import Message
 from .inside import NodeInside
@@ -74,7 +75,8 @@ class SeenRequest:
         errors = ("no answer",) if self.errors is None else dict.fromkeys(self.errors)
         end = ", ".join(errors) or "ok"
         fault = "".join(f"; fault: {each}" for each in self.faults)
-        return (
+        # Clients choose names; what a terminal might obey is escaped.
+        return printable(
             f"{at:%H:%M:%S}.{self.time_ms % 1000:03d} {self.api} v{self.version} {what or '-'}"
             f" from {self.client_id} on {self.connection}: {end}{fault}"
         )
