@@ -142,8 +142,8 @@ def test_fewer_records_than_were_asked_for_are_told(
 
     told = capsys.readouterr()
     assert 1 == status
-    assert told.out.startswith("1 records, 3 bytes in ")
-    assert "there were 1 records, not 2" in told.err
+    assert told.out.startswith("1 record, 3 bytes in ")
+    assert "1 record came, not 2" in told.err
 
 
 @pytest.mark.parametrize(
@@ -212,3 +212,14 @@ def test_a_signal_ends_a_run_with_what_there_is_by_then(broker: ThreadedBroker) 
     assert "records/s" in line
     assert 128 + signal.SIGINT == process.returncode
     assert 0 < found["records"] == len(broker.values("orders"))
+
+
+def test_a_group_commits_what_was_counted_and_no_more(
+    broker: ThreadedBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broker.seed("orders", ["a value"] * 1000)
+
+    status, found = bench(broker, capsys, "consume", "orders", "--group=till", "--records=7")
+
+    assert (0, 7) == (status, found["records"])
+    assert 7 == sum(broker.group("till").offsets.values())

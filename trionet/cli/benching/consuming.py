@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 import trio
 
+from trionet._util.counted import counted
 from trionet.client.consumer import Consumer, ConsumerBatch, open_consumer
 from trionet.client.topic_partition import TopicPartition
 from trionet.errors import CallTimedOutError, ConfigError
@@ -115,8 +116,8 @@ class Consuming:
             return [TopicPartition(source.topic, each) for each in numbers]
         if source.partition not in numbers:
             raise ConfigError(
-                f"--partition {source.partition}: {source.topic} has {len(numbers)} partitions, 0"
-                f" to {len(numbers) - 1}"
+                f"--partition {source.partition}: {source.topic} has"
+                f" {counted(len(numbers), 'partition')}, 0 to {len(numbers) - 1}"
             )
         return [TopicPartition(source.topic, source.partition)]
 
@@ -132,6 +133,9 @@ class Consuming:
                 count = int(min(len(batch), run.plan.records_max - taken))
                 taken += count
                 self._count(batch, count, run)
+                if count < len(batch):  # a group commits what was counted, and no more
+                    partition = TopicPartition(batch.topic, batch.partition)
+                    consumer.seek(partition, batch.offsets[count])
             elif now - idle_since >= self._source.idle_seconds_max:
                 self._is_idle = True
                 return
@@ -175,7 +179,8 @@ class Consuming:
         if self._is_idle:
             notes.append(f"nothing came for {self._source.idle_seconds_max:g} s (--timeout)")
         if run.tally.records < run.plan.records_max < math.inf:
-            notes.append(f"there were {run.tally.records:,} records, not {run.plan.records_max:,}")
+            found = counted(run.tally.records, "record")
+            notes.append(f"{found} came, not {run.plan.records_max:,}")
         return Result(
             command="consume",
             target=self._source.topic,
