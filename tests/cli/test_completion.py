@@ -7,6 +7,7 @@ import os
 import pty
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,24 @@ def test_the_command_prints_the_script(
     module = {"bash": bash, "zsh": zsh, "fish": fish}[shell]
     assert (0, "") == (done.status, done.err)
     assert module.script(all_places.values()) == done.out
+
+
+def test_what_may_be_typed_is_known_without_what_does_it() -> None:
+    """A shell that starts runs it, and so does whoever asks for help."""
+    program = (
+        "from trionet.cli.main import whole_parser\n"
+        "import sys\n"
+        "whole_parser()\n"
+        "print(*('.'.join(name.split('.')[:2]) for name in sys.modules))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
+    loaded = set(done.stdout.decode().split())
+    assert "trionet.cli" in loaded
+    unwanted = {"trio", "attr", "rich", "fastcrc", "cramjam"}
+    unwanted |= {f"trionet.{name}" for name in ("broker", "client", "dashboard", "net", "spark")}
+    assert set() == loaded & unwanted
 
 
 CASES = [

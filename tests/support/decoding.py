@@ -9,8 +9,9 @@ from typing import Any
 from trionet.cli.decoding.conversation import Expected
 from trionet.cli.decoding.documents import document
 from trionet.cli.decoding.entries import Selection, entries
+from trionet.cli.decoding.forms import Kind
 from trionet.cli.decoding.lines import entry_lines
-from trionet.cli.decoding.recognition import Kind, recognise
+from trionet.cli.decoding.recognition import recognise
 from trionet.cli.decoding.source import source_of
 from trionet.protocol.codec import ApiVersionCodec, lookup
 from trionet.protocol.header import encode_request_header, encode_response_header

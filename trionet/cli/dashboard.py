@@ -9,7 +9,6 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Final
 
-from trionet._util.single_error import raise_single_error
 from trionet.errors import ConfigError
 
 from .connection import (
@@ -212,6 +211,8 @@ async def _until_interrupted(
 ) -> int:
     """Run a command that Ctrl-C ends; as an exception it would come in a group."""
     import trio
+
+    from trionet._util.single_error import raise_single_error
 
     status = 128 + signal.SIGINT
     with (

@@ -13,7 +13,7 @@ import pytest
 from support.calls import TIMESTAMP, batch, produce_request
 from support.decoding import decoded, framed, only, request
 from trionet.cli.decoding.entries import Selection, entries
-from trionet.cli.decoding.recognition import Kind
+from trionet.cli.decoding.forms import Kind
 from trionet.cli.decoding.source import Source
 from trionet.protocol.api_keys import PRODUCE
 from trionet.protocol.records.compression import NAMES, compress

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.calls import batch
 from support.decoding import decoded, framed
 from trionet.cli.decoding.conversation import Expected
-from trionet.cli.decoding.recognition import Kind
+from trionet.cli.decoding.forms import Kind
 from trionet.cli.decoding.shown import cut
 from trionet.protocol.messages.registry import APIS
 

@@ -6,7 +6,8 @@ import pytest
 
 from support.calls import batch
 from support.decoding import framed, request, response
-from trionet.cli.decoding.recognition import Kind, recognise
+from trionet.cli.decoding.forms import Kind
+from trionet.cli.decoding.recognition import recognise
 from trionet.protocol.api_keys import API_VERSIONS, METADATA, PRODUCE
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataResponse

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from trionet.cli.decoding.forms import BASE64, HEX
 from trionet.cli.decoding.hex_dumps import TextFormError
-from trionet.cli.decoding.text_forms import BASE64, HEX, read_text
+from trionet.cli.decoding.text_forms import read_text
 
 DATA = bytes.fromhex("00000014 0012 0000 00000001 000a") + b"kafka-tool"
 HEX_DIGITS = DATA.hex()

@@ -8,9 +8,10 @@ from fuzz.script import Script
 from trionet.cli.decoding.conversation import Expected
 from trionet.cli.decoding.documents import document
 from trionet.cli.decoding.entries import Selection, entries
+from trionet.cli.decoding.forms import Kind
 from trionet.cli.decoding.hex_dumps import TextFormError
 from trionet.cli.decoding.lines import entry_lines
-from trionet.cli.decoding.recognition import Kind, recognise
+from trionet.cli.decoding.recognition import recognise
 from trionet.cli.decoding.source import source_of
 from trionet.cli.decoding.text_forms import read_text
 from trionet.protocol.codec import schema_versions

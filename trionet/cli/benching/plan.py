@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
-
-import attrs
+from typing import NamedTuple
 
 DEFAULT_SECONDS = 10.0
 
 
-@attrs.frozen(kw_only=True)
-class Plan:
+class Plan(NamedTuple):
     """How much there is to do.
 
     Attributes:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from .allowance import Allowance
 from .batches import batch_tree
 from .conversation import Conversation, Expected
+from .forms import Kind
 from .pieces import Piece, pieces
-from .recognition import Kind
 from .source import Source
 from .tree import Entry, Problem, first_problem
 

@@ -13,13 +13,10 @@ from typing import Final
 from trionet._util.printable import printable
 from trionet.errors import ConfigError
 
+from .forms import AUTO, BASE64, RAW
 from .hex_dumps import TextFormError
 from .source import Source, source_of
-from .text_forms import BASE64, HEX, read_text
-
-AUTO: Final = "auto"
-RAW: Final = "raw"
-FORMATS: Final = (AUTO, HEX, BASE64, RAW)
+from .text_forms import read_text
 
 STANDARD_INPUT: Final = "-"
 

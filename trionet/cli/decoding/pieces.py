@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 from trionet.protocol.records.batch import HEADER_SIZE, MAGIC, PREFIX_SIZE
 from trionet.protocol.records.message_set import MAGIC_AT
 
-from .recognition import Kind, length_min
+from .forms import Kind
+from .recognition import length_min
 from .source import Source
 
 #: The longest frame or batch that is read; longer ones are named and passed over.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
 from struct import Struct
 from typing import Final
 
@@ -19,6 +18,7 @@ from trionet.protocol.records.batch import (
 )
 from trionet.protocol.records.message_set import MAGIC_AT, check_message_crc, read_message_header
 
+from .forms import Kind
 from .whole import fits_request, fits_response
 
 #: How far recognition looks ahead.
@@ -36,14 +36,6 @@ _MESSAGE_BYTES_MIN: Final = 14
 
 _size: Final = Struct(">i").unpack_from
 _prefix: Final = Struct(">qi").unpack_from
-
-
-class Kind(Enum):
-    """What raw bytes are."""
-
-    FRAMES = "frames with their size in front"
-    BARE = "one message without its size in front"
-    BATCHES = "record batches"
 
 
 def recognise(peek: Callable[[int], bytes], response: int | None) -> Kind:

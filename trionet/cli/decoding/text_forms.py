@@ -8,6 +8,7 @@ import binascii
 import re
 from typing import Final
 
+from .forms import BASE64, HEX
 from .hex_dumps import TextFormError, read_dump
 
 #: What people put between or around hex digits: white space, 0x, \x, and the signs of lists.
@@ -19,10 +20,6 @@ _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _ESCAPED: Final = re.compile(r"\\x[0-9a-fA-F]{2}")
 _QUOTED: Final = re.compile(r"b?(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')", re.DOTALL)
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
-
-#: Forms that ``--format`` can ask for, besides ``auto`` and ``raw``.
-HEX: Final = "hex"
-BASE64: Final = "base64"
 
 
 def read_text(text: str, form: str | None = None) -> tuple[bytes, str]:
