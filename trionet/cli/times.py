@@ -9,6 +9,8 @@ from typing import Final
 
 from trionet.errors import ConfigError
 
+from .numbers import INT64_MAX
+
 HELP: Final = "2026-03-01, 2026-03-01T12:30 (UTC unless it has a zone), 90s, 15m, 2h or 7d ago, now"
 
 _AGO: Final = re.compile(r"-?(\d+)(ms|s|m|h|d|w)")
@@ -40,14 +42,16 @@ def parse_time(text: str, now: datetime) -> int:
     word = text.strip().lower()
     try:
         if word == "now":
-            return _milliseconds(now)
+            return _since_1970(now)
         if word.isascii() and word.isdecimal():
             number = int(word)
+            if number > INT64_MAX:
+                raise OverflowError
             return number if number >= _MILLISECONDS_FROM else number * 1000
         if ago := _AGO.fullmatch(word):
-            return _milliseconds(now - int(ago[1]) * _UNITS[ago[2]])
+            return _since_1970(now - int(ago[1]) * _UNITS[ago[2]])
         time = datetime.fromisoformat(text.strip())
-        return _milliseconds(time if time.tzinfo else time.replace(tzinfo=UTC))
+        return _since_1970(time if time.tzinfo else time.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
         raise ConfigError(f"{text!r} is no time; allowed: {HELP}, or seconds since 1970") from None
 
@@ -66,5 +70,6 @@ def allow_times(parser: argparse.ArgumentParser) -> None:
     parser._negative_number_matcher = re.compile(r"-\d+(?:ms|[smhdw])?")  # noqa: SLF001
 
 
-def _milliseconds(time: datetime) -> int:
-    return (time - _EPOCH) // _MILLISECOND
+def _since_1970(time: datetime) -> int:
+    # No record is older, and to a broker a time below 0 means something else, such as the end.
+    return max(0, (time - _EPOCH) // _MILLISECOND)

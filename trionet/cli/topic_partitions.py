@@ -12,6 +12,8 @@ from typing import Any, Final
 from trionet.client.topic_partition import TopicPartition
 from trionet.errors import ConfigError
 
+from .numbers import INT32_MAX, INT64_MAX, is_natural
+
 #: A file of more than this is no list of offsets.
 FILE_BYTES_MAX: Final = 64 * 1024 * 1024
 _FIELDS: Final = ("topic", "partition", "offset")
@@ -38,8 +40,10 @@ def parse_partitions(texts: Iterable[str]) -> list[int]:
     """
     words = [word.strip() for text in texts for word in text.split(",")]
     for word in words:
-        if not (word.isascii() and word.isdecimal()):
-            raise ConfigError(f"{word!r} is no partition; allowed: numbers from 0, with commas")
+        if not is_natural(word, INT32_MAX):
+            raise ConfigError(
+                f"{word!r} is no partition; allowed: numbers from 0 to {INT32_MAX}, with commas"
+            )
     return sorted({int(word) for word in words})
 
 
@@ -113,8 +117,10 @@ def _add(offsets: dict[TopicPartition, int], words: list[str], where: str) -> No
         value = int(offset)
     except ValueError:
         raise ConfigError(f"{where}: {','.join(words)!r} is no row; {_ALLOWED}") from None
-    if key.partition < 0 or not key.topic:
+    if not 0 <= key.partition <= INT32_MAX or not key.topic:
         raise ConfigError(f"{where}: {key} is no partition; {_ALLOWED}")
+    if not -INT64_MAX <= value <= INT64_MAX:
+        raise ConfigError(f"{where}: {value} is no offset; {_ALLOWED}")
     if key in offsets:
         raise ConfigError(f"{where}: {key} is there a second time")
     offsets[key] = value

@@ -7,7 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell_errors, write
+from ..numbers import INT32_MAX, whole
+from ..output import Table, add_format_arguments, write_results
 from ..topics.described import describe_chosen
 from ..with_admin import run_with_admin
 
@@ -27,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--broker-id",
         dest="broker_ids",
         metavar="ID",
-        type=int,
+        type=whole(0, INT32_MAX),
         action="append",
         default=[],
         help="only of this broker; may be given many times",
@@ -58,8 +59,9 @@ async def _log_dirs(arguments: argparse.Namespace, admin: Admin) -> int:
     found = {id: dirs for id, dirs in sorted(results.items()) if isinstance(dirs, dict)}
     for dirs in found.values():
         errors += dirs.errors.values()
-    write(arguments.format, _by_partition(found) if arguments.partitions else _by_folder(found))
-    return tell_errors(arguments, errors)
+    return write_results(
+        arguments, _by_partition(found) if arguments.partitions else _by_folder(found), errors
+    )
 
 
 def _by_folder(found: dict[int, LogDirs]) -> Table:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from trionet.errors import ConfigError
 
+from ..numbers import INT32_MAX, is_natural
+
 if TYPE_CHECKING:
     from trionet.client.admin.admin import Admin
     from trionet.client.admin.configs import ConfigResource, ConfigResourceType
@@ -64,7 +66,7 @@ def resources(arguments: argparse.Namespace) -> list[ConfigResource]:
     found = []
     for name in dict.fromkeys(arguments.names):
         text = "" if arguments.type == "broker" and name == DEFAULT else name
-        is_id = text.isascii() and text.isdecimal()
+        is_id = is_natural(text, INT32_MAX)
         if arguments.type in {"broker", "logger"} and text and not is_id:
             raise ConfigError(
                 f"{name!r} is no broker; allowed: a broker's id"

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
+from trionet.cli.numbers import INT32_MAX, INT64_MAX, is_natural
 from trionet.cli.times import parse_time
 from trionet.errors import ConfigError
 
@@ -68,6 +69,8 @@ _NAMES: Final = {
 }
 _OFFSETS: Final = re.compile(r"(?P<start>\d+)?(?P<colon>:)?(?P<end>\d+|end)?")
 _TIMES: Final = re.compile(rf"@(?P<start>{_TIME})?(?:(?P<colon>:)(?P<end>{_TIME}|end)?)?")
+#: Nothing that means something is longer, and Python reads no number of thousands of digits.
+_LENGTH_MAX: Final = 200
 _FORMS: Final = (
     "beginning, end, stored, 47, -10 (from the end), +10 (from the beginning), 47:, :47, 47:100, "
     ":end, @2024-05-01, @1h (ago), @1h:now, @2024-05-01T08:00Z:30m, s@1714550400000, "
@@ -88,7 +91,7 @@ def span(texts: Sequence[str], now: datetime) -> Span:
     start: Place = _BEGINNING
     end: Place | None = None
     for text in texts:
-        if text[:2] in {"s@", "e@"} and text[2:].isdecimal():
+        if text[:2] in {"s@", "e@"} and is_natural(text[2:], INT64_MAX):
             place = Place(From.TIME, int(text[2:]))
             start, end = (place, end) if text[0] == "s" else (start, place)
         else:
@@ -105,6 +108,8 @@ def _is_backwards(start: Place, end: Place | None) -> bool:
 
 
 def _span(text: str, now: datetime) -> Span:
+    if len(text) > _LENGTH_MAX:
+        raise ConfigError(f"-o {text[:_LENGTH_MAX]}...: must be one of {_FORMS}")
     if text in _NAMES:
         return Span(_NAMES[text])
     if re.fullmatch(r"-\d+", text):
@@ -143,7 +148,7 @@ def _time(text: str, now: datetime, after: int | None) -> int:
     if milliseconds is None:
         return parse_time(text, now)
     if after is not None and not text.startswith("-"):
-        return after + milliseconds
+        return min(after + milliseconds, INT64_MAX)
     return max(0, parse_time("now", now) - milliseconds)
 
 
@@ -183,7 +188,7 @@ def partitions(text: str) -> frozenset[int]:
     found: set[int] = set()
     for piece in text.split(","):
         first, dash, last = piece.partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
+        if not is_natural(first, INT32_MAX) or (dash and not is_natural(last, INT32_MAX)):
             raise ConfigError(f"-p {text}: must be numbers from 0 on, as in 0 or 0,3-5")
         end = int(last) if dash else int(first)
         if end - int(first) > _PARTITIONS_MAX:

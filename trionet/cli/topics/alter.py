@@ -11,7 +11,8 @@ from trionet.errors import ConfigError
 from ..chosen import add_regex_argument
 from ..config_changes import Changes, add_change_arguments, changes, told_changes
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell, tell_errors, write
+from ..numbers import INT32_MAX, whole
+from ..output import Table, add_format_arguments, tell, write_results
 from ..with_admin import run_with_admin
 from .described import chosen_names
 
@@ -30,10 +31,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_regex_argument(parser, "topics")
     more = parser.add_mutually_exclusive_group()
     more.add_argument(
-        "-p", "--partitions", type=int, metavar="TOTAL", help="how many partitions each is to have"
+        "-p",
+        "--partitions",
+        type=whole(1, INT32_MAX),
+        metavar="TOTAL",
+        help="how many partitions each is to have",
     )
     more.add_argument(
-        "-n", "--add-partitions", type=int, metavar="N", help="how many more each is to have"
+        "-n",
+        "--add-partitions",
+        type=whole(1, INT32_MAX),
+        metavar="N",
+        help="how many more each is to have",
     )
     add_change_arguments(parser)
     parser.add_argument(
@@ -51,8 +60,6 @@ def run(arguments: argparse.Namespace) -> int:
             "nothing to change; allowed: --partitions, --add-partitions, --set, --delete, --append"
             " and --subtract"
         )
-    if arguments.add_partitions is not None and arguments.add_partitions < 1:
-        raise ConfigError("--add-partitions has to be 1 or more")
     return run_with_admin(arguments, partial(_alter, arguments, wanted))
 
 
@@ -75,10 +82,10 @@ async def _alter(arguments: argparse.Namespace, wanted: Changes, admin: Admin) -
         for name in names
         if name not in failed
     ]
-    write(arguments.format, Table(("name", "changed"), rows))
+    status = write_results(arguments, Table(("name", "changed"), rows), failed.values())
     if arguments.dry_run:
         tell(arguments, "nothing was changed (--dry-run)")
-    return tell_errors(arguments, failed.values())
+    return status
 
 
 async def _grown(
@@ -90,7 +97,10 @@ async def _grown(
     for name in failed:
         del described[name]
     found = described.checked()
-    return {name: len(topic.partitions) + more for name, topic in found.items()}, failed
+    totals = {name: len(topic.partitions) + more for name, topic in found.items()}
+    if (most := max(totals.values(), default=0)) > INT32_MAX:
+        raise ConfigError(f"--add-partitions {more}: a topic has {INT32_MAX} at most, not {most}")
+    return totals, failed
 
 
 async def _apply(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from trionet.errors import ConfigError
 
 from ..connection import add_connection_arguments, key_value
-from ..output import Table, add_format_arguments, tell, tell_errors, write
+from ..numbers import INT16_MAX, INT32_MAX, is_natural, whole
+from ..output import Table, add_format_arguments, tell, write_results
 from ..with_admin import run_with_admin
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-p",
         "--partitions",
-        type=int,
+        type=whole(1, INT32_MAX, default=-1),
         default=-1,
         metavar="N",
         help="how many partitions each has (default: the broker's num.partitions)",
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--replicas",
         "--replication-factor",
         dest="replicas",
-        type=int,
+        type=whole(1, INT16_MAX, default=-1),
         default=-1,
         metavar="N",
         help="how many replicas each has (default: the broker's default.replication.factor)",
@@ -100,15 +101,16 @@ async def _create(arguments: argparse.Namespace, topics: list[NewTopic], admin: 
         (each.name, _known(each.partitions), _known(each.replication_factor), each.id)
         for each in made
     ]
-    write(
-        arguments.format,
+    status = write_results(
+        arguments,
         Table(fields[:3], [row[:3] for row in rows]),
+        errors.values(),
         Table(fields, rows).documents(),
         as_csv=Table(fields, rows),
     )
     if arguments.dry_run:
         tell(arguments, "nothing was changed (--dry-run)")
-    return tell_errors(arguments, errors.values())
+    return status
 
 
 def _known(number: int) -> int | None:
@@ -121,7 +123,7 @@ def _assignments(text: str) -> dict[int, list[int]]:
     found = {}
     for number, brokers in enumerate(text.split(",")):
         words = brokers.strip().split(":")
-        if not all(word.isascii() and word.isdecimal() for word in words):
+        if not all(is_natural(word, INT32_MAX) for word in words):
             raise ConfigError(
                 f"--replica-assignment {text}: {brokers!r} are no brokers; allowed: their ids with "
                 "colons, and commas between partitions, as in 1:2,2:3"

@@ -11,7 +11,8 @@ from trionet.errors import ConfigError
 
 from ..confirming import add_confirming_argument, confirmed
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell_errors, write
+from ..numbers import INT64_MAX, is_natural
+from ..output import Table, add_format_arguments, write_results
 from ..times import HELP, parse_time
 from ..with_admin import run_with_admin
 
@@ -81,9 +82,11 @@ def _parse(text: str) -> tuple[bool, int]:
         return False, -1
     if text.startswith("@"):
         return True, parse_time(text[1:], datetime.now(UTC))
-    if text.isascii() and text.isdecimal():
+    if is_natural(text, INT64_MAX):
         return False, int(text)
-    raise ConfigError(f"--offset {text}: allowed: a number, '{_END}', or @TIME")
+    raise ConfigError(
+        f"--offset {text}: allowed: a number from 0 to {INT64_MAX}, '{_END}', or @TIME"
+    )
 
 
 async def _trim_topic(
@@ -131,5 +134,8 @@ async def _trim(
         for key, start in results.items()
         if isinstance(start, int)
     ]
-    write(arguments.format, Table(("topic", "partition", "start_offset"), rows))
-    return tell_errors(arguments, [*errors, *results.errors.values()])
+    return write_results(
+        arguments,
+        Table(("topic", "partition", "start_offset"), rows),
+        [*errors, *results.errors.values()],
+    )

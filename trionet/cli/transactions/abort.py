@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..confirming import add_confirming_argument, confirmed
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell_errors, write
+from ..output import Table, add_format_arguments, write_results
 from ..with_admin import run_with_admin
 
 if TYPE_CHECKING:
@@ -44,5 +44,8 @@ async def _abort(arguments: argparse.Namespace, ids: list[str], admin: Admin) ->
         for id, each in results.items()
         if isinstance(each, FencedProducer)
     ]
-    write(arguments.format, Table(("transactional_id", "producer_id", "epoch"), rows))
-    return tell_errors(arguments, results.errors.values())
+    return write_results(
+        arguments,
+        Table(("transactional_id", "producer_id", "epoch"), rows),
+        results.errors.values(),
+    )

@@ -10,6 +10,7 @@ from trionet.errors import ConfigError
 
 from ..confirming import add_confirming_argument, confirmed
 from ..connection import add_connection_arguments
+from ..numbers import INT64_MAX, whole
 from ..output import Table, add_format_arguments, tell, write
 from ..with_admin import run_with_admin
 
@@ -27,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC:N", help="the partition in which it hangs")
     parser.add_argument(
         "--start-offset",
-        type=int,
+        type=whole(0, INT64_MAX),
         required=True,
         metavar="OFFSET",
         help="where it begins",

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell_errors, write
+from ..output import Table, add_format_arguments, write_results
 from ..times import time_text
 from ..with_admin import run_with_admin
 
@@ -55,5 +55,4 @@ async def _describe(arguments: argparse.Namespace, admin: Admin) -> int:
         "started",
         "partitions",
     )
-    write(arguments.format, Table(fields, rows))
-    return tell_errors(arguments, results.errors.values())
+    return write_results(arguments, Table(fields, rows), results.errors.values())

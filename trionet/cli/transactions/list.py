@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..connection import add_connection_arguments, names_of
+from ..numbers import INT64_MAX, whole
 from ..output import Table, add_format_arguments, write
 from ..with_admin import run_with_admin
 
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--producer-id",
-        type=int,
+        type=whole(0, INT64_MAX),
         action="append",
         default=[],
         metavar="ID",
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--longer-than-ms",
-        type=int,
+        type=whole(0, INT64_MAX),
         metavar="N",
         help="open for longer than this only (Kafka 3.8)",
     )
