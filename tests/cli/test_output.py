@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import json
@@ -21,6 +22,7 @@ from trionet.cli.output import (
     json_text,
     table_text,
     write,
+    write_results,
 )
 
 HOSTILE = "a\x1b[2J\x07\n\u202e\x9b\u200b"
@@ -153,3 +155,30 @@ def test_nothing_that_a_terminal_obeys_comes_to_one(
 
 def test_a_message_is_one_line_and_keeps_what_is_harmless() -> None:
     assert "it's \\ 注: a\\u001b[2J\\n" == harmless("it's \\ 注: a\x1b[2J\n")
+
+
+@pytest.mark.parametrize(
+    ("form", "rows", "errors", "out"),
+    [
+        (TEXT, [("a",)], [], "NAME\na\n"),
+        (TEXT, [("a",)], ["b is not there"], "NAME\na\n"),
+        (TEXT, [], ["b is not there"], ""),
+        (TEXT, [], [], "NAME\n"),
+        (JSON, [], ["b is not there"], "[]\n"),
+        (CSV, [], ["b is not there"], "name\n"),
+    ],
+)
+def test_there_are_no_headings_above_nothing_but_errors(
+    form: str,
+    rows: list[tuple[str]],
+    errors: list[str],
+    out: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = argparse.Namespace(format=form, prog="trionet x")
+
+    status = write_results(arguments, Table(("name",), rows), iter(errors))
+
+    printed = capsys.readouterr()
+    assert (len(errors), out) == (status, printed.out)
+    assert "".join(f"trionet x: {each}\n" for each in errors) == printed.err

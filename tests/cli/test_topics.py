@@ -45,6 +45,14 @@ def test_one_that_is_there_is_an_error_unless_that_is_well(run: Run, b: list[str
     assert "trionet topics create: topic orders is there already\n" == unless.err
 
 
+def test_only_why_is_told_where_all_has_failed(run: Run, b: list[str]) -> None:
+    for command in (["list"], ["describe"], ["offsets"], ["delete", "--yes"]):
+        done = run("topics", *command, "nowhere", *b)
+
+        assert (1, "") == (done.status, done.out)
+        assert "topic nowhere: UNKNOWN_TOPIC_OR_PARTITION" in done.err
+
+
 def test_a_dry_run_changes_nothing(run: Run, b: list[str]) -> None:
     done = run("topics", "create", "orders", "--dry-run", *b)
 

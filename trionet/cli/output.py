@@ -96,6 +96,36 @@ def write(
     out.flush()
 
 
+def write_results(
+    arguments: argparse.Namespace,
+    tables: Table | Sequence[Table],
+    errors: Iterable[object],
+    document: object = None,
+    *,
+    as_csv: Table | None = None,
+) -> int:
+    """Print what was found or done, and tell what failed.
+
+    Where nothing came of it people see why, and no headings above nothing; programs get a document
+    all the same.
+
+    Args:
+        arguments: with ``format``, and what :func:`tell` needs.
+        tables: see :func:`write`, as the others.
+        errors: what failed.
+        document: see there.
+        as_csv: see there.
+
+    Returns:
+        The exit status: 1 if something failed, else 0.
+    """
+    told = list(errors)
+    shown = [tables] if isinstance(tables, Table) else tables
+    if arguments.format != TEXT or not told or any(table.rows for table in shown):
+        write(arguments.format, tables, document, as_csv=as_csv)
+    return tell_errors(arguments, told)
+
+
 def stdout() -> IO[str]:
     """Standard output; a character that its encoding lacks becomes its number there."""
     out = sys.stdout

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trionet.errors import TrionetError
 
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, facts, tell_errors, write
+from ..output import Table, add_format_arguments, facts, write_results
 from ..times import time_text
 from ..with_admin import run_with_admin
 
@@ -59,8 +59,7 @@ async def _describe(arguments: argparse.Namespace, admin: Admin) -> int:
             continue
         tables.append(table)
         document[name] = table.documents()
-    write(arguments.format, tables, document, as_csv=brokers)
-    return tell_errors(arguments, errors)
+    return write_results(arguments, tables, errors, document, as_csv=brokers)
 
 
 async def _features(admin: Admin) -> Table:

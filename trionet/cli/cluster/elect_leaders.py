@@ -10,7 +10,7 @@ from trionet.errors import ConfigError
 
 from ..confirming import add_confirming_argument, confirmed
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell_errors, write
+from ..output import Table, add_format_arguments, write_results
 from ..with_admin import run_with_admin
 
 if TYPE_CHECKING:
@@ -76,5 +76,4 @@ async def _elect(
             rows.append((*key, error is None))
         else:
             errors.append(error)
-    write(arguments.format, Table(("topic", "partition", "elected"), rows))
-    return tell_errors(arguments, errors)
+    return write_results(arguments, Table(("topic", "partition", "elected"), rows), errors)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..connection import add_connection_arguments
-from ..output import add_format_arguments, tell_errors, write
+from ..output import add_format_arguments, write_results
 from ..with_admin import run_with_admin
 from .acl_arguments import acl_table, add_acl_arguments, bindings
 
@@ -34,5 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _create(arguments: argparse.Namespace, entries: list[AclBinding], admin: Admin) -> int:
     results = await admin.create_acls(entries)
-    write(arguments.format, acl_table([each for each in entries if results[each] is None]))
-    return tell_errors(arguments, results.errors.values())
+    return write_results(
+        arguments,
+        acl_table([each for each in entries if results[each] is None]),
+        results.errors.values(),
+    )

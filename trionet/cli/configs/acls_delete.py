@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..confirming import add_confirming_argument, confirmed
 from ..connection import add_connection_arguments
-from ..output import add_format_arguments, tell, tell_errors, write
+from ..output import add_format_arguments, tell, write_results
 from ..with_admin import run_with_admin
 from .acl_arguments import acl_table, add_acl_arguments, filters
 
@@ -48,5 +48,4 @@ async def _delete(arguments: argparse.Namespace, wanted: list[AclFilter], admin:
         if isinstance(matched, dict):
             errors += matched.errors.values()
             deleted += [entry for entry, error in matched.items() if error is None]
-    write(arguments.format, acl_table(list(dict.fromkeys(deleted))))
-    return tell_errors(arguments, errors)
+    return write_results(arguments, acl_table(list(dict.fromkeys(deleted))), errors)

@@ -10,7 +10,7 @@ from trionet.errors import ConfigError
 
 from ..config_changes import Changes, add_change_arguments, changes, told_changes
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell, tell_errors, write
+from ..output import Table, add_format_arguments, tell, write_results
 from ..with_admin import run_with_admin
 from .resources import add_resource_arguments, resources, shown_name
 
@@ -63,7 +63,7 @@ async def _alter(
     )
     told = told_changes(wanted)
     rows = [(shown_name(each), told) for each, error in results.items() if error is None]
-    write(arguments.format, Table(("name", "changed"), rows))
+    status = write_results(arguments, Table(("name", "changed"), rows), results.errors.values())
     if arguments.dry_run:
         tell(arguments, "nothing was changed (--dry-run)")
-    return tell_errors(arguments, results.errors.values())
+    return status

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..connection import add_connection_arguments, names_of
-from ..output import Table, add_format_arguments, tell_errors, write
+from ..output import Table, add_format_arguments, write_results
 from ..with_admin import run_with_admin
 from .resources import add_resource_arguments, all_resources, resources, shown_name
 
@@ -66,8 +66,8 @@ async def _describe(
     fields += ["synonyms"] if arguments.synonyms else []
     fields += ["documentation"] if arguments.documentation else []
     table = Table(fields, rows)
-    write(arguments.format, _for_people(table), table.documents(), as_csv=table)
-    return tell_errors(arguments, results.errors.values())
+    errors = results.errors.values()
+    return write_results(arguments, _for_people(table), errors, table.documents(), as_csv=table)
 
 
 def _row(arguments: argparse.Namespace, resource: ConfigResource, entry: ConfigEntry) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from trionet.errors import ConfigError
 
 from ..connection import add_connection_arguments, key_value, names_of
-from ..output import Table, add_format_arguments, tell, tell_errors, write
+from ..output import Table, add_format_arguments, tell, write_results
 from ..with_admin import run_with_admin
 from .quota_entities import add_entity_arguments, entity_parts, entity_text
 
@@ -85,7 +85,9 @@ async def _alter(
         if error is None
         for key, value in sorted(values.items())
     ]
-    write(arguments.format, Table(("entity", "quota", "value"), rows))
+    status = write_results(
+        arguments, Table(("entity", "quota", "value"), rows), results.errors.values()
+    )
     if arguments.dry_run:
         tell(arguments, "nothing was changed (--dry-run)")
-    return tell_errors(arguments, results.errors.values())
+    return status

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..confirming import add_confirming_argument, confirmed
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell_errors, write
+from ..output import Table, add_format_arguments, write_results
 from ..with_admin import run_with_admin
 from .scram_mechanisms import add_mechanism_argument, mechanism
 
@@ -42,5 +42,4 @@ async def _delete(arguments: argparse.Namespace, users: list[str], admin: Admin)
         [ScramDeletion(each, kind) for each in users]
     )
     rows = [(user, arguments.mechanism) for user, error in results.items() if error is None]
-    write(arguments.format, Table(("user", "mechanism"), rows))
-    return tell_errors(arguments, results.errors.values())
+    return write_results(arguments, Table(("user", "mechanism"), rows), results.errors.values())

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell_errors, write
+from ..output import Table, add_format_arguments, write_results
 from ..with_admin import run_with_admin
 
 if TYPE_CHECKING:
@@ -36,5 +36,6 @@ async def _list(arguments: argparse.Namespace, admin: Admin) -> int:
         if isinstance(mechanisms, dict)
         for each, iterations in mechanisms.items()
     ]
-    write(arguments.format, Table(("user", "mechanism", "iterations"), rows))
-    return tell_errors(arguments, results.errors.values())
+    return write_results(
+        arguments, Table(("user", "mechanism", "iterations"), rows), results.errors.values()
+    )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from trionet.errors import ConfigError
 
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell_errors, write
+from ..output import Table, add_format_arguments, write_results
 from ..with_admin import run_with_admin
 from .scram_mechanisms import add_mechanism_argument, mechanism
 
@@ -85,5 +85,6 @@ async def _set(arguments: argparse.Namespace, password: str, admin: Admin) -> in
         for user, error in results.items()
         if error is None
     ]
-    write(arguments.format, Table(("user", "mechanism", "iterations"), rows))
-    return tell_errors(arguments, results.errors.values())
+    return write_results(
+        arguments, Table(("user", "mechanism", "iterations"), rows), results.errors.values()
+    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..chosen import add_regex_argument, matching
 from ..confirming import add_confirming_argument, confirmed
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell, tell_errors, write
+from ..output import Table, add_format_arguments, tell, write_results
 from ..with_admin import run_with_admin
 
 if TYPE_CHECKING:
@@ -46,5 +46,4 @@ async def _delete(arguments: argparse.Namespace, admin: Admin) -> int:
         return 1
     results = await admin.delete_groups(names)
     rows = [(name,) for name in names if results[name] is None]
-    write(arguments.format, Table(("deleted",), rows))
-    return tell_errors(arguments, results.errors.values())
+    return write_results(arguments, Table(("deleted",), rows), results.errors.values())

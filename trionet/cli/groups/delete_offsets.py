@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..confirming import add_confirming_argument, confirmed
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell, tell_errors, write
+from ..output import Table, add_format_arguments, tell, write_results
 from ..with_admin import run_with_admin
 
 if TYPE_CHECKING:
@@ -64,5 +64,6 @@ async def _delete(arguments: argparse.Namespace, topics: Topics, admin: Admin) -
         return 1
     results = await admin.delete_group_offsets(arguments.group, sorted(partitions))
     rows = [(*key, committed.get(key)) for key, error in results.items() if error is None]
-    write(arguments.format, Table(("topic", "partition", "offset"), rows))
-    return tell_errors(arguments, results.errors.values())
+    return write_results(
+        arguments, Table(("topic", "partition", "offset"), rows), results.errors.values()
+    )

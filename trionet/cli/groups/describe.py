@@ -13,11 +13,12 @@ from trionet.errors import ApiError, CallTimedOutError, ConfigError, Disconnecte
 
 from ..chosen import add_regex_argument, matching
 from ..connection import add_connection_arguments
-from ..output import TEXT, add_format_arguments, is_terminal, stdout, tell_errors, write
+from ..output import TEXT, add_format_arguments, is_terminal, stdout, tell_errors, write_results
 from ..with_admin import run_with_admin
 
 if TYPE_CHECKING:
     from trionet.client.admin.admin import Admin
+    from trionet.errors import TrionetError
 
     from .looking import Group
 
@@ -109,8 +110,7 @@ async def _show(arguments: argparse.Namespace, admin: Admin) -> int:
     groups, errors = await look_at(admin, names)
     if arguments.watch and arguments.format == TEXT:
         _show_time()
-    _write(arguments, groups)
-    return tell_errors(arguments, errors)
+    return _write(arguments, groups, errors)
 
 
 def _show_time() -> None:
@@ -119,11 +119,13 @@ def _show_time() -> None:
     out.write(f"{clear}{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC\n\n")
 
 
-def _write(arguments: argparse.Namespace, groups: Sequence[Group]) -> None:
+def _write(
+    arguments: argparse.Namespace, groups: Sequence[Group], errors: Sequence[TrionetError]
+) -> int:
     from .tables import TABLES, document, of_one
 
     only = arguments.only
     alone = TABLES["partitions" if only == ALL else only](groups)
     tables = [table for group in groups for table in of_one(group)] if only == ALL else alone
     documents = [document(group) for group in groups] if only == ALL else alone.documents()
-    write(arguments.format, tables, documents, as_csv=alone)
+    return write_results(arguments, tables, errors, documents, as_csv=alone)

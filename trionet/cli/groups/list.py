@@ -10,7 +10,7 @@ from trionet.errors import ConfigError
 
 from ..chosen import add_regex_argument, matching
 from ..connection import add_connection_arguments, names_of
-from ..output import Table, add_format_arguments, tell_errors, write
+from ..output import Table, add_format_arguments, write_results
 from ..with_admin import run_with_admin
 
 if TYPE_CHECKING:
@@ -86,5 +86,8 @@ async def _list(
         for name in names
         for each in (listed[name],)
     ]
-    write(arguments.format, Table(("group", "type", "state", "protocol"), rows))
-    return tell_errors(arguments, [f"group {name}: there is none" for name in missing])
+    return write_results(
+        arguments,
+        Table(("group", "type", "state", "protocol"), rows),
+        [f"group {name}: there is none" for name in missing],
+    )

@@ -10,7 +10,7 @@ from trionet.errors import ConfigError
 
 from ..confirming import add_confirming_argument, confirmed
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell_errors, write
+from ..output import Table, add_format_arguments, write_results
 from ..with_admin import run_with_admin
 
 if TYPE_CHECKING:
@@ -49,5 +49,4 @@ def run(arguments: argparse.Namespace) -> int:
 async def _remove(arguments: argparse.Namespace, admin: Admin) -> int:
     results = await admin.remove_members(arguments.group, arguments.instances or None)
     rows = [(name,) for name, error in results.items() if error is None]
-    write(arguments.format, Table(("removed",), rows))
-    return tell_errors(arguments, results.errors.values())
+    return write_results(arguments, Table(("removed",), rows), results.errors.values())

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell, tell_errors, write
+from ..output import Table, add_format_arguments, tell, write_results
 from ..times import HELP, allow_times, parse_time
 from ..with_admin import run_with_admin
 
@@ -130,7 +130,7 @@ async def _reset(
         )
         errors += results.errors.values()
         planned = [move for move in planned if results[TopicPartition(*move[:2])] is None]
-    write(arguments.format, Table(Move._fields, planned))
+    status = write_results(arguments, Table(Move._fields, planned), errors)
     if not arguments.execute:
         tell(arguments, "nothing was changed; --execute does it")
-    return tell_errors(arguments, errors)
+    return status

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..chosen import add_regex_argument
 from ..confirming import add_confirming_argument, confirmed
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell, tell_errors, write
+from ..output import Table, add_format_arguments, tell, write_results
 from ..with_admin import run_with_admin
 from .described import chosen_names
 
@@ -53,5 +53,6 @@ async def _delete(arguments: argparse.Namespace, admin: Admin) -> int:
             tell(arguments, f"topic {name} is not there")
             del errors[name]
     deleted = [name for name in names if results[name] is None]
-    write(arguments.format, Table(("deleted",), [(name,) for name in deleted]))
-    return tell_errors(arguments, errors.values())
+    return write_results(
+        arguments, Table(("deleted",), [(name,) for name in deleted]), errors.values()
+    )

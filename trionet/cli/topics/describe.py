@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..chosen import add_regex_argument
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, facts, tell_errors, write
+from ..output import Table, add_format_arguments, facts, write_results
 from ..with_admin import run_with_admin
 from .described import describe_chosen
 
@@ -96,8 +96,7 @@ async def _describe(arguments: argparse.Namespace, admin: Admin) -> int:
     tables = [table for topic in topics for table in _tables(arguments, topic)]
     rows = [row for topic in topics for row in topic.rows]
     documents = [_document(arguments, topic) for topic in topics]
-    write(arguments.format, tables, documents, as_csv=Table(_FIELDS, rows))
-    return tell_errors(arguments, errors)
+    return write_results(arguments, tables, errors, documents, as_csv=Table(_FIELDS, rows))
 
 
 async def _configs(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..chosen import add_regex_argument
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell_errors, write
+from ..output import Table, add_format_arguments, write_results
 from ..with_admin import run_with_admin
 from .described import describe_chosen
 
@@ -45,10 +45,10 @@ async def _list(arguments: argparse.Namespace, admin: Admin) -> int:
         for each in topics
     ]
     fields = ("name", "partitions", "replicas", "id", "internal")
-    write(
-        arguments.format,
+    return write_results(
+        arguments,
         Table(fields[:3], [row[:3] for row in rows]),
+        errors,
         Table(fields, rows).documents(),
         as_csv=Table(fields, rows),
     )
-    return tell_errors(arguments, errors)

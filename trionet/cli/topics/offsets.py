@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..chosen import add_regex_argument
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell_errors, write
+from ..output import Table, add_format_arguments, write_results
 from ..times import HELP, allow_times, parse_time, time_text
 from ..with_admin import run_with_admin
 from .described import describe_chosen
@@ -103,8 +103,7 @@ async def _offsets(
                 led.append(key)
     make = _limits if spec is None else partial(_at, spec)
     table, failed = await make(arguments, admin, led)
-    write(arguments.format, table)
-    return tell_errors(arguments, [*errors, *failed])
+    return write_results(arguments, table, [*errors, *failed])
 
 
 async def _limits(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..chosen import add_regex_argument
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell_errors, write
+from ..output import Table, add_format_arguments, write_results
 from ..times import time_text
 from ..with_admin import run_with_admin
 from .described import describe_chosen
@@ -69,5 +69,4 @@ async def _producers(arguments: argparse.Namespace, admin: Admin) -> int:
         "coordinator_epoch",
         "transaction_start",
     )
-    write(arguments.format, Table(fields, rows))
-    return tell_errors(arguments, [*errors, *results.errors.values()])
+    return write_results(arguments, Table(fields, rows), [*errors, *results.errors.values()])
