@@ -156,11 +156,48 @@ def test_values_are_made_of_what_was_said(trionet: CommandLine) -> None:
     documents = trionet.consume(topic, "-s", "value=short", "-e", "-J")
 
     assert (1, b"1\n2\n") == (text.status, text.out)
-    assert f"{topic} [0] at offset 2: 1 bytes are too few for 'short'" in text.err
+    assert f"{topic} [0] at offset 2: 1 byte, too few for 'short'" in text.err
     assert (1, b"1\n2\n4\n") == (without.status, without.out)
     found = [json.loads(line) for line in documents.out.splitlines()]
     assert [1, 2, None, 4] == [each["payload"] for each in found]
     assert "eA==" == found[2]["payload_base64"]
+
+
+def test_a_group_has_read_what_was_written_in_front_of_what_cannot_be(
+    trionet: CommandLine,
+) -> None:
+    topic = trionet.topic()
+    trionet.write(topic, [b"\0\1", b"\0\2", b"x", b"\0\4"])
+    command = ("-G", f"group-of-{topic}", topic, "-s", "value=short", "-e")
+
+    first, second, without = (trionet.consume(*command, *more) for more in ((), (), ("-E",)))
+
+    assert [(1, b"1\n2\n"), (1, b""), (1, b"4\n")] == [
+        (done.status, done.out) for done in (first, second, without)
+    ]
+    assert f"{topic} [0] at offset 2: " in second.err
+
+
+def test_what_cannot_be_read_does_not_count(trionet: CommandLine) -> None:
+    topic = trionet.topic()
+    trionet.write(topic, [b"x", b"\0\2", b"x", b"\0\4", b"\0\5", b"x"])
+    command = (topic, "-s", "value=short", "-E", "-c", "2")
+
+    alone = trionet.run("consume", *command)
+    in_group = trionet.consume(*command, "-G", f"group-of-{topic}")
+    rest = trionet.consume(topic, "-s", "value=short", "-G", f"group-of-{topic}", "-c", "1")
+
+    assert (1, b"2\n4\n") == (alone.status, alone.out)
+    assert "trionet consume: 2 records, 4 B in" in alone.err
+    assert (1, b"2\n4\n") == (in_group.status, in_group.out)
+    assert (0, b"5\n") == (rest.status, rest.out)
+
+
+def test_a_format_that_says_nothing_counts_all_the_same(trionet: CommandLine, letters: str) -> None:
+    done = trionet.run("consume", letters, "-c", "3", "-f", "%h")
+
+    assert (0, b"") == (done.status, done.out)
+    assert "trionet consume: 3 records, 0 B in" in done.err
 
 
 def test_a_topic_that_there_is_not_is_told(trionet: CommandLine) -> None:
@@ -201,6 +238,10 @@ def test_a_broker_that_there_is_not_is_told_soon(
         ("-r", "("),
         ("t", "-X", "no.such.key=1"),
         ("t", "-c", "0"),
+        ("t", "-o", "s@99999999999999999999"),
+        ("t", "-o", "@99999999999999999999"),
+        ("t", "-o", "9" * 5000),
+        ("t", "-p", "99999999999"),
     ],
 )
 def test_wrong_usage_is_exit_status_2(trionet: CommandLine, arguments: tuple[str, ...]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -127,6 +128,29 @@ def test_those_behind_a_line_that_is_too_large_are_sent_if_that_is_wanted(
     assert [b"a", b"b", b"c"] == [each.value for each in trionet.records(topic)]
     assert "record 2: " in done.err
     assert "record 4: " in done.err
+
+
+def test_what_is_too_large_does_not_count(trionet: CommandLine) -> None:
+    topic = trionet.topic()
+    options = ("-E", "-c", "3", "-X", "max.request.size=2000", "-X", "batch.size=1000")
+    text = b"a\n" + b"x" * 1990 + b"\nb\n" + b"x" * 5000 + b"\nc\nd\n"
+
+    done = trionet.produce(topic, *options, stdin=text)
+
+    assert 1 == done.status
+    assert [b"a", b"b", b"c"] == [each.value for each in trionet.records(topic)]
+
+
+def test_a_record_without_a_timestamp_gets_that_of_now(trionet: CommandLine) -> None:
+    topic = trionet.topic()
+    begin = time.time_ns() // 1_000_000
+
+    done = trionet.produce(topic, "-f", r"%T %v\n", stdin=b"-1 a\n5 b\n")
+
+    assert 0 == done.status
+    first, second = trionet.records(topic)
+    assert begin <= first.timestamp <= time.time_ns() // 1_000_000
+    assert 5 == second.timestamp
 
 
 def test_input_that_is_no_record_ends_it_after_those_before(trionet: CommandLine) -> None:

@@ -64,11 +64,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     # The options in front of a subcommand take no values, so the first word is the subcommand.
     chosen = next((word for word in arguments if not word.startswith("-")), "")
-    loaded = {chosen: _load(chosen)} if chosen in COMMANDS else {}
-    args = _parser(loaded).parse_args(arguments)
-    assert loaded, "argparse accepts only what COMMANDS lists"
     try:
-        status = loaded[chosen].run(args)
+        loaded = {chosen: _load(chosen)} if chosen in COMMANDS else {}
+        args = _parser(loaded).parse_args(arguments)
+        assert loaded, "argparse accepts only what COMMANDS lists"
+        return _run(loaded[chosen], args, chosen)
+    except KeyboardInterrupt:  # also while it still reads the program
+        return 130
+
+
+def _run(subcommand: Subcommand, args: argparse.Namespace, chosen: str) -> int:
+    """Run it; errors become a message and an exit status."""
+    try:
+        status = subcommand.run(args)
         if sys.stdout is not None:  # it may be closed
             sys.stdout.flush()
         return status
@@ -84,8 +92,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         _tell(args, chosen, f"{about}{error.strerror or error}")
         _discard_output()
         return 1
-    except KeyboardInterrupt:
-        return 130
 
 
 def _tell(args: argparse.Namespace, chosen: str, text: str) -> None:

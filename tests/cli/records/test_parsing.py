@@ -55,6 +55,8 @@ def one(form: str, data: bytes) -> Taken:
         (r"%k=%v", b"k=all\nthe rest", b"k", b"all\nthe rest"),
         (r"%V{bool}%v.%k\n", b"truex.k\n", b"k", b"x"),
         (r"%K{1}%k%V{1}%v\n", b"kv", b"k", b"v"),
+        (r"%K{hex8}%k%V{hex8}%v\n", b"01k02vv\n", b"k", b"vv"),
+        (r"%K{hex16} %k%V{hex32}%v\n", b"0001 kffffffff\n", b"k", None),
     ],
 )
 def test_a_record_is_read_by_a_format(form: str, data: bytes, key: bytes, value: bytes) -> None:
@@ -111,6 +113,8 @@ def test_what_was_read_is_packed() -> None:
     [
         (r"%K %k\n", b"x k\n", "record 1: b'x k\\n' is no number for %K"),
         (r"%p %v\n", b"-1 k\n", "-1 is too small for %p"),
+        (r"%T %v\n", b"-2 k\n", "-2 is too small for %T"),
+        (r"%K{hex16}%k\n", b"0x1_k\n", "is no number for %K{hex16}"),
         (r"%K %k\n", b"-2 k\n", "-2 is no length"),
         (r"%k{hex}\n", b"zz\n", "not hexadecimal"),
         (r"%v{base64}\n", b"a!b\n", "not base64"),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
 import trio
 
+from trionet._util.counted import counted
 from trionet._util.single_error import raise_single_error
 from trionet.client.consumer.opening import open_consumer
 from trionet.client.topic_partition import TopicPartition
@@ -104,6 +105,22 @@ class OutputStalledError(TrionetError):
 
 class UnreadableError(TrionetError):
     """A key or a value is not of the type that was asked for."""
+
+
+class _Made(NamedTuple):
+    """What was made of records of a batch.
+
+    Attributes:
+        text: what is written.
+        taken: how many of the batch are done with then.
+        records: how many of those are in the text; the others could not be read.
+        error: why the next one cannot be read; None if it was not tried.
+    """
+
+    text: bytes
+    taken: int
+    records: int
+    error: UnreadableError | None = None
 
 
 class _Run:
@@ -236,12 +253,14 @@ class _Run:
                 continue
             if batch is None:
                 return
-            count = self._wanted_of(batch)
-            if count:
-                await self._write(part(batch, 0, count))
+            count = len(batch) if self._ends is None else self._ends.count(batch)
+            made = self._made(part(batch, 0, count))
+            await self._write(batch, made)
             partition = TopicPartition(batch.topic, batch.partition)
-            if count < len(batch):  # only now: what was not written is not finished
-                consumer.seek(partition, batch.offsets[count])
+            if made.taken < len(batch):  # only now: what was not written is not finished
+                consumer.seek(partition, batch.offsets[made.taken])
+            if made.error is not None:
+                raise made.error
             if self._ends is not None and partition not in self._ends.left:
                 consumer.pause(partition)
 
@@ -266,47 +285,47 @@ class _Run:
             return False
         return all(consumer.lag(each) == 0 for each in consumer.assignment)
 
-    def _wanted_of(self, batch: ConsumerBatch) -> int:
-        """How many records of a batch are wanted."""
-        count = len(batch) if self._ends is None else self._ends.count(batch)
-        if self._left is not None:
-            count = min(count, self._left)
-            self._left -= count
-        return count
-
-    async def _write(self, batch: ConsumerBatch) -> None:
-        wanted = self._wanted
-        text, error = self._rendered(batch)
-        with self._stop.ending_waits(LAST_WRITE_SECONDS) as waiting:
-            await write_all(OUTPUT, text)
-        if waiting.cancelled_caught:
-            raise OutputStalledError(
-                f"nobody reads the output: {len(batch):,} records from offset {batch.offsets[0]} "
-                f"of {batch.topic} [{batch.partition}] on may not have been written"
-            )
-        wanted.progress.records += len(batch)
-        wanted.progress.size += len(text)
-        if error is not None:
-            raise error
-
-    def _rendered(self, batch: ConsumerBatch) -> tuple[bytes, UnreadableError | None]:
-        """The text of records; up to one that cannot be read, and why, unless it is left out."""
+    def _made(self, batch: ConsumerBatch) -> _Made:
+        """The text of as many of these records as are wanted still."""
+        wanted = batch if self._left is None else part(batch, 0, self._left)
         try:
-            return self._wanted.render(batch), None
+            return _Made(self._wanted.render(wanted), len(wanted), len(wanted))
         except PackError:
-            pass
-        text = b""
+            return self._made_one_by_one(batch)
+
+    def _made_one_by_one(self, batch: ConsumerBatch) -> _Made:
+        """The same where some cannot be read: up to the first of those, or without them."""
+        texts: list[bytes] = []
         for place, offset in enumerate(batch.offsets):
+            if len(texts) == self._left:
+                return _Made(b"".join(texts), place, len(texts))
             try:
-                text += self._wanted.render(part(batch, place, place + 1))
+                texts.append(self._wanted.render(part(batch, place, place + 1)))
             except PackError as cause:
                 where = f"{batch.topic} [{batch.partition}] at offset {offset}"
                 error = UnreadableError(f"{where}: {cause}")
                 if not self._wanted.keeps_going:
-                    return text, error
+                    return _Made(b"".join(texts), place, len(texts), error)
                 self.failed = 1
                 self._wanted.tell(str(error))
-        return text, None
+        return _Made(b"".join(texts), len(batch), len(texts))
+
+    async def _write(self, batch: ConsumerBatch, made: _Made) -> None:
+        if not made.text:  # a format may say nothing of a record
+            await trio.lowlevel.checkpoint()
+        with self._stop.ending_waits(LAST_WRITE_SECONDS) as waiting:
+            if made.text:
+                await write_all(OUTPUT, made.text)
+        if waiting.cancelled_caught:
+            raise OutputStalledError(
+                f"nobody reads the output: {counted(made.taken, 'record')} from offset "
+                f"{batch.offsets[0]} of {batch.topic} [{batch.partition}] on may not have been "
+                "written"
+            )
+        self._wanted.progress.records += made.records
+        self._wanted.progress.size += len(made.text)
+        if self._left is not None:
+            self._left -= made.records
 
     def _tell_lag(self, consumer: Consumer) -> None:
         for each in sorted(consumer.assignment):

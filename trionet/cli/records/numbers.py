@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Final, Literal
@@ -14,6 +15,7 @@ _BYTES: Final[dict[str, tuple[int, Literal["big", "little"]]]] = {
     **{f"big{bits}": (bits // 8, "big") for bits in (64, 32, 16, 8)},
     **{f"little{bits}": (bits // 8, "little") for bits in (64, 32, 16, 8)},
 }
+_IS_HEX: Final = re.compile(rb"[0-9a-fA-F]+").fullmatch
 NUMBER_MODIFIERS: Final = ("ascii", "hex", "bool", *_HEX_DIGITS, *_BYTES)
 
 
@@ -49,7 +51,7 @@ def size_and_reader(modifier: str) -> tuple[int, Callable[[bytes], int]] | None:
     The reader raises ``ValueError`` for what is no number.
     """
     if modifier in _HEX_DIGITS:
-        return _HEX_DIGITS[modifier], partial(int, base=16)
+        return _HEX_DIGITS[modifier], _of_hex
     if modifier in _BYTES:
         size, order = _BYTES[modifier]
         return size, partial(_unpacked, order)
@@ -68,6 +70,12 @@ def _hex(digits: int, number: int) -> bytes:
     return b"%0*x" % (digits, number & (1 << 4 * digits) - 1)
 
 
+def _of_hex(data: bytes) -> int:
+    if not _IS_HEX(data):
+        raise ValueError(f"{data!r} is not hexadecimal")
+    return _signed(int(data, 16), 4 * len(data))
+
+
 def _shortest_hex(number: int) -> bytes:
     return b"%x" % (number & (1 << 64) - 1)
 
@@ -77,5 +85,10 @@ def _packed(size: int, order: Literal["big", "little"], number: int) -> bytes:
 
 
 def _unpacked(order: Literal["big", "little"], data: bytes) -> int:
-    # Signed from two bytes on: a length of -1 is null. A single byte counts to 255, as it says.
-    return int.from_bytes(data, order, signed=len(data) > 1)
+    return _signed(int.from_bytes(data, order), 8 * len(data))
+
+
+def _signed(number: int, bits: int) -> int:
+    # From two bytes on: a length of -1 is null. A single byte counts to 255, as it says.
+    is_negative = bits > 8 and number >> (bits - 1)
+    return number - (1 << bits) if is_negative else number

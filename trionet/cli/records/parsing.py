@@ -26,7 +26,7 @@ from .reading_steps import (
     text_step,
 )
 from .splitting import InputError
-from .taken import Headers, Taken
+from .taken import NO_TIMESTAMP, Headers, Taken
 
 #: Letters of lengths, and of what they are the lengths.
 _SIZES: Final = {"K": "k", "S": "v", "V": "v", "R": "v", "H": "h"}
@@ -116,8 +116,10 @@ def _number(verb: Verb, seen: set[str]) -> Step:
         raise ConfigError(f"{verb}: a time is read as milliseconds since 1970")
     _once(verb, field, seen)
 
+    smallest = NO_TIMESTAMP if field == "d" else 0
+
     def keep(fields: Fields, number: int) -> None:
-        if number < 0:
+        if number < smallest:
             raise InputError(f"{number} is too small for {verb}")
         fields.numbers[field] = number
 

@@ -56,6 +56,7 @@ async def write_all(descriptor: int, data: bytes) -> None:  # noqa: ASYNC910
 
 
 def _read(descriptor: int, size: int) -> bytes:
+    trio.from_thread.check_cancelled()  # what is read for nobody is lost to whoever reads next
     while True:
         try:
             return os.read(descriptor, size)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
+from trionet._util.counted import counted
 from trionet._util.single_error import raise_single_error
 from trionet.client.producer.opening import open_producer
 from trionet.errors import TrionetError
@@ -170,9 +171,11 @@ class _Run:
         if self._stop.number is None:
             return
         if kept := self._wanted.input.kept:
-            self._wanted.tell(f"{kept:,} bytes were no whole record yet, and were not sent")
+            self._wanted.tell(f"not sent, being no whole record yet: {counted(kept, 'byte')}")
         if count := sending.under_way:
-            self._wanted.tell(f"waiting for {count:,} records; another signal gives them up")
+            self._wanted.tell(
+                f"waiting for {counted(count, 'record')}; another signal does not wait"
+            )
 
     async def _next(
         self, sending: Sending, receive: trio.MemoryReceiveChannel[Piece]
@@ -236,26 +239,39 @@ class _Run:
 
     async def _send(self, sending: Sending, all_taken: list[Taken]) -> bool:
         await trio.lowlevel.checkpoint()
-        for taken in self._first(all_taken):
-            await sending.send(taken)
-            if self._wanted.tee is not None:
-                await write_all(OUTPUT, _ended(taken, self._wanted.tee))
-            if self._left is not None:
-                self._left -= len(taken.values)
-            if not sending.may_go_on:
-                return False
+        while all_taken and self._left != 0:
+            wanted, all_taken = self._divided(all_taken)
+            for taken in wanted:
+                sent = await sending.send(taken)
+                if self._wanted.tee is not None:
+                    await write_all(OUTPUT, _ended(taken, self._wanted.tee))
+                if self._left is not None:
+                    self._left -= sent
+                if not sending.may_go_on:
+                    return False
         return self._left != 0
 
-    def _first(self, all_taken: list[Taken]) -> list[Taken]:
-        """Of what was read as many as may be sent still, also where it goes to several topics."""
+    def _divided(self, all_taken: list[Taken]) -> tuple[list[Taken], list[Taken]]:
+        """As many as may be sent still, also where they go to several topics, and the others.
+
+        Those come next where some of the first cannot be sent.
+        """
         if self._left is None:
-            return all_taken
+            return all_taken, []
         numbers = sorted(number for each in all_taken for number in each.numbers)
         if len(numbers) <= self._left:
-            return all_taken
+            return all_taken, []
         end = numbers[self._left]
-        found = [each.some(0, bisect_left(each.numbers, end)) for each in all_taken]
-        return [each for each in found if each.values]
+        places = [bisect_left(each.numbers, end) for each in all_taken]
+        both = list(zip(all_taken, places, strict=True))
+        return (
+            [each.some(0, place) for each, place in both if place],
+            [
+                each.some(place, len(each.values))
+                for each, place in both
+                if place < len(each.values)
+            ],
+        )
 
 
 def _ended(taken: Taken, end: bytes) -> bytes:

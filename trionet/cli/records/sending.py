@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
+from trionet._util.counted import counted
 from trionet.client.producer.waiting import until_done
 from trionet.errors import ApiError, CallTimedOutError, RecordTooLargeError, TrionetError
+from trionet.net.wall_clock import now_ms
 
 from .pipes import write_all
 from .progress import Progress
 from .splitting import InputError
-from .taken import Taken
+from .taken import NO_TIMESTAMP, Taken
 
 if TYPE_CHECKING:
     from trionet.client.consumer.record import ConsumerBatch
@@ -115,8 +117,11 @@ class Sending:
                 )
         return self._partitions[topic]
 
-    async def send(self, taken: Taken) -> None:
+    async def send(self, taken: Taken) -> int:
         """Have the producer take records.
+
+        Returns:
+            How many it has taken; of the others it was told.
 
         Raises:
             TrionetError: the producer can take no more.
@@ -129,17 +134,20 @@ class Sending:
                 raise InputError("it has no topic")
             count = await self.look_up(topic)
             if partition is not None and partition >= count > 0:
-                raise InputError(f"topic {topic} has {count} partitions, and no {partition}")
+                raise InputError(
+                    f"topic {topic} has {counted(count, 'partition')}, and no {partition}"
+                )
         except (ApiError, CallTimedOutError, InputError, ValueError) as error:
             for number in taken.numbers:
                 self.refuse(number, error)
                 if not self.may_go_on:
-                    return
-            return
+                    break
+            return 0
         try:
             await self._enqueue(topic, taken)
         except (RecordTooLargeError, ValueError):
-            await self._one_by_one(topic, taken)
+            return await self._one_by_one(topic, taken)
+        return len(taken.values)
 
     async def _enqueue(self, topic: str, taken: Taken) -> None:
         deliveries = await self._producer.enqueue_batch(
@@ -148,21 +156,24 @@ class Sending:
             keys=taken.keys,
             headers=taken.headers,
             partition=self._partition if taken.partition is None else taken.partition,
-            timestamps=taken.timestamps,
+            timestamps=taken.timestamps and _timestamps(taken.timestamps),
         )
         self._under_way.append(_UnderWay(topic, taken, deliveries))
         self._news.set()
 
-    async def _one_by_one(self, topic: str, taken: Taken) -> None:
+    async def _one_by_one(self, topic: str, taken: Taken) -> int:
         """One of them cannot be sent: those before it are, and with -E those behind."""
         await trio.lowlevel.checkpoint()
+        count = 0
         for place in range(len(taken.values)):
             try:
                 await self._enqueue(topic, taken.some(place, place + 1))
+                count += 1
             except (RecordTooLargeError, ValueError) as error:
                 self.refuse(taken.numbers[place], error)
                 if not self.may_go_on:
-                    return
+                    break
+        return count
 
     def refuse(self, number: int | None, error: Exception) -> None:
         """A record was not sent, or not written.
@@ -232,6 +243,17 @@ class Sending:
         self._progress.records += len(batch.deliveries) - len(failures)
         for place, error in failures:
             self.refuse(batch.taken.numbers[place], error)
+
+
+def _timestamps(timestamps: list[int]) -> list[int]:
+    """Those of records; it is now for one that has none, as it is for Kafka's own copiers.
+
+    (Kafka: ConnectUtils.checkAndConvertTimestamp.)
+    """
+    if min(timestamps) > NO_TIMESTAMP:
+        return timestamps
+    now = now_ms()
+    return [now if each == NO_TIMESTAMP else each for each in timestamps]
 
 
 def _nothing() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import attrs
 
 from .splitting import InputError
+
+#: What a consumer gives for a record without a timestamp (Kafka: RecordBatch.NO_TIMESTAMP).
+NO_TIMESTAMP: Final = -1
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -23,7 +26,7 @@ class Taken:
         values: None for null.
         keys: None for null; without, none has one.
         headers: without, none has any.
-        timestamps: in milliseconds since 1970; without, it is now.
+        timestamps: in milliseconds since 1970; without, and of one that has none, it is now.
     """
 
     numbers: Sequence[int]
