@@ -49,6 +49,8 @@ CONNECTIONS = 64
 KEYS = 60
 FRAMES = 60
 LOOKS = 200
+#: How long a dashboard that is measured has been there: what it loads, and its first look, is paint.
+SETTLE_SECONDS = 3.0
 WITH, WITHOUT = "trionet, dashboard open", "no dashboard"
 FRAME = api_versions()
 _BROKER = [sys.executable, "-m", "trionet", "broker", "--listen", "127.0.0.1:0", "--memory"]
@@ -84,6 +86,7 @@ def measure(options: Options) -> Measured:
             plain, process = stack.enter_context(trionet_broker_process())
             watched = stack.enter_context(pty_program([*_BROKER, "--dashboard"], SAME_TRIONET))
             port = _port(watched)
+            time.sleep(SETTLE_SECONDS)
             if options.wants_case("busy"):
                 sides = {WITHOUT: (_port_of(plain), process.pid), WITH: (port, watched.process.pid)}
                 _busy(measured, sides, options)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
+from types import FrameType
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from support.watching import watching
 from trionet import open_admin, open_broker, open_consumer, open_producer
@@ -13,7 +16,9 @@ from trionet.client.admin import NewTopic
 from trionet.client.topic_partition import TopicPartition
 from trionet.dashboard.model import Model
 from trionet.dashboard.sources.cluster_source import ClusterSource
+from trionet.dashboard.sources.group_reader import GROUPS_PER_STEP
 from trionet.dashboard.sources.topic_lists import PARTITIONS_PER_ANSWER
+from trionet.testing import MemoryNetwork
 
 
 async def test_an_empty_cluster_is_told_at_once() -> None:
@@ -265,3 +270,62 @@ async def test_a_large_cluster_is_read_in_slices() -> None:
     assert (1000, 1) == (model.topics["large"].partitions, model.topics["small"].partitions)
     assert 1001 == sizes[-1]
     assert all(b - a <= PARTITIONS_PER_ANSWER for a, b in pairwise(sizes))
+
+
+class Steps(trio.abc.Instrument):
+    """Counts the calls that each step of a task of the dashboard makes: what everybody waits for.
+
+    Attributes:
+        most: of one step.
+    """
+
+    def __init__(self) -> None:
+        self.most = 0
+        self._calls = 0
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        if task.name.startswith("trionet.dashboard"):
+            self._calls = 0
+            sys.setprofile(self._count)
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        if task.name.startswith("trionet.dashboard"):
+            sys.setprofile(None)
+            self.most = max(self.most, self._calls)
+
+    def _count(self, frame: FrameType, event: str, arg: object) -> None:  # noqa: ARG002
+        self._calls += event.endswith("call")
+
+
+#: What a slice of partitions takes, with a third more. A list of all of them takes many times that.
+CALLS_PER_STEP_MAX = 5_000
+
+
+@pytest.mark.slow
+@pytest.mark.interpreted
+@pytest.mark.parametrize("view", ["topics", "groups"])
+async def test_no_step_of_reading_a_large_cluster_holds_others_up(
+    autojump_clock: MockClock,  # noqa: ARG001 - a fixture
+    view: str,
+) -> None:
+    """A key is answered between two steps, however many partitions and groups there are."""
+    steps, model, network = Steps(), Model(), MemoryNetwork()
+    async with (
+        open_broker(network=network) as broker,
+        open_admin(broker.bootstrap_servers, network=network) as admin,
+    ):
+        await admin.create_topics([NewTopic(f"t{number}", 25) for number in range(40)])
+        for number in range(3 * GROUPS_PER_STEP):
+            await admin.alter_group_offsets(f"g{number}", {TopicPartition("t0", 0): 0})
+        source = ClusterSource(broker.bootstrap_servers, network=network)
+        source.want(view)
+        counts: list[int] = [0]
+        trio.lowlevel.add_instrument(steps)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(source.run, model, lambda: counts.append(len(model.groups)))
+            nursery.cancel_scope.cancel()
+        trio.lowlevel.remove_instrument(steps)
+
+    assert (1000, 3 * GROUPS_PER_STEP) == (len(model.partitions), len(model.groups))
+    assert all(b - a <= GROUPS_PER_STEP for a, b in pairwise(counts))
+    assert steps.most <= CALLS_PER_STEP_MAX

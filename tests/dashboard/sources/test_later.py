@@ -6,7 +6,7 @@ import trio
 import trio.testing
 
 from support.watching import watching
-from trionet.dashboard.model import Model
+from trionet import open_broker
 from trionet.dashboard.sources.later import Later
 
 ADDRESS = "127.0.0.1:1"
@@ -39,12 +39,10 @@ async def test_what_is_seldom_looked_at_is_made_when_it_is() -> None:
 
 
 async def test_what_is_always_looked_at_starts_with_its_first_look() -> None:
-    later = Later("cluster_source", "ClusterSource", {"bootstrap_servers": ADDRESS})
-    later.want("topics")
-    later.interval_seconds = 30.0
-    model = Model()
-    async with trio.open_nursery() as nursery:
-        await nursery.start(later.run, model, lambda: None)
-        nursery.cancel_scope.cancel()
+    async with open_broker() as broker:
+        servers = broker.bootstrap_servers
+        later = Later("cluster_source", "ClusterSource", {"bootstrap_servers": servers})
+        async with watching(later) as watched:
+            model = watched.model
 
-    assert model.topics.failure is not None
+    assert model.topics.updated_at is not None

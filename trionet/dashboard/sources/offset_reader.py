@@ -27,6 +27,8 @@ EARLIEST: Final = -2
 
 #: How many partitions are asked for at once.
 PARTITIONS_PER_REQUEST: Final = 250
+#: How many are looked at before others have their turn on the loop: less than a millisecond.
+PARTITIONS_PER_STEP: Final = 1000
 # The first version that gives one offset instead of a list, of Kafka 0.10.1; nothing newer is
 # needed, and an older one fails.
 _VERSION_MAX: Final = 7
@@ -46,29 +48,37 @@ async def read_offsets(
 
     Args:
         calls: ask.
-        partitions: which; their leaders are taken for right.
+        partitions: which; their leaders are taken for right. It must not change meanwhile.
         timestamp: :data:`LATEST` or :data:`EARLIEST`.
         pace: rests between requests.
         take: called with each slice.
     """
-    by_leader: dict[int, list[PartitionRow]] = {}
-    for row in partitions:
-        if row.leader >= 0:
-            by_leader.setdefault(row.leader, []).append(row)
     await trio.lowlevel.checkpoint()
-    for leader, rows in by_leader.items():
-        for first in range(0, len(rows), PARTITIONS_PER_REQUEST):
-            if not pace.is_wanted():
-                return
-            pace.begin()
-            try:
-                found = await _ask(
-                    calls, leader, rows[first : first + PARTITIONS_PER_REQUEST], timestamp
-                )
-            except TrionetError:
-                break  # this broker is gone; what the others know is worth to be told
+    waiting: dict[int, list[PartitionRow]] = {}
+    gone: set[int] = set()
+
+    async def read(leader: int, rows: Sequence[PartitionRow]) -> None:
+        if leader in gone or not pace.is_wanted():
+            return
+        pace.begin()
+        try:
+            found = await _ask(calls, leader, rows, timestamp)
+        except TrionetError:
+            gone.add(leader)  # what the others know is worth to be told
+        else:
             take(found)
             await pace.rest()
+
+    for number, row in enumerate(partitions, 1):
+        if row.leader >= 0:
+            rows = waiting.setdefault(row.leader, [])
+            rows.append(row)
+            if len(rows) == PARTITIONS_PER_REQUEST:
+                await read(row.leader, waiting.pop(row.leader))
+        if number % PARTITIONS_PER_STEP == 0:
+            await trio.lowlevel.checkpoint()
+    for leader, rows in waiting.items():
+        await read(leader, rows)
 
 
 async def _ask(
