@@ -49,7 +49,7 @@ CONNECTIONS = 64
 KEYS = 60
 FRAMES = 60
 LOOKS = 200
-#: How long a dashboard that is measured has been there: what it loads, and its first look, is paint.
+#: How long a dashboard has been there that is measured: its first look is another case.
 SETTLE_SECONDS = 3.0
 WITH, WITHOUT = "trionet, dashboard open", "no dashboard"
 FRAME = api_versions()
