@@ -293,7 +293,7 @@ class Steps(trio.abc.Instrument):
             sys.setprofile(None)
             self.most = max(self.most, self._calls)
 
-    def _count(self, frame: FrameType, event: str, arg: object) -> None:  # noqa: ARG002
+    def _count(self, frame: FrameType, event: str, arg: object) -> None:
         self._calls += event.endswith("call")
 
 
@@ -305,7 +305,7 @@ CALLS_PER_STEP_MAX = 5_000
 @pytest.mark.interpreted
 @pytest.mark.parametrize("view", ["topics", "groups"])
 async def test_no_step_of_reading_a_large_cluster_holds_others_up(
-    autojump_clock: MockClock,  # noqa: ARG001 - a fixture
+    autojump_clock: MockClock,
     view: str,
 ) -> None:
     """A key is answered between two steps, however many partitions and groups there are."""
