@@ -41,7 +41,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     asked_for: str = config.getoption("markexpr")
     left_out = [mark for mark in LONG_RUNNING if mark not in asked_for]
     left_out.append("interpreted" if trionet.is_compiled() else "compiled")
-    dropped = [item for item in items if any(map(item.get_closest_marker, left_out))]
+    dropped, kept = [], []
+    for item in items:
+        (dropped if any(map(item.get_closest_marker, left_out)) else kept).append(item)
     if dropped:
         config.hook.pytest_deselected(items=dropped)
-        items[:] = [item for item in items if item not in dropped]
+        items[:] = kept

@@ -13,7 +13,7 @@ from spark_kills.plan import Kill
 from spark_kills.victims import DurableBroker, Job
 
 #: However busy the machine is: what does not go on for so long stands still.
-PATIENCE_SECONDS: Final = 300.0
+PATIENCE_SECONDS: Final = 900.0
 LOOK_SECONDS: Final = 0.05
 
 
