@@ -213,6 +213,20 @@ def test_a_long_message_has_more_lines() -> None:
     assert shown(found, model, (60, 15)).rstrip("\n ").endswith("…")
 
 
+def test_what_is_typed_is_seen_behind_a_label_that_is_longer_than_the_screen() -> None:
+    """Nothing that is asked may hold the loop, which a broker may share."""
+    model = full_model("billing")
+    found = ui("6")
+    shown(found, model)
+    for key in ("R", *"soon", "enter"):
+        found.press(Key(key), model)
+        shown(found, model, (60, 15))
+    lines = shown(found, model, (60, 15)).rstrip("\n").split("\n")
+
+    assert re.fullmatch(r" reset a group, to \(start, end, .*… soon", lines[-1].rstrip())
+    assert "allowed: start, end, an offset" in " ".join(" ".join(lines[-3:-1]).split())
+
+
 def test_a_question_is_told_to_its_end() -> None:
     model = busy_model()
     name = "x" * 60 + "end"

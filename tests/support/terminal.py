@@ -57,7 +57,7 @@ class Terminal:
 
     def type(self, text: str) -> None:
         """Type text as it is."""
-        self.tmux("send-keys", "-l", text)
+        self.tmux("send-keys", "-l", "--", text)
 
     def click(self, column: int, row: int) -> None:
         """Press and release the left button; 0 is the leftmost column and the uppermost row."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
+import attrs
 import trio
 
 from .._util.single_error import raise_single_error
@@ -114,6 +115,8 @@ class Dashboard:
         self._source = source
         self._tty = tty
         self._model = Model()
+        # The first frame, which waits for nothing, says whom it is about.
+        self._model.about = attrs.evolve(self._model.about, source=source.name)
         self._ui = Ui(views, settings.view, settings.refresh_seconds)
         self._ui.uses_mouse = settings.mouse
         tty.use_mouse(settings.mouse)
@@ -181,7 +184,7 @@ class Dashboard:
                 await self._suspend()
             else:
                 if number == signal.SIGCONT:
-                    self._tty.go_on()
+                    nursery.start_soon(self._go_on)
                 self._painter.forget()
                 self._hurry()
 
@@ -191,6 +194,11 @@ class Dashboard:
         with trio.move_on_after(LEAVE_SECONDS, shield=True):
             await self._tty.leave()
         os.kill(os.getpid(), signal.SIGSTOP)
+
+    async def _go_on(self) -> None:
+        await self._tty.go_on()
+        self._painter.forget()
+        self._hurry()
 
     # Keys.
 

@@ -32,6 +32,8 @@ STALE_SECONDS: Final = 3.0
 ALARM_LINES_MAX: Final = 2
 #: How many lines a message or a question has at the foot.
 FOOT_LINES_MAX: Final = 3
+#: How much of what is typed is seen, however long its label is.
+TYPED_CELLS_MIN: Final = 20
 _ANSWERS: Final = " y yes, any: no"
 
 
@@ -211,7 +213,7 @@ def _foot(ui: Ui, pen: Pen) -> list[Line]:
         case Mode.COMMAND:
             return [_typed(":", ui, pen)]
         case Mode.ASK:
-            return [_asked(ui, pen)]
+            return _asked(ui, pen)
         case Mode.CONFIRM:
             return _question(ui, pen)
         case _:
@@ -229,6 +231,8 @@ def _question(ui: Ui, pen: Pen) -> list[Line]:
 def _typed(label: str, ui: Ui, pen: Pen) -> Line:
     """What is typed, with the cursor in sight."""
     entry = ui.entry
+    if cell_len(label) > pen.width - TYPED_CELLS_MIN:
+        label = fit(label, pen.width - TYPED_CELLS_MIN - 1, glyphs=pen.glyphs) + " "
     before = pen.text(entry.text[: entry.cursor]).text
     at = pen.text(entry.text[entry.cursor : entry.cursor + 1] or " ").text
     after = pen.text(entry.text[entry.cursor + 1 :]).text
@@ -243,13 +247,15 @@ def _typed(label: str, ui: Ui, pen: Pen) -> Line:
     ]
 
 
-def _asked(ui: Ui, pen: Pen) -> Line:
+def _asked(ui: Ui, pen: Pen) -> list[Line]:
+    """A field, and above it what was wrong with what was answered."""
     assert ui.asking is not None
     action, given = ui.asking.action, len(ui.asking.answers)
-    label = f" {action.label}, {action.fields[given].label}: "
-    if ui.message is not None:
-        label = f" ! {ui.message.text}: "
-    return _typed(pen.text(label).text, ui, pen)
+    typed = _typed(pen.text(f" {action.label}, {action.fields[given].label}: ").text, ui, pen)
+    if ui.message is None:
+        return [typed]
+    wrong = _few_lines(f"! {ui.message.text}", FOOT_LINES_MAX - 1, pen, palette.ALARM)
+    return [*wrong, typed]
 
 
 def _hints(ui: Ui, pen: Pen) -> Line:

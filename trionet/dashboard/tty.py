@@ -20,6 +20,8 @@ from rich.color import ColorSystem
 
 #: How long the last bytes may take, which give the screen back; a stuck terminal does not get them.
 LEAVE_SECONDS: Final = 0.5
+#: How often it is seen whether a shell has put the process in front.
+FRONT_SECONDS: Final = 0.2
 #: How many bytes of keys are read at once.
 READ_BYTES: Final = 4096
 
@@ -114,19 +116,22 @@ class Tty:
         self._entered.set()
         self._unsent += _ENTER + (_MOUSE_ON if self._uses_mouse else b"")
 
-    def go_on(self) -> None:
-        """Take the screen again after the process was stopped, unless it goes on behind a shell.
+    async def go_on(self) -> None:
+        """Take the screen again after the process was stopped.
 
-        Then neither may anything be written across what the shell shows, nor its keys be read: who
-        does that is stopped.
+        If it goes on behind a shell, that is when the shell puts it in front. Until then neither
+        may anything be written across what the shell shows, nor its keys be read: who does that is
+        stopped.
 
         Raises:
             TerminalGoneError: it was closed.
         """
-        if self._is_in_front():
-            self.enter()
-        else:
+        if not self._is_in_front():
             self._is_away, self._entered = True, trio.Event()
+        while not self._is_in_front():  # noqa: ASYNC110 - nobody tells it
+            await trio.sleep(FRONT_SECONDS)
+        self.enter()
+        await trio.lowlevel.checkpoint()
 
     def _is_in_front(self) -> bool:
         try:
