@@ -58,6 +58,7 @@ async def read_offsets(
     gone: set[int] = set()
 
     async def read(leader: int, rows: Sequence[PartitionRow]) -> None:
+        await trio.lowlevel.checkpoint()
         if leader in gone or not pace.is_wanted():
             return
         pace.begin()
