@@ -82,11 +82,6 @@ class Terminal:
         """Give the screen another size."""
         self.tmux("resize-window", "-x", str(columns), "-y", str(lines))
 
-    def size(self) -> tuple[int, int]:
-        """Columns and lines of the screen."""
-        columns, lines = self._flag("window_width"), self._flag("window_height")
-        return int(columns), int(lines)
-
     def has_alternate_screen(self) -> bool:
         """Whether a program has taken the screen."""
         return "1" == self._flag("alternate_on")
