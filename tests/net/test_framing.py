@@ -141,6 +141,23 @@ def test_size_one_above_the_limit_is_not_accepted() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"HTTP/1.1 400", "text that begins with 'HTTP', as that of another protocol"),
+        (b"SSH-2.0", "text that begins with 'SSH-'"),
+        (b"\x15\x03\x03\0\2", "sets; it looks like TLS"),
+        (b"\x16\x03\x01\2\0", "sets; it looks like TLS"),
+        (b"\x16\x04\x01\2\0", "the limit that socket.request.max.bytes sets"),
+    ],
+)
+def test_what_speaks_another_protocol_is_recognised(data: bytes, told: str) -> None:
+    decoder = decoder_with(data)
+
+    assert told in str(decoder.error)
+    assert ("looks like" in told or "begins with" in told) == ("looks like" in str(decoder.error))
+
+
 def test_negative_size_is_an_error() -> None:
     """X2: the decoder's part of it."""
     decoder = decoder_with(b"\xff\xff\xff\xff")

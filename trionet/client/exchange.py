@@ -29,7 +29,7 @@ from ..protocol.wire import Chunk, Message
 from .api_versions import NodeApiVersions
 from .awaited_answer import AwaitedAnswer
 from .cluster import Cluster
-from .connection_states import ClusterConnectionStates
+from .connection_states import ClusterConnectionStates, ConnectionState
 from .connections import Connections
 from .counters import ClientCounters
 from .in_flight import InFlightRequest, InFlightRequests
@@ -55,6 +55,10 @@ _DESCRIPTIONS: Final = frozenset({api_keys.METADATA, api_keys.DESCRIBE_CLUSTER})
 _WHILE_AUTHENTICATING = (
     ", while we authenticated: that may be a firewall, a listener that is not for TLS or not for"
     " SASL, or a broker before Kafka 1.0 that refuses us"
+)
+_BEFORE_ITS_VERSIONS = (
+    ", before it told which versions it serves: that may be a listener for TLS or SASL"
+    " (security.protocol), or something else than Kafka"
 )
 
 
@@ -352,6 +356,9 @@ class Exchange:
         if not (channel.is_connecting or channel.is_ready):  # in the middle of TLS, or of SASL
             is_doubtful = True
             why += _WHILE_AUTHENTICATING
+        elif self._states.state(node_id) is ConnectionState.CHECKING_API_VERSIONS:
+            is_doubtful = True
+            why += _BEFORE_ITS_VERSIONS
         if reason is CloseReason.AUTHENTICATION_FAILED:
             denied = AuthenticationError(f"node {node_id}: {channel.close_detail}")
             logger.error("%s", denied)

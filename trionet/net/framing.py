@@ -24,6 +24,10 @@ SIZE_BYTES: Final = 4
 REQUEST_LIMIT: Final = "socket.request.max.bytes"
 AUTHENTICATION_LIMIT: Final = "sasl.server.max.receive.size"
 
+#: How a record of TLS begins: an alert or a handshake, and the version, which is 3 for all.
+_TLS_RECORDS: Final = (0x15, 0x16)
+_TLS_MAJOR_VERSION: Final = 3
+
 _unpack_size: Final = Struct(">i").unpack_from
 
 Frame = bytes | bytearray
@@ -209,4 +213,16 @@ def invalid_size(
         return InvalidReceiveError(f"frame size {size} is negative")
     return InvalidReceiveError(
         f"frame size {size} is larger than {frame_bytes_max}, the limit that {limit_name} sets"
+        f"{_other_protocol(size)}"
     )
+
+
+def _other_protocol(size: int) -> str:
+    """What a size may be that is none: whoever meets it has mistaken a port."""
+    data = size.to_bytes(8, "big")[-4:]
+    if data[0] in _TLS_RECORDS and data[1] == _TLS_MAJOR_VERSION:
+        return "; it looks like TLS"
+    text = data.decode("latin-1")
+    if text.isascii() and text.isprintable():
+        return f"; it looks like text that begins with {text!r}, as that of another protocol"
+    return ""
