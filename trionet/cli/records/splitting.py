@@ -53,6 +53,14 @@ class Splitter:
     def _cut(self, data: bytes) -> list[bytes]:
         if not self._kept:
             pieces = data.split(self._delimiter)
+        elif len(self._delimiter) == 1:
+            # No delimiter is half in what came before: of a megabyte only the first line is copied.
+            pieces = data.split(self._delimiter)
+            self._kept += pieces[0]
+            if len(pieces) == 1:
+                self._looked_at = len(self._kept)
+                return []
+            pieces[0] = bytes(self._kept)
         else:
             self._kept += data
             # The delimiter may have begun in what came before.
