@@ -66,12 +66,13 @@ class Run:
             await self.stopping.wait()
 
     async def watch(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
-        """The first signal ends the run, a second one waits for nothing."""
+        """The first signal ends the run; a second one, or one before it, waits for nothing."""
         async for number in signals:
-            if self.signal:
-                scope.cancel(reason="a second signal")
+            is_first = not self.signal
+            self.signal = self.signal or number
+            if not is_first or not self._has_begun.is_set():
+                scope.cancel(reason="a second signal, or one before there is a result")
                 return
-            self.signal = number
             self.stopping.set()
 
     async def tell_progress(self) -> None:
