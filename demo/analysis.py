@@ -70,7 +70,7 @@ class Analysis:
         """How far Spark is, in a line."""
         latest = self._child.latest if self._child else {}
         if "read" not in latest:
-            return "is starting"
+            return "is starting, which takes ten seconds and more"
         return (
             f"{latest['read']:,} read, {latest['waiting']:,} waiting,"
             f" {latest['late']:,} groups too late, a micro-batch takes {latest['batch_ms']:,} ms"
