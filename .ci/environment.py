@@ -49,6 +49,9 @@ def run_inside(extra: str, *command: str, also: Callable[[], None] | None = None
         command: the arguments of the environment's Python.
         also: more to set up, when the environment is there.
     """
+    # Where bytecode is not written, each of the many processes to come compiles trio, rich and the
+    # package anew: half a second each. It goes where git ignores it.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     try:
         prepare(extra)
         if also is not None:
