@@ -41,7 +41,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     asked_for: str = config.getoption("markexpr")
     left_out = [mark for mark in LONG_RUNNING if mark not in asked_for]
     left_out.append("interpreted" if trionet.is_compiled() else "compiled")
-    dropped, kept = [], []
+    dropped: list[pytest.Item] = []
+    kept: list[pytest.Item] = []
     for item in items:
         (dropped if any(map(item.get_closest_marker, left_out)) else kept).append(item)
     if dropped:
