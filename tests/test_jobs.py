@@ -29,8 +29,9 @@ from support.processes import running
 
 async def main():
     with running(["sleep", "600"]) as child:
-        print(child.pid, flush=True)
-        await trio.sleep_forever()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            print(child.pid, flush=True)
 
 trio.run(main)
 """
@@ -45,14 +46,21 @@ def test_waiting():
 """
 
 
+#: As a script's `job &`: nobody's Ctrl-C reaches it.
+IN_THE_BACKGROUND = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
+A_JOB = [sys.executable, "-m", "support.job", "test_job"]
+A_TEST = [sys.executable, "-m", "pytest", "-qs", "-p", "conftest", "test_job.py"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "command", "number", "status"),
     [
-        (WAITING, ["support.job", "test_job"], signal.SIGTERM, 143),
-        (WAITING, ["support.job", "test_job"], signal.SIGINT, 130),
-        (WAITING_IN_TRIO, ["support.job", "test_job"], signal.SIGHUP, 129),
-        (WAITING_IN_A_TEST, ["pytest", "-qs", "-p", "conftest", "test_job.py"], signal.SIGTERM, 2),
+        (WAITING, A_JOB, signal.SIGTERM, 143),
+        (WAITING, A_JOB, signal.SIGINT, 130),
+        (WAITING_IN_TRIO, A_JOB, signal.SIGHUP, 129),
+        (WAITING_IN_TRIO, [*IN_THE_BACKGROUND, *A_JOB], signal.SIGTERM, 143),
+        (WAITING_IN_A_TEST, A_TEST, signal.SIGTERM, 2),
     ],
 )
 def test_a_signal_ends_what_a_job_has_started_too(
@@ -61,7 +69,7 @@ def test_a_signal_ends_what_a_job_has_started_too(
     (tmp_path / "test_job.py").write_text(text)
     path = os.pathsep.join([str(tmp_path), str(TESTS), SAME_TRIONET["PYTHONPATH"]])
     with subprocess.Popen(
-        [sys.executable, "-m", *command],
+        command,
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": path},
         stdin=subprocess.PIPE,

@@ -23,6 +23,9 @@ class Ending:
 
     def __init__(self) -> None:
         self.number: int = signal.SIGINT
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            # As a script's `job &` has it: what ends us like Ctrl-C would end nothing.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         for each in _SIGNALS:
             if signal.getsignal(each) is not signal.SIG_IGN:  # as nohup has it
                 signal.signal(each, self._end)
