@@ -209,6 +209,13 @@ async def test_the_source_begins_when_the_first_frame_is_out() -> None:
     assert b"quit" in source.seen
 
 
+def row(client_id: str) -> ConnectionRow:
+    values: dict[str, Any] = {each.name: 0 for each in attrs.fields(ConnectionRow)}
+    values |= {"client_id": client_id, "peer": "", "software": "", "software_version": ""}
+    texts = ("principal", "listener", "phase", "request", "protocol", "id")
+    return ConnectionRow(**{**values, **dict.fromkeys(texts, "")})
+
+
 async def test_a_filter_over_many_rows_does_not_hold_up_what_is_typed() -> None:
     """Each key is echoed, and the rows that are left come a little later."""
 
@@ -218,12 +225,6 @@ async def test_a_filter_over_many_rows_does_not_hold_up_what_is_typed() -> None:
             model.connections.replace(rows, 1.0)
             changed()
             await trio.lowlevel.checkpoint()
-
-    def row(client_id: str) -> ConnectionRow:
-        values: dict[str, Any] = {each.name: 0 for each in attrs.fields(ConnectionRow)}
-        values |= {"client_id": client_id, "peer": "", "software": "", "software_version": ""}
-        texts = ("principal", "listener", "phase", "request", "protocol", "id")
-        return ConnectionRow(**{**values, **dict.fromkeys(texts, "")})
 
     with screen() as played:
         async with dashboard(played, Crowded()):
@@ -293,6 +294,48 @@ async def test_a_view_that_fails_leaves_the_others_alone(caplog: pytest.LogCaptu
             played.press(b"q")
 
         assert [0] == status
+    assert ["the view connections failed"] == [each.message for each in caplog.records]
+
+
+class WrongAtTheEnd(Silent):
+    """A source whose connections are all right, but for the last one."""
+
+    async def tell(self, model: Model, changed: Callable[[], None]) -> None:
+        await trio.lowlevel.checkpoint()
+        rows = {number: row(f"client-{number}") for number in range(ROWS_PER_STEP)}
+        model.connections.replace({**rows, -1: cast(ConnectionRow, None)}, 0.0)
+        changed()
+
+
+async def test_a_view_that_fails_while_it_filters_leaves_the_others_alone() -> None:
+    with screen() as played:
+        async with dashboard(played, WrongAtTheEnd()) as (_, status):
+            await played.read_until(b"Overview")
+            played.press(b"2")
+            await played.read_until(b"client-0")
+            played.press(b"/client")
+            await played.read_until(b"The view connections failed; the log has the reason.")
+            played.press(b"\r3")
+            await played.read_until(b"APIs")
+            played.press(b"q")
+
+        assert [0] == status
+
+
+async def test_an_export_of_a_view_that_fails_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with screen() as played:
+        async with dashboard(played, WrongAtTheEnd()) as (_, status):
+            await played.read_until(b"Overview")
+            played.press(b"2")
+            await played.read_until(b"client-0")
+            played.press(f":export {tmp_path}/rows.csv\r".encode())
+            await played.read_until(b"export: the view connections failed")
+            played.press(b"q")
+
+        assert [0] == status
+    assert not os.listdir(tmp_path)
     assert ["the view connections failed"] == [each.message for each in caplog.records]
 
 

@@ -251,28 +251,33 @@ class Dashboard:
         self._hurry()
 
     async def _export(self, path: str) -> None:
-        await trio.lowlevel.checkpoint()
         form = path.rpartition(".")[2].lower()
+        is_alarm = True
+        try:
+            text = await self._exported(form)
+            if text is None:
+                told = f"export: .{form} is for tables, and here is none"
+            else:
+                told = f"written to {await trio.to_thread.run_sync(write_beside, Path(path), text)}"
+                is_alarm = False
+        except OSError as error:
+            told = f"export: {path}: {error.strerror}"
+        except Exception as error:  # boundary: one view
+            told = f"export: the view {self._log_failure(error)} failed; the log has the reason"
+        self._ui.tell(told, is_alarm=is_alarm)
+        self._hurry()
+
+    async def _exported(self, form: str) -> str | None:
+        """What is seen, or the table with all its rows; None where there is no table."""
+        await trio.lowlevel.checkpoint()
         place = self._ui.place
         place.look(self._model, is_paused=self._ui.is_paused)
         while place.is_behind:
             place.step()
             await trio.lowlevel.checkpoint()
         if form in FRAME_FORMS:
-            text = FRAME_FORMS[form](self._frame())
-        else:
-            if place.table is None:
-                self._ui.tell(f"export: .{form} is for tables, and here is none", is_alarm=True)
-                self._hurry()
-                return
-            text = TABLE_FORMS[form](place.table, place.rows)
-        try:
-            written = await trio.to_thread.run_sync(write_beside, Path(path), text)
-        except OSError as error:
-            self._ui.tell(f"export: {path}: {error.strerror}", is_alarm=True)
-        else:
-            self._ui.tell(f"written to {written}")
-        self._hurry()
+            return FRAME_FORMS[form](self._frame())
+        return None if place.table is None else TABLE_FORMS[form](place.table, place.rows)
 
     # Drawing.
 
@@ -317,7 +322,10 @@ class Dashboard:
             if self._urgent.is_set():
                 return False
             began = perf_counter()
-            place.step()
+            try:
+                place.step()
+            except Exception:  # boundary: one view, which fails once more where it is drawn
+                return True
             await trio.sleep(0 if is_urgent else _rest(began, DRAWING_SHARE))
         return True
 
@@ -331,12 +339,16 @@ class Dashboard:
             stale = 0.0
         try:
             return draw(self._ui, self._model, *size, self._glyphs, stale, trio.current_time())
-        except Exception:  # boundary: one view
-            name = self._ui.place.view.name
-            if name not in self._failed:
-                self._failed.add(name)
-                logger.exception("the view %s failed", name)
-            return failed_frame(name, *size)
+        except Exception as error:  # boundary: one view
+            return failed_frame(self._log_failure(error), *size)
+
+    def _log_failure(self, error: Exception) -> str:
+        """Log the first error of a view; gives its name."""
+        name = self._ui.place.view.name
+        if name not in self._failed:
+            self._failed.add(name)
+            logger.error("the view %s failed", name, exc_info=error)
+        return name
 
     async def _watch_news(self) -> None:
         """Have the header say so if no news comes."""
