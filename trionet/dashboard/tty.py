@@ -127,11 +127,17 @@ class Tty:
             TerminalGoneError: it was closed.
         """
         if not self._is_in_front():
-            self._is_away, self._entered = True, trio.Event()
+            self._is_away = True
+            self._hold_keys()
         while not self._is_in_front():  # noqa: ASYNC110 - nobody tells it
             await trio.sleep(FRONT_SECONDS)
         self.enter()
         await trio.lowlevel.checkpoint()
+
+    def _hold_keys(self) -> None:
+        """Have no keys be read until the screen is ours again."""
+        if self._entered.is_set():  # else somebody may wait for it already
+            self._entered = trio.Event()
 
     def _is_in_front(self) -> bool:
         try:
@@ -156,7 +162,7 @@ class Tty:
         in any case. It is a clean-up: shield it, for :data:`LEAVE_SECONDS`.
         """
         before, self._before = self._before, None
-        self._entered = trio.Event()
+        self._hold_keys()
         if before is None:
             await trio.lowlevel.checkpoint()
             return
