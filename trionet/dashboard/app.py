@@ -251,6 +251,7 @@ class Dashboard:
         self._hurry()
 
     async def _export(self, path: str) -> None:
+        await trio.lowlevel.checkpoint()
         form = path.rpartition(".")[2].lower()
         is_alarm = True
         try:
