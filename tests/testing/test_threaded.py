@@ -306,7 +306,7 @@ def test_a_wait_that_is_in_vain_says_what_there_was() -> None:
 
         with pytest.raises(TimeoutError, match=r"3 records in t: not within 0\.01 s; there are 1"):
             broker.wait_for_records("t", 3, seconds=0.01)
-        with pytest.raises(TimeoutError, match=r"1 requests Fetch: .*; there were 0"):
+        with pytest.raises(TimeoutError, match=r"1 request Fetch: .*; there were 0"):
             broker.wait_for_requests("Fetch", seconds=0.01)
         with pytest.raises(TimeoutError, match=r"group g in state Stable with 2 .*state='Dead'"):
             broker.wait_for_group("g", members=2, seconds=0.01)

@@ -166,7 +166,8 @@ class FrameDecoder:
             start = position + SIZE_BYTES
             end = start + size
             if size < 0 or size > self.frame_bytes_max:
-                self.error = invalid_size(size, self.frame_bytes_max, self.limit_name)
+                hint = _other_protocol(size)
+                self.error = invalid_size(size, self.frame_bytes_max, self.limit_name, hint)
             elif end <= available:
                 self.frames.append(data[start:end])
                 position = end
@@ -206,20 +207,22 @@ def enlarge(buffer: bytearray, size: int) -> None:
 
 
 def invalid_size(
-    size: int, frame_bytes_max: int, limit_name: str = REQUEST_LIMIT
+    size: int, frame_bytes_max: int, limit_name: str = REQUEST_LIMIT, hint: str = ""
 ) -> InvalidReceiveError:
     """Why a size is not accepted; ``limit_name`` is the setting that the limit is from."""
     if size < 0:
         return InvalidReceiveError(f"frame size {size} is negative")
     return InvalidReceiveError(
         f"frame size {size} is larger than {frame_bytes_max}, the limit that {limit_name} sets"
-        f"{_other_protocol(size)}"
+        f"{hint}"
     )
 
 
 def _other_protocol(size: int) -> str:
-    """What a size may be that is none: whoever meets it has mistaken a port."""
-    data = size.to_bytes(8, "big")[-4:]
+    """What a size of four bytes may be that is none: whoever meets it has mistaken a port."""
+    if size < 0:
+        return ""
+    data = size.to_bytes(4, "big")
     if data[0] in _TLS_RECORDS and data[1] == _TLS_MAJOR_VERSION:
         return "; it looks like TLS"
     text = data.decode("latin-1")
