@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import os
 import sys
 from datetime import UTC, datetime
 from types import ModuleType
@@ -63,8 +62,6 @@ def main(arguments: list[str]) -> None:
         command = commands.add_parser(name, help=summary, description=module.__doc__)
         add_options(command, module.RUNS, module.SECONDS)
     chosen = parser.parse_args(arguments)
-    # What pip installs has its bytecode; who may not keep it would compile at each start.
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     options = Options(chosen.runs, chosen.seconds, chosen.sides, chosen.cases)
     measured: Measured = modules[chosen.name].measure(options)
     if chosen.page:

@@ -56,7 +56,6 @@ WITH, WITHOUT = "trionet, dashboard open", "no dashboard"
 FRAME = api_versions()
 _BROKER = [sys.executable, "-m", "trionet", "broker", "--listen", "127.0.0.1:0", "--memory"]
 _DASHBOARD = [sys.executable, "-m", "trionet", "dashboard"]
-_INSTALLED = {**SAME_TRIONET, "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def _or_nothing(form: str) -> object:
@@ -271,7 +270,7 @@ def _large_broker() -> Iterator[tuple[str, str]]:
     from pathlib import Path
 
     program = Path(__file__).parent / "servers" / "broker_with_much.py"
-    with running([sys.executable, str(program)], env=_INSTALLED) as process:
+    with running([sys.executable, str(program)], env=SAME_TRIONET) as process:
         server, url = first_line(process).split()
         yield server, url
 
@@ -282,7 +281,7 @@ def _paint(measured: Measured, options: Options) -> None:
             for run in range(max(1, options.runs // 3) + 1):
                 command = [*_DASHBOARD, server, "--metrics", url, "--view", view]
                 began = time.perf_counter()
-                with pty_program(command, _INSTALLED) as program:
+                with pty_program(command, SAME_TRIONET) as program:
                     frame = _until(program, "quit", began)
                     rows = _until(program, row, began)
                 if not run:

@@ -37,8 +37,6 @@ SECONDS = 2.0
 MICRO_BATCHES = 25
 BATCH_BYTES = 16_384
 _SESSION_SECONDS_MAX = 900
-#: Without byte code every process of Spark would compile what it imports.
-_NOT_OF_USERS = ("PYTHONDONTWRITEBYTECODE",)
 
 
 @attrs.frozen
@@ -130,12 +128,11 @@ def _session(task: Task) -> list[Outcome]:
         RuntimeError: Spark has failed, or counts other rows.
     """
     pyspark = pyspark_folder()
-    environment = {key: each for key, each in os.environ.items() if key not in _NOT_OF_USERS}
     path = [str(pyspark), SAME_TRIONET["PYTHONPATH"], os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
         [sys.executable, "-m", "bench.spark_session", task.as_text()],
         env={
-            **environment,
+            **os.environ,
             "PYTHONPYCACHEPREFIX": str(cache_folder() / "bytecode"),
             "PYTHONPATH": os.pathsep.join(filter(None, path)),
             **spark_python(),

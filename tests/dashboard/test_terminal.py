@@ -16,15 +16,12 @@ from pathlib import Path
 import pytest
 
 from support.processes import SAME_TRIONET
+from support.seen_dashboard import FOOT, assert_restored, start, status
 from support.terminal import PROMPT, Terminal, needs_tmux, terminal
 from support.trionet_process import trionet_broker_process
 from trionet.dashboard.views import VIEWS
 
 pytestmark = [needs_tmux, pytest.mark.slow]
-
-#: What is on the screen as long as a dashboard has it.
-FOOT = "q quit"
-DASHBOARD = [sys.executable, "-m", "trionet", "dashboard"]
 
 
 @pytest.fixture(scope="module")
@@ -44,34 +41,6 @@ def screen() -> Iterator[Terminal]:
         yield found
 
 
-def start(screen: Terminal, broker: list[str], *options: str) -> str:
-    """Start a dashboard; gives the settings of the line from before."""
-    before = screen.modes()
-    screen.run([*DASHBOARD, *broker, *options])
-    screen.wait_for(FOOT, "Overview", "Traffic")
-    return before
-
-
-def status(screen: Terminal) -> str:
-    """What the shell says of the command that has ended."""
-    screen.wait_for_prompt()
-    screen.type("echo status=$?")
-    screen.press("Enter")
-    found = re.findall(r"status=(\d+)", screen.wait_until(_has_status, "a status"))
-    return str(found[-1])
-
-
-def _has_status(text: str) -> object:
-    return re.search(r"^status=\d+$", text, re.MULTILINE)
-
-
-def assert_restored(screen: Terminal, modes: str) -> None:
-    assert not screen.has_alternate_screen()
-    assert screen.shows_cursor()
-    assert not screen.reports_mouse()
-    assert modes == screen.modes()
-
-
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [(["C-c"], "130"), pytest.param(["q"], "0", marks=pytest.mark.terminal)],
@@ -79,7 +48,7 @@ def assert_restored(screen: Terminal, modes: str) -> None:
 def test_leaving_gives_the_terminal_back(
     screen: Terminal, broker: list[str], keys: list[str], expected: str
 ) -> None:
-    modes = start(screen, broker, "--mouse")
+    modes = start(screen, [*broker, "--mouse"])
     assert screen.has_alternate_screen()
     assert screen.reports_mouse()
     assert not screen.shows_cursor()
@@ -200,7 +169,7 @@ def test_rows_are_opened_filtered_and_sorted(screen: Terminal, broker: list[str]
 
 @pytest.mark.terminal
 def test_pausing_keeps_what_is_seen(screen: Terminal, broker: list[str]) -> None:
-    start(screen, broker, "--refresh", "0.2")
+    start(screen, [*broker, "--refresh", "0.2"])
 
     screen.press("p")
     screen.wait_for("PAUSED")
@@ -230,7 +199,7 @@ def test_another_size_is_another_frame(screen: Terminal, broker: list[str]) -> N
 
 @pytest.mark.terminal
 def test_it_is_suspended_and_goes_on(screen: Terminal, broker: list[str]) -> None:
-    modes = start(screen, broker, "--mouse")
+    modes = start(screen, [*broker, "--mouse"])
 
     for _ in range(2):
         screen.press("C-z")

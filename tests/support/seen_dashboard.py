@@ -17,11 +17,11 @@ BODY: Final = 3
 _STYLE: Final = re.compile(r"\x1b\[([\d;]*)m")
 
 
-def start(screen: Terminal, arguments: Sequence[str], view: str = "Traffic") -> str:
+def start(screen: Terminal, arguments: Sequence[str]) -> str:
     """Start a dashboard; gives the settings of the line from before."""
     before = screen.modes()
     screen.run([*DASHBOARD, *arguments])
-    screen.wait_for(FOOT, view)
+    screen.wait_for(FOOT, "Overview", "Traffic")
     return before
 
 
