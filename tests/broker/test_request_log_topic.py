@@ -277,12 +277,19 @@ async def test_what_the_log_refuses_is_dropped_and_counted(
 
 
 async def test_batches_are_as_large_as_the_topic_allows(autojump_clock: MockClock) -> None:
-    async with opened(message_max_bytes=1000, request_log_linger_ms=1000) as (broker, client, _):
+    settings = {"message_max_bytes": 1000, "request_log_linger_ms": 1000}
+    async with opened(**settings) as (broker, client, network):
         await create_topic(client, "t")
-        for _ in range(50):
-            await append(client, b"x")
-        await trio.sleep(2)
-        assert 51 == statistics(broker).logged
+        for _ in range(2):  # the limit is known as soon as something has been written
+            for _ in range(25):
+                await append(client, b"x")
+            async with connect_in_memory(network, broker.bootstrap_servers):
+                pass
+            await trio.sleep(2)
+        found = statistics(broker)
+        assert (51, 2, 0) == (found.logged, found.connections_logged, found.buffered)
+        half = ["Produce"] * 25 + ["PEER_CLOSED"]
+        assert ["CreateTopics", *half, *half] == names(await rows(client))
 
 
 async def test_rows_have_the_codec_of_the_topic(autojump_clock: MockClock) -> None:

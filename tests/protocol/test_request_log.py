@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import pyarrow as pa
@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from trionet.errors import WireFormatError
 from trionet.protocol import request_log
+from trionet.protocol.records import pure_writer, typed_writer
+from trionet.protocol.records.records import batch_chunks
 from trionet.protocol.request_log import (
     CONNECTION_SIZE,
     GONE,
@@ -24,10 +26,8 @@ from trionet.protocol.request_log import (
     encode,
 )
 from trionet.protocol.request_log_columns import CONNECTIONS, REQUESTS, decode_columns
-from trionet.protocol.typed_request_log import RequestWriter
+from trionet.protocol.typed_request_log import MIDDLE_SIZE, RequestWriter
 
-# From ``end`` to ``total_us``.
-_MIDDLE_SIZE = 47
 _INT16 = st.integers(-(2**15), 2**15 - 1)
 _INT32 = st.integers(-(2**31), 2**31 - 1)
 _INT64 = st.integers(-(2**53), 2**53)
@@ -168,13 +168,18 @@ def test_columns_hold_what_the_values_do(
 
 
 @settings(max_examples=50)
-@given(logged=_REQUESTS)
-def test_both_ways_to_write_a_request_write_the_same(logged: LoggedRequest) -> None:
+@given(found=st.lists(_REQUESTS, min_size=1))
+def test_both_ways_to_write_requests_make_the_same_batch(found: list[LoggedRequest]) -> None:
     """One is for the interpreter, the other one compiled."""
-    value = encode(logged)
-    prefix, texts = value[: REQUEST_SIZE - _MIDDLE_SIZE], value[REQUEST_SIZE:]
-    numbers = [getattr(logged, field.name) for field in attrs.fields(LoggedRequest)[3:]]
-    assert value == RequestWriter().value(prefix, texts, *numbers)
+    plainly, typed = pure_writer.BatchBuilder(), typed_writer.BatchBuilder()
+    writer = RequestWriter(typed)
+    for logged in found:
+        value = encode(logged)
+        prefix, texts = value[: REQUEST_SIZE - MIDDLE_SIZE], value[REQUEST_SIZE:]
+        numbers = [getattr(logged, field.name) for field in attrs.fields(LoggedRequest)[3:]]
+        assert plainly.append(logged.completed_at_us // 1000, None, value)
+        assert writer.append(prefix, texts, *numbers) == plainly.size
+    assert batch_chunks(plainly) == batch_chunks(cast(Any, typed))
 
 
 def test_a_long_text_is_cut_between_two_characters() -> None:

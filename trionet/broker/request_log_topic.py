@@ -17,7 +17,7 @@ import attrs
 import trio
 
 from ..errors import ApiError, ConfigError
-from ..protocol.records.records import encode_columns
+from ..protocol.records.records import batch_chunks
 from ..protocol.request_log import SAMPLE_ALL
 from .cluster import Cluster
 from .config import BrokerConfig
@@ -25,7 +25,7 @@ from .leadership import NO_LEADER
 from .log import Log
 from .log.recompression import recompress
 from .own_topic import OwnTopic
-from .request_recorder import RequestRecorder
+from .request_recorder import RequestRecorder, halves
 from .state import BrokerState
 from .topics import check_topic_name, is_internal
 
@@ -36,10 +36,6 @@ SAMPLE: Final = "request.log.sample"
 
 #: How long to wait for a partition that has a leader.
 RETRY_SECONDS: Final = 0.1
-#: How many rows a batch has at most: encoding more of them would hold the loop for too long.
-BATCH_ROWS_MAX: Final = 2000
-#: What a row has in a batch besides its value, at most: lengths, and where it is in the batch.
-_ROW_BYTES_MAX: Final = 32
 
 
 @attrs.frozen
@@ -167,7 +163,7 @@ class RequestLog:
             state.node_id,
             settings.sample_ppm,
             settings.rows_max,
-            (lambda: network.now_ms() * 1000) if network.is_virtual else _now_us,
+            (lambda: network.now_ms() * 1_000_000) if network.is_virtual else time.time_ns,
             network.chance,
         )
         state.apis.own_topic = OwnTopic(settings.topic, cluster.topics)
@@ -180,7 +176,7 @@ class RequestLog:
         while True:
             await recorder.has_rows.wait()
             await trio.sleep(self._settings.linger_seconds)
-            while recorder.values:
+            while recorder.rows:
                 log = self._next_log()
                 if log is None:
                     await trio.sleep(RETRY_SECONDS)
@@ -190,14 +186,14 @@ class RequestLog:
     async def _append_some(self, log: Log) -> None:
         """Append one batch, in the topic's codec, and flush it if the topic says so."""
         await trio.lowlevel.checkpoint()
-        count, batch = self._batch(log)
+        batch = self._batch(log)
         try:
             if log.config.recompresses:
                 batch = await recompress(batch, log, self._cluster.now_ms())
         except ApiError as error:
-            self._lose(count, error)
+            self._lose(error)
             return
-        self._append(log, count, batch)
+        self._append(log, batch)
         if log.must_flush:
             try:
                 await log.flush(log.end_offset)
@@ -208,12 +204,13 @@ class RequestLog:
         """Append what is left, when nothing comes any more."""
         recorder = self._recorder
         recorder.release_throttled()
-        while recorder.values:
+        while recorder.rows:
             log = self._next_log()
             if log is None:
-                recorder.written(len(recorder.values), is_logged=False)
-                return
-            self._append(log, *self._batch(log))
+                recorder.next_batch()
+                recorder.written(is_logged=False)
+            else:
+                self._append(log, self._batch(log))
 
     def _next_log(self) -> Log | None:
         """The partition that the next batch goes to: one after the other; None without leaders."""
@@ -228,27 +225,30 @@ class RequestLog:
             return None
         return found[next(self._turns) % len(found)]
 
-    def _batch(self, log: Log) -> tuple[int, bytes]:
-        """As many rows as a batch may have, and the batch."""
+    def _batch(self, log: Log) -> bytes:
+        """As many of the oldest rows as a batch may have."""
         recorder = self._recorder
-        count = min(len(recorder.values), BATCH_ROWS_MAX)
-        limit = log.config.max_message_bytes
-        while count > 1 and recorder.size_of(count) + count * _ROW_BYTES_MAX > limit:
-            count //= 2
-        return count, encode_columns(recorder.timestamps[:count], recorder.values[:count])
+        limit = recorder.batch_bytes_max = log.config.max_message_bytes
+        rows = recorder.next_batch()
+        batch = b"".join(batch_chunks(rows.builder))
+        while len(batch) > limit and rows.builder.count > 1:  # it was begun before the limit
+            parts = halves(batch)
+            recorder.divided(parts)
+            batch = b"".join(batch_chunks(parts[0].builder))
+        return batch
 
-    def _append(self, log: Log, count: int, batch: bytes) -> None:
+    def _append(self, log: Log, batch: bytes) -> None:
         try:
             appended = log.append(batch, self._cluster.now_ms())
         except ApiError as error:
-            self._lose(count, error)
+            self._lose(error)
             return
-        self._recorder.written(count, is_logged=True)
+        self._recorder.written(is_logged=True)
         self._state.appended(log, appended.size)
         self._is_failing = False
 
-    def _lose(self, count: int, error: ApiError) -> None:
-        self._recorder.written(count, is_logged=False)
+    def _lose(self, error: ApiError) -> None:
+        self._recorder.written(is_logged=False)
         self._fail(error.message)
 
     def _fail(self, why: str) -> None:
@@ -256,7 +256,3 @@ class RequestLog:
         if not self._is_failing:
             logger.warning("the request log cannot be written: %s", why)
         self._is_failing = True
-
-
-def _now_us() -> int:
-    return time.time_ns() // 1000

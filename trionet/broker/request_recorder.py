@@ -1,17 +1,19 @@
 """The rows of the request log, on their way from the processors to the topic.
 
-What runs for each request is here, and is compiled: whether it is logged, and its row, packed once.
-Nothing waits: where the buffer is full, rows are dropped and counted. Which requests are in the
-sample is drawn, each with the same chance: what is drawn is how many are left out until the next
-one, so that a request that is left out costs a subtraction.
+What runs for each request is here, and is compiled: whether it is logged, and its row, which is
+written where it stays, as a record of the topic's next batch. Nothing waits: where the buffer is
+full, rows are dropped and counted. Which requests are in the sample is drawn, each with the same
+chance: what is drawn is how many are left out until the next one, so that a request that is left
+out costs a subtraction.
 """
 
 from __future__ import annotations
 
 import math
 import random
+from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import trio
 
@@ -20,11 +22,16 @@ from ..net.principal import Principal
 from ..net.transmission import Send
 from ..protocol.codec import ApiVersionCodec
 from ..protocol.records import implementation
+from ..protocol.records.records import decode_columns
 from ..protocol.request_log import (
     ANSWERED,
     CLOSED,
+    CONNECTION_SIZE,
+    CONNECTION_TEXTS,
     GONE,
     SAMPLE_ALL,
+    TEXT_BYTES_MAX,
+    TEXTS,
     WITHOUT_ANSWER,
     EncodedOrigin,
     LoggedConnection,
@@ -32,12 +39,13 @@ from ..protocol.request_log import (
     pack_request,
 )
 from ..server.closed_connections import ClosedConnection
-from ..server.connection import Connection
+from ..server.connection import ClientSoftware, Connection
 from ..server.request_channel import NoOp, Request
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
+    from ..protocol.records.pure_writer import BatchBuilder
     from ..protocol.typed_request_log import RequestWriter
 
 # The bytes before a frame that tell its size are not counted as its own.
@@ -45,34 +53,61 @@ _PREFIX_BYTES: Final = 4
 _UINT32_MAX: Final = (1 << 32) - 1
 _NEVER: Final = 1 << 62
 
+#: How many rows a batch has at most: storing more of them would hold the loop for too long.
+BATCH_ROWS_MAX: Final = 2000
+# What a row has in a batch at most: it is one of a connection with the longest texts, and a record
+# with lengths of its own.
+_ROW_BYTES_MAX: Final = CONNECTION_SIZE + TEXT_BYTES_MAX * len(TEXTS + CONNECTION_TEXTS) + 32
+
+
+class RowBatch:
+    """Rows that become one batch of the topic.
+
+    Attributes:
+        builder: has their records.
+        requests: how many of them are those of requests.
+        connections: how many are those of connections.
+    """
+
+    __slots__ = ("builder", "connections", "requests")
+
+    def __init__(self, builder: BatchBuilder, requests: int = 0, connections: int = 0) -> None:
+        self.builder = builder
+        self.requests = requests
+        self.connections = connections
+
+
+def halves(batch: bytes) -> list[RowBatch]:
+    """The rows of a batch as two of half as many."""
+    columns = decode_columns(batch)
+    middle = len(columns.values) // 2
+    found = []
+    for part in (slice(middle), slice(middle, None)):
+        values = cast(list[bytes], columns.values[part])
+        connections = sum(value[1] for value in values)  # the kind: 0 for a request
+        builder = implementation.writer.build_columns(columns.timestamps[part], None, values, None)
+        found.append(RowBatch(builder, len(values) - connections, connections))
+    return found
+
 
 class _Origin:
     """What a connection's rows have in common, for as long as it says the same of itself."""
 
-    __slots__ = (
-        "client_id",
-        "encoded",
-        "key",
-        "prefix",
-        "principal",
-        "software_name",
-        "software_version",
-        "texts",
-    )
+    __slots__ = ("client_id", "codec", "encoded", "prefix", "principal", "software", "texts")
 
     def __init__(
         self,
         client_id: str | None,
-        software: tuple[str, str],
+        software: ClientSoftware,
         principal: Principal,
         encoded: EncodedOrigin,
     ) -> None:
         self.client_id = client_id
-        self.software_name, self.software_version = software
+        self.software = software
         self.principal = principal
         self.encoded = encoded
         self.texts = encoded.texts
-        self.key = -1
+        self.codec: ApiVersionCodec | None = None
         self.prefix = b""
 
 
@@ -83,13 +118,14 @@ class RequestRecorder:
         node_id: of the broker.
         sample_ppm: out of a million requests, how many are logged.
         rows_max: how many rows are kept at most (``request.log.buffer.records``).
-        now_us: the time of day, in microseconds since the epoch.
+        time_ns: the time of day, in nanoseconds since the epoch.
         chance: what the sample is drawn from.
 
     Attributes:
         has_rows: set when there is a row to be taken.
-        timestamps: of the rows kept, in ms since the epoch.
-        values: the rows kept.
+        rows: how many rows are kept.
+        batch_bytes_max: how large a batch may become that is begun from now on; one row always
+            fits.
         left_out: requests that touch the log's own topic.
         sampled_out: requests that are not in the sample.
         dropped: requests that there was no room for, or whose rows could not be written.
@@ -103,25 +139,23 @@ class RequestRecorder:
         node_id: int,
         sample_ppm: int,
         rows_max: int,
-        now_us: Callable[[], int],
+        time_ns: Callable[[], int],
         chance: random.Random,
     ) -> None:
         self._node_id = node_id
         self._sample_ppm = sample_ppm
         self._rows_max = rows_max
-        self._now_us = now_us
+        self._time_ns = time_ns
         self._chance = chance
         self._gap = 0
         self._gap = self._next_gap()
         self._throttled: dict[TimedRequest, None] = {}
         self._typed: RequestWriter | None = None
-        if implementation.is_typed:
-            from ..protocol.typed_request_log import RequestWriter
-
-            self._typed = RequestWriter()
+        self._batches: deque[RowBatch] = deque()
+        self._begin_batch()
         self.has_rows = trio.Event()
-        self.timestamps: list[int] = []
-        self.values: list[bytes] = []
+        self.rows = 0
+        self.batch_bytes_max = _UINT32_MAX
         self.left_out = 0
         self.sampled_out = 0
         self.dropped = 0
@@ -132,8 +166,7 @@ class RequestRecorder:
     @property
     def buffered(self) -> int:
         """How many requests are still to be written, or to be let go by a throttle."""
-        kept = len(self.values)
-        return kept - self._connections_in(kept) + len(self._throttled)
+        return sum(batch.requests for batch in self._batches) + len(self._throttled)
 
     # As a Recorder.
 
@@ -162,7 +195,7 @@ class RequestRecorder:
             self._record(cast(Request, request), self._epoch_us())
 
     def closed(self, closed: ClosedConnection, connection: Connection) -> None:
-        if len(self.values) >= self._rows_max:
+        if self.rows >= self._rows_max:
             self.connections_dropped += 1
             return
         origin = self._origin(
@@ -172,7 +205,7 @@ class RequestRecorder:
             connection.client_id,
             connection.client_software,
         )
-        now_us = self._now_us()
+        now_us = self._time_ns() // 1000
         value = origin.connection(
             LoggedConnection(
                 origin=Origin(node_id=self._node_id, processor=closed.processor),
@@ -186,7 +219,10 @@ class RequestRecorder:
                 detail=closed.detail,
             )
         )
-        self._keep(now_us // 1000, value)
+        batch = self._last
+        batch.builder.append(now_us // 1000, None, value)
+        batch.connections += 1
+        self._note_row(batch, batch.builder.size)
 
     # For who writes the rows.
 
@@ -197,39 +233,59 @@ class RequestRecorder:
         for request in throttled:
             self._record(cast(Request, request), epoch_us)
 
-    def written(self, count: int, *, is_logged: bool) -> None:
-        """Forget the first ``count`` rows, which are in the topic, or can never be."""
-        connections = self._connections_in(count)
-        if is_logged:
-            self.logged += count - connections
-            self.connections_logged += connections
-        else:
-            self.dropped += count - connections
-            self.connections_dropped += connections
-        del self.timestamps[:count]
-        del self.values[:count]
-        if not self.values:
-            self.has_rows = trio.Event()
+    def next_batch(self) -> RowBatch:
+        """The oldest rows, to which none are added any more; there have to be some.
 
-    def size_of(self, count: int) -> int:
-        """How many bytes the first ``count`` rows have."""
-        size = 0
-        for value in self.values[:count]:
-            size += len(value)
-        return size
+        They are kept until :meth:`written` or :meth:`divided`.
+        """
+        if len(self._batches) == 1:
+            self._begin_batch()
+        return self._batches[0]
+
+    def divided(self, parts: list[RowBatch]) -> None:
+        """The next batch is now these ones."""
+        self._batches.popleft()
+        self._batches.extendleft(reversed(parts))
+
+    def written(self, *, is_logged: bool) -> None:
+        """Forget the next batch, whose rows are in the topic, or can never be."""
+        batch = self._batches.popleft()
+        if is_logged:
+            self.logged += batch.requests
+            self.connections_logged += batch.connections
+        else:
+            self.dropped += batch.requests
+            self.connections_dropped += batch.connections
+        self.rows -= batch.requests + batch.connections
+        if not self.rows:
+            self.has_rows = trio.Event()
 
     # Rows.
 
-    def _connections_in(self, count: int) -> int:
-        """How many of the first ``count`` rows are those of connections."""
-        found = 0
-        for value in self.values[:count]:
-            found += value[1]  # the kind: 0 for a request, 1 for a connection
-        return found
+    def _begin_batch(self) -> None:
+        """Rows go into a new batch from now on."""
+        builder: Any = implementation.writer.BatchBuilder()
+        self._last = RowBatch(builder)
+        self._batches.append(self._last)
+        if implementation.is_typed:
+            from ..protocol.typed_request_log import RequestWriter
+
+            self._typed = RequestWriter(builder)
+
+    def _note_row(self, batch: RowBatch, batch_size: int) -> None:
+        """A row is in the last batch, which has this many bytes."""
+        self.rows += 1
+        if self.rows == 1:
+            self.has_rows.set()
+        if (
+            batch.requests + batch.connections >= BATCH_ROWS_MAX
+            or batch_size > self.batch_bytes_max - _ROW_BYTES_MAX
+        ):
+            self._begin_batch()
 
     def _epoch_us(self) -> int:
         """What the time of day was when ``perf_counter_ns`` was 0."""
-        return self._now_us() - now_ns() // 1000
+        return (self._time_ns() - now_ns()) // 1000
 
     def _next_gap(self) -> int:
         """How many requests are left out until the next one that is logged."""
@@ -242,19 +298,23 @@ class RequestRecorder:
         return int(drawn / math.log1p(-self._sample_ppm / SAMPLE_ALL))
 
     def _record(self, request: Request, epoch_us: int) -> None:
-        if len(self.values) >= self._rows_max:
+        if self.rows >= self._rows_max:
             self.dropped += 1
             return
         origin = self._origin_of(request)
         codec = cast(ApiVersionCodec, request.kind)
-        key = codec.api_key << 16 | codec.version
-        if origin.key != key:
+        if origin.codec is not codec:
             origin.prefix = origin.encoded.prefix(codec.api_key, codec.version)
-            origin.key = key
-        completed_us = epoch_us + request.sent_ns // 1000
-        self._keep(completed_us // 1000, self._value(request, origin, completed_us))
+            origin.codec = codec
+        batch = self._last
+        size = self._append(request, origin, epoch_us + request.sent_ns // 1000, batch.builder)
+        batch.requests += 1
+        self._note_row(batch, size)
 
-    def _value(self, request: Request, origin: _Origin, completed_us: int) -> bytes:
+    def _append(
+        self, request: Request, origin: _Origin, completed_us: int, builder: BatchBuilder
+    ) -> int:
+        """Write the row; gives the size of the batch."""
         received: i64 = request.received_ns
         taken: i64 = request.taken_ns
         handled: i64 = request.handled_ns
@@ -287,7 +347,7 @@ class RequestRecorder:
         total = _us(sent - received)
         typed = self._typed
         if typed is not None:
-            return typed.value(
+            return typed.append(
                 origin.prefix, origin.texts, end, error_code, completed_us,
                 request_bytes, _uint32(response_bytes), request_queue, local, remote, throttle,
                 response_queue, response_send, total,
@@ -297,27 +357,20 @@ class RequestRecorder:
             request_bytes, _uint32(response_bytes), request_queue, local, remote, throttle,
             response_queue, response_send, total,
         )  # fmt: skip
-        return origin.prefix + middle + origin.texts
-
-    def _keep(self, timestamp: int, value: bytes) -> None:
-        self.timestamps.append(timestamp)
-        self.values.append(value)
-        if len(self.values) == 1:
-            self.has_rows.set()
+        builder.append(completed_us // 1000, None, origin.prefix + middle + origin.texts)
+        return builder.size
 
     def _origin_of(self, request: Request) -> _Origin:
         channel = request.channel
         connection: Connection = channel.attachment
-        # Not whether it is the same tuple: compiled, an attribute makes a new one at each look.
-        name, version = software = connection.client_software
+        software = connection.client_software
         principal = channel.principal
         known: _Origin | None = connection.origin
         if (
             known is not None
             and known.principal is principal
+            and known.software is software
             and known.client_id == request.client_id
-            and known.software_name == name
-            and known.software_version == version
         ):
             return known
         encoded = self._origin(
@@ -333,7 +386,7 @@ class RequestRecorder:
         listener: str,
         principal: str,
         client_id: str | None,
-        software: tuple[str, str],
+        software: ClientSoftware,
     ) -> EncodedOrigin:
         return EncodedOrigin(
             Origin(
@@ -342,8 +395,8 @@ class RequestRecorder:
                 sample_ppm=self._sample_ppm,
                 listener=listener,
                 client_id=client_id or "",
-                software_name=software[0],
-                software_version=software[1],
+                software_name=software.name,
+                software_version=software.version,
                 principal=principal,
             )
         )

@@ -1,30 +1,39 @@
-"""The value of a logged request, written by typed Python, which mypyc compiles.
+"""Logged requests into a batch, by typed Python, which mypyc compiles.
 
-Does what ``prefix + request_log.pack_request(...) + texts`` does. Compiled that spends most of its
-time on making objects of a dozen numbers; here they go into memory as they are. It needs librt, as
-:mod:`.records.typed_writer` does.
+Does what appending ``prefix + request_log.pack_request(...) + texts`` does. Compiled that spends
+most of its time on making objects of a dozen numbers; here they go into memory as they are. It
+needs librt, as :mod:`.records.typed_writer` does.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from librt.strings import BytesWriter, write_i64_be
+from librt.strings import write_i64_be
+
+from trionet.protocol.records.typed_writer import BatchBuilder
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
+
+#: From ``end`` to ``total_us``.
+MIDDLE_SIZE: Final = 47
 
 _INT32_MAX: Final = 2**31 - 1
 _UINT32_COUNT: Final = 2**32
 
 
 class RequestWriter:
-    """Writes values one after the other, each into the same memory first."""
+    """Writes values straight into a batch: no value is ever an object of its own.
 
-    def __init__(self) -> None:
-        self._out = BytesWriter()
+    Args:
+        batch: gets a record for each of them.
+    """
 
-    def value(
+    def __init__(self, batch: BatchBuilder) -> None:
+        self._batch = batch
+
+    def append(
         self,
         prefix: bytes,
         texts: bytes,
@@ -40,13 +49,15 @@ class RequestWriter:
         response_queue_us: i64,
         response_send_us: i64,
         total_us: i64,
-    ) -> bytes:
-        """The value of a request, of what is before its ``end``, its texts, and its numbers.
+    ) -> i64:
+        """Add a request, of what is before its ``end``, its texts, and its numbers.
 
-        The numbers have to fit; their order, but for the texts', is that of the value.
+        The numbers have to fit; their order, but for the texts', is that of the value. Gives the
+        size of the batch in bytes.
         """
-        out = self._out
-        out.truncate(0)
+        batch = self._batch
+        length: i64 = len(prefix) + MIDDLE_SIZE + len(texts)
+        out = batch.begin_value(completed_at_us // 1000, length)
         out.write(prefix)
         byte: int = end  # only of these does the compiler know that they may become a byte
         out.append(byte)
@@ -62,7 +73,8 @@ class RequestWriter:
         write_i64_be(out, _signed(total_us) << 32)
         out.truncate(len(out) - 4)
         out.write(texts)
-        return out.getvalue()
+        batch.end_value()
+        return batch.size
 
 
 def _signed(number: i64) -> i64:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from ..net.mute_state import MuteState
 from .connection_counts import ConnectionGuard
 
+
+class ClientSoftware(NamedTuple):
+    """What a client calls itself, and its version (KIP-511)."""
+
+    name: str
+    version: str
+
+
 # What a client is that has not said what it is.
-UNKNOWN_SOFTWARE = ("unknown", "unknown")
+UNKNOWN_SOFTWARE: Final = ClientSoftware("unknown", "unknown")
 # What is kept of the name and of the version that it says; it may send as much as a frame holds.
 SOFTWARE_CHARS_MAX = 64
 
@@ -25,7 +33,7 @@ class Connection:
         requests: how many requests it has sent.
         mute_state: what keeps it from being read.
         throttled_ns: since when it is throttled, of ``perf_counter_ns``.
-        client_software: what the client calls itself and its version, if it has said so (KIP-511).
+        client_software: what the client says that it is; the same object for as long as it does.
         client_id: what it called itself in its last request; None if it did not.
         origin: what a recorder keeps of where its requests come from.
     """

@@ -9,7 +9,7 @@ import re
 
 from ...protocol import error_codes
 from ...protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from ...server.connection import SOFTWARE_CHARS_MAX, Connection
+from ...server.connection import SOFTWARE_CHARS_MAX, ClientSoftware, Connection
 from ..call import Call
 from ..state import BrokerState
 
@@ -26,10 +26,12 @@ async def handle(
         return found
     if call.version >= SOFTWARE_SINCE:
         connection: Connection = call.request.channel.attachment
-        connection.client_software = (
+        software = ClientSoftware(
             request.client_software_name[:SOFTWARE_CHARS_MAX],
             request.client_software_version[:SOFTWARE_CHARS_MAX],
         )
+        if connection.client_software != software:
+            connection.client_software = software
     apis = broker.apis
     if apis.interceptor is not None:  # it wants to see the message
         return found

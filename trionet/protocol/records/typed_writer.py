@@ -153,6 +153,37 @@ class BatchBuilder:
         size = 1 + _size(delta) + _size(self.last_offset_delta + 1) + rest
         return self.count > 0 and self.size + size + _size(size) > size_max
 
+    def begin_value(self, now: i64, length: i64) -> BytesWriter:
+        """Add a record of nothing but a value, which the caller writes: exactly ``length`` bytes.
+
+        Before anything else is asked of the builder, :meth:`end_value` has to be called.
+
+        Args:
+            now: the record's timestamp in milliseconds, of the time that we live in.
+            length: of the value in bytes.
+        """
+        if not self._has_base:
+            self.base_timestamp = now
+            self._has_base = True
+        if now > self.max_timestamp:  # noqa: PLR1730  # as in append
+            self.max_timestamp = now
+        self.count += 1
+        self.last_offset_delta += 1
+        out = self._out
+        size = 2 + _size(length) + length  # with the first byte of the key's length, and no headers
+        self.size += _put_head(out, now - self.base_timestamp, self.last_offset_delta, size)
+        out.append(1)
+        _put(out, length)
+        return out
+
+    def end_value(self) -> None:
+        """The value has been written."""
+        out = self._out
+        out.append(0)
+        if len(out) >= CHUNK_BYTES:
+            self._chunks.append(out.getvalue())
+            out.truncate(0)
+
     def append_columns(
         self,
         start: i64,
