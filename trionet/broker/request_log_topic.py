@@ -232,9 +232,9 @@ class RequestLog:
         rows = recorder.next_batch()
         batch = b"".join(batch_chunks(rows.builder))
         while len(batch) > limit and rows.builder.count > 1:  # it was begun before the limit
-            parts = halves(batch)
-            recorder.divided(parts)
-            batch = b"".join(batch_chunks(parts[0].builder))
+            recorder.divided(halves(batch))
+            rows = recorder.next_batch()
+            batch = b"".join(batch_chunks(rows.builder))
         return batch
 
     def _append(self, log: Log, batch: bytes) -> None:
