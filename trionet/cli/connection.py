@@ -179,13 +179,19 @@ def given_settings(
 
 @contextmanager
 def logging_to_stderr(arguments: argparse.Namespace) -> Iterator[None]:
-    """What the package logs in this block goes to standard error, and no warning twice."""
+    """What the package logs in this block goes to standard error, and no warning twice.
+
+    The last message is kept in ``arguments.last_logged``: an error that ends the command may be the
+    same.
+    """
     told: set[str] = set()
 
     def is_new(record: logging.LogRecord) -> bool:
         text = record.getMessage()
         is_new = text not in told or record.levelno < logging.WARNING
         told.add(text)
+        if is_new:
+            arguments.last_logged = text
         return is_new
 
     log = logging.getLogger("trionet")

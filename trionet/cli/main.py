@@ -81,7 +81,10 @@ def _run(subcommand: Subcommand, args: argparse.Namespace, chosen: str) -> int:
             sys.stdout.flush()
         return status
     except TrionetError as error:
-        _tell(args, chosen, str(error))
+        # The client logs that a broker refuses us, and raises the same.
+        logged = getattr(args, "last_logged", None)
+        if logged is None or not str(error).endswith(logged):
+            _tell(args, chosen, str(error))
         return 2 if isinstance(error, ConfigError) else 1
     except BrokenPipeError:
         # The reader of our output has gone, as `head` does.
