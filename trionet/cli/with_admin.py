@@ -6,9 +6,8 @@ import argparse
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
-from trionet.errors import CallTimedOutError
-
 from .connection import CONTROLLERS, SERVERS, client_settings, logging_to_stderr
+from .unreached import unreached
 
 if TYPE_CHECKING:
     from trionet.client.admin.admin import Admin
@@ -51,9 +50,10 @@ async def _work(settings: dict[str, str], work: Work) -> int:
                 with trio.move_on_after(REACH_SECONDS) as late:
                     await admin.nodes()
                 if late.cancelled_caught:
-                    raise CallTimedOutError(
-                        f"no broker was reached at {servers or settings[CONTROLLERS]} within"
-                        f" {REACH_SECONDS:g} seconds; is it the right address (--brokers)? -X"
-                        f" {_TIMEOUT}=60000 waits longer"
+                    raise unreached(
+                        servers or settings[CONTROLLERS],
+                        REACH_SECONDS,
+                        admin.statistics(),
+                        longer=f"-X {_TIMEOUT}=60000",
                     )
             return await work(admin)

@@ -15,6 +15,7 @@ from trionet.client.consumer.opening import open_consumer
 from trionet.client.topic_partition import TopicPartition
 from trionet.errors import CallTimedOutError, CorruptRecordError, TrionetError
 
+from ..unreached import unreached
 from .packing import PackError
 from .pipes import widen, write_all
 from .progress import Progress, keep_showing
@@ -23,6 +24,7 @@ from .spans import From, Span
 from .stopping import SIGNALS, Stop, watch_signals
 
 if TYPE_CHECKING:
+    from trionet.client.admin.admin import Admin
     from trionet.client.consumer.consumer import Consumer
     from trionet.client.consumer.record import ConsumerBatch
 
@@ -187,18 +189,15 @@ class _Run:
             with trio.move_on_after(wanted.known_seconds) as late:
                 names = await admin.list_topics()
                 found = [name for name in sorted(names) if any(p.fullmatch(name) for p in patterns)]
-        if late.cancelled_caught:
-            raise self._unreachable()
+            if late.cancelled_caught:
+                raise self._unreached(admin)
         if not found and (wanted.stops or not wanted.group):
             raise NoSuchTopicError(f"no topic matches {' or '.join(wanted.topics)}")
         return wanted.topics if wanted.group else found
 
-    def _unreachable(self) -> CallTimedOutError:
+    def _unreached(self, client: Admin | Consumer) -> CallTimedOutError:
         wanted = self._wanted
-        return CallTimedOutError(
-            f"no broker was reached at {wanted.servers} within {wanted.known_seconds:g} seconds; "
-            "is it the right address (-b)? -m waits longer"
-        )
+        return unreached(wanted.servers, wanted.known_seconds, client.statistics(), longer="-m")
 
     async def _look_for(self, consumer: Consumer, topics: Sequence[str]) -> None:
         """A group waits for topics that may still come, but not for an address that is wrong."""
@@ -211,7 +210,7 @@ class _Run:
             await trio.lowlevel.checkpoint()
             missing = [topic for topic in topics if not await consumer.partitions_of(topic)]
         if late.cancelled_caught:
-            raise self._unreachable()
+            raise self._unreached(consumer)
         if missing and wanted.stops:
             raise NoSuchTopicError(f"there is no topic {missing[0]}")
 
@@ -222,7 +221,7 @@ class _Run:
             found = await bounds(consumer, partitions, wanted.span, stops=wanted.stops)
             firsts = await consumer.beginning_offsets(partitions)
         if late.cancelled_caught:
-            raise self._unreachable()
+            raise self._unreached(consumer)
         consumer.assign(partitions)
         for each, its in found.items():
             if its.start is not None:

@@ -13,6 +13,7 @@ from trionet.client.producer.waiting import until_done
 from trionet.errors import ApiError, CallTimedOutError, RecordTooLargeError, TrionetError
 from trionet.net.wall_clock import now_ms
 
+from ..unreached import is_answered, unreached
 from .pipes import write_all
 from .progress import Progress
 from .splitting import InputError
@@ -110,6 +111,9 @@ class Sending:
             with trio.move_on_after(self._known_seconds) as late:
                 self._partitions[topic] = await self._producer.key_partitions(topic)
             if late.cancelled_caught:
+                statistics = self._producer.statistics()
+                if not is_answered(statistics):
+                    raise unreached(self._servers, self._known_seconds, statistics, longer="-m")
                 raise CallTimedOutError(
                     f"no broker at {self._servers} has told of topic {topic} within "
                     f"{self._known_seconds:g} seconds: is the address right (-b), and is there "
