@@ -331,3 +331,20 @@ def test_why_a_list_could_not_be_read_is_told_in_full() -> None:
     found = Ui(all_views(), "topics")
 
     assert "until the end" in shown(found, model, (60, 15))
+
+
+@pytest.mark.parametrize("view", ["1", "2", "4"], ids=["overview", "connections", "processors"])
+def test_a_pause_keeps_nothing_before_something_has_come(view: str) -> None:
+    found, model = ui(view, "p"), busy_model()
+
+    assert " Waiting for " in shown(found, Model())
+    came = shown(found, model)
+
+    assert " PAUSED: p goes on" in came
+    assert body(shown(ui(view), model)) == body(came)
+    assert body(came) == body(shown(found, Model()))
+
+
+def body(text: str) -> str:
+    """What is below the header."""
+    return text.partition("\n")[2]

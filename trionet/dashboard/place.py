@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from .ordering import Order, Ordering
-from .view import UNREAD, Line, Table, View
+from .view import Line, Table, View
 
 if TYPE_CHECKING:
     from .model import Model
@@ -26,6 +26,7 @@ class Place:
         cursor: the index of the chosen row; of a view of lines, of the first on the screen.
         top: the index of the first row on the screen.
         height: how many rows the screen has.
+        is_kept: whether what was seen stays; before something has come there is nothing to keep.
         sort: the column that was chosen; None for the table's own choice.
         filter: words that a row must have, or must not with ``!`` in front.
     """
@@ -39,9 +40,11 @@ class Place:
         self.cursor = 0
         self.top = 0
         self.height = 1
+        self.is_kept = False
         self.sort: str | None = None
         self.filter = ""
         self._descending: bool | None = None
+        self._is_waiting = True
         # All rows, the version of the table that they are of, and whether there are newer ones
         # than the rows above were made of; in which order these are, and what comes in their place.
         self._all: list[Any] = []
@@ -80,14 +83,12 @@ class Place:
         New rows are filtered some at a time (:meth:`step`): until they are all there, those that
         were seen stay.
         """
-        if self.table is None or self.table.missing == UNREAD or not is_paused:
-            self.table = self.view.table(model)
-            if self.table is None:
-                self._coming = None
-                return
-            version = self.table.version
-            if version is None or version != self._all_of:
-                self._all, self._all_of, self._is_old = list(self.table.rows), version, True
+        self.is_kept = is_paused and not self._is_waiting
+        if not self.is_kept:
+            self._take(model)
+        if self.table is None:
+            self._coming = None
+            return
         order = Order(self.sorted_by, self.descending, self.filter)
         if self._coming is not None and self._coming.order != order:
             self._coming, self._is_old = None, True  # something else is wanted by now
@@ -95,6 +96,15 @@ class Place:
             # Rows that come meanwhile are taken the next time, or a long list would never be done.
             self._coming, self._is_old = Ordering(self._all, self.table, order), False
         self.step()
+
+    def _take(self, model: Model) -> None:
+        self.table = table = self.view.table(model)
+        if table is None:
+            self._is_waiting = self.view.is_waiting(model)
+            return
+        self._is_waiting = table.missing is not None
+        if table.version is None or table.version != self._all_of:
+            self._all, self._all_of, self._is_old = list(table.rows), table.version, True
 
     def look_at_all(self, model: Model) -> None:
         """Take what the model knows now, however long it takes."""

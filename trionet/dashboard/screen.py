@@ -290,7 +290,7 @@ def _help(ui: Ui, model: Model, room: int, pen: Pen) -> list[Line]:
 
 def _body(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
     place = ui.place
-    if place.summary is None or not ui.is_paused:
+    if place.summary is None or not place.is_kept:
         place.summary = list(place.view.summary(model, pen))
     lines = place.summary[: max(0, room - TABLE_LINES_MIN)]
     room -= len(lines)
@@ -301,7 +301,7 @@ def _body(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
 
 def _scrolled(ui: Ui, model: Model, room: int, pen: Pen) -> list[Line]:
     place = ui.place
-    if place.lines is None or not ui.is_paused:
+    if place.lines is None or not place.is_kept:
         place.lines = list(place.view.lines(model, pen))
     place.height = max(1, room)
     place.move_to(place.cursor)

@@ -300,6 +300,10 @@ class View:
         """The lines of a view without a table; they scroll."""
         return ()
 
+    def is_waiting(self, model: Model) -> bool:  # noqa: ARG002 - by default there is something
+        """Whether a view without a table has nothing to show yet."""
+        return False
+
     def opened(self, row: Any) -> View | None:  # noqa: ARG002 - by default nothing is inside
         """What ``enter`` shows of a row."""
         return None

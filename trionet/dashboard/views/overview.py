@@ -51,7 +51,7 @@ class OverviewView(View):
     )
 
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:
-        if not model.figures.told() and not model.apis:
+        if self.is_waiting(model):
             for why in (f"Waiting for {model.about.source} ...", model.apis.missing or ""):
                 yield from ([pen.text(f" {line}", palette.NOTE)] for line in _wrapped(why, pen))
             return
@@ -63,6 +63,9 @@ class OverviewView(View):
             yield from _left(model, pen)
             yield from _right(model, pen)
         yield from _apis(model, pen)
+
+    def is_waiting(self, model: Model) -> bool:
+        return not model.figures.told() and not model.apis
 
 
 def _left(model: Model, pen: Pen) -> Iterator[Line]:
