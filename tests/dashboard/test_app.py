@@ -297,6 +297,17 @@ async def test_a_view_that_fails_leaves_the_others_alone(caplog: pytest.LogCaptu
     assert ["the view connections failed"] == [each.message for each in caplog.records]
 
 
+async def test_a_view_that_fails_hides_no_message() -> None:
+    with screen() as played:
+        async with dashboard(played, Wrong()):
+            await played.read_until(b"Overview")
+            played.press(b"2")
+            await played.read_until(b"The view connections failed; the log has the reason.")
+            played.press(b":nonsense\r")
+            await played.read_until(b"! nonsense: no such command")
+            played.press(b"q")
+
+
 class WrongAtTheEnd(Silent):
     """A source whose connections are all right, but for the last one."""
 

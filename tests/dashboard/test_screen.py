@@ -16,7 +16,7 @@ from trionet.dashboard.frame import Frame
 from trionet.dashboard.keys import Key
 from trionet.dashboard.model import Model
 from trionet.dashboard.rows import TopicRow
-from trionet.dashboard.screen import draw
+from trionet.dashboard.screen import draw, failed_frame
 from trionet.dashboard.ui import Ui
 from trionet.dashboard.view import View
 from trionet.dashboard.views import VIEWS, all_views
@@ -113,6 +113,19 @@ def test_what_is_too_small_says_what_it_needs() -> None:
 
     assert text.startswith("This screen has 59 x 15 cells.\nThe dashboard needs 60 x 15.\n")
     assert "This" == shown(ui(), busy_model(), (4, 1)).strip()
+
+
+def test_of_a_view_that_failed_alarms_and_messages_are_seen() -> None:
+    model = Model()
+    model.tell("topics", "topics could not be read: refused")
+    lines = as_text(failed_frame(ui(":", "x", "enter"), model, "log", 60, 15, UNICODE)).split("\n")
+
+    assert " ! The view log failed; the log has the reason." == lines[0]
+    assert " ! topics could not be read: refused" in lines
+    assert lines[12].startswith(" ! x: no such command")
+    typing = as_text(failed_frame(ui("/", "a", "b"), model, "log", 60, 15, UNICODE)).split("\n")
+    assert "/ab" == typing[14].rstrip()
+    assert 15 == len(typing[:-1])
 
 
 def test_the_header_tells_of_pauses_and_of_missing_news() -> None:

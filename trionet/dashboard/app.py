@@ -341,7 +341,8 @@ class Dashboard:
         try:
             return draw(self._ui, self._model, *size, self._glyphs, stale, trio.current_time())
         except Exception as error:  # boundary: one view
-            return failed_frame(self._log_failure(error), *size)
+            name = self._log_failure(error)
+            return failed_frame(self._ui, self._model, name, *size, self._glyphs)
 
     def _log_failure(self, error: Exception) -> str:
         """Log the first error of a view; gives its name."""

@@ -86,15 +86,24 @@ def _too_small(width: int, height: int) -> Frame:
     return Frame(width, [exactly(line, width) for line in lines])
 
 
-def failed_frame(name: str, width: int, height: int) -> Frame:
-    """What is shown of a view that cannot be drawn: a fault of ours, which the log tells."""
-    said = [
+def failed_frame(ui: Ui, model: Model, name: str, width: int, height: int, glyphs: Glyphs) -> Frame:
+    """What is shown of a view that cannot be drawn: a fault of ours, which the log tells.
+
+    The view is asked for nothing; what others say is shown all the same.
+    """
+    pen = Pen(width, height, glyphs)
+    said = (
         f" ! The view {name} failed; the log has the reason.",
         " Another key shows another view.",
-    ]
-    lines: list[Line] = [[Segment(line, palette.ALARM)] for line in said[:height]]
-    lines += [[] for _ in range(height - len(lines))]
-    return Frame(width, [exactly(line, width) for line in lines])
+    )
+    lines: list[Line] = [[Segment(line, palette.ALARM)] for line in said]
+    lines += [[], *_alarms(model, pen)]
+    foot = _said(ui, pen)
+    room = max(0, height - len(foot))
+    lines = lines[:room]
+    lines += [[] for _ in range(room - len(lines))]
+    shown = [*lines, *foot][:height]
+    return Frame(width, [exactly(line, width, mark=glyphs.ellipsis) for line in shown])
 
 
 # What is around the view.
@@ -202,7 +211,8 @@ def _few_lines(text: str, lines_max: int, pen: Pen, style: Style) -> list[Line]:
     return [[Segment(f" {line}", style)] for line in lines]
 
 
-def _foot(ui: Ui, pen: Pen) -> list[Line]:
+def _said(ui: Ui, pen: Pen) -> list[Line]:
+    """A message, or what is typed, which no view has a part in; empty without either."""
     if ui.message is not None and ui.mode is not Mode.ASK:
         style = palette.ALARM if ui.message.is_alarm else palette.GOOD
         mark = "! " if ui.message.is_alarm else ""
@@ -212,6 +222,15 @@ def _foot(ui: Ui, pen: Pen) -> list[Line]:
             return [_typed("/", ui, pen)]
         case Mode.COMMAND:
             return [_typed(":", ui, pen)]
+        case _:
+            return []
+
+
+def _foot(ui: Ui, pen: Pen) -> list[Line]:
+    said = _said(ui, pen)
+    if said:
+        return said
+    match ui.mode:
         case Mode.ASK:
             return _asked(ui, pen)
         case Mode.CONFIRM:
