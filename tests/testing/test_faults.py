@@ -253,6 +253,19 @@ def test_a_request_that_is_held_goes_on_when_the_fault_is_removed(
     assert [b"a"] == broker.values("t")
 
 
+def test_a_fault_that_is_removed_as_it_takes_a_request_does_not_hold_it(
+    broker: ThreadedBroker, peer: BlockingRawPeer
+) -> None:
+    def remove(_: object) -> bool:
+        fault.remove_now()
+        return True
+
+    fault = broker.faults.hold("Metadata", when=remove)
+
+    assert 1 == len(peer.call(METADATA, 12).brokers)
+    assert 1 == fault.hits
+
+
 def test_held_requests_hold_no_handler(broker: ThreadedBroker) -> None:
     fault = broker.faults.hold("Metadata", times=None)
     handlers = 8  # num.io.threads

@@ -133,10 +133,11 @@ class Fault:
 
     async def act(self, exchange: Exchange) -> None:
         """End a call that it has taken."""
-        if not self._delay:
+        if self._delay:
+            await trio.lowlevel.checkpoint()
+        if not self._delay or self._is_removed:  # who removes it knows only of calls that wait
             await self._action.act(exchange, self.which)
             return
-        await trio.lowlevel.checkpoint()
 
         def go_on() -> None:
             exchange.start(lambda: self._action.act(exchange, self.which))
