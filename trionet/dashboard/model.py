@@ -320,6 +320,14 @@ class Model:
         self._lists()[section].replace(rows, now, total)
         self.version += 1
 
+    # Settings of what is looked at.
+
+    def begin_configs(self, of: tuple[str, str]) -> None:
+        """Show the settings of something else from now on."""
+        self.configs_of = of
+        self.configs = Section()
+        self.tell("configs", None)
+
     # Records as they come.
 
     def begin_tail(self, of: tuple[str, int | None] | None) -> None:

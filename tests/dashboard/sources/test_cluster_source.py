@@ -18,7 +18,7 @@ from trionet.dashboard.model import Model
 from trionet.dashboard.sources.cluster_source import ClusterSource
 from trionet.dashboard.sources.group_reader import GROUPS_PER_STEP
 from trionet.dashboard.sources.topic_lists import PARTITIONS_PER_ANSWER
-from trionet.testing import MemoryNetwork
+from trionet.testing import MemoryNetwork, control
 
 
 async def test_an_empty_cluster_is_told_at_once() -> None:
@@ -160,15 +160,36 @@ async def test_settings_are_told_of_what_is_looked_at() -> None:
         source = ClusterSource(broker.bootstrap_servers)
         async with watching(source) as watched:
             source.want("configs", ("topic", "t"))
-            model = await watched.until(lambda model: model.configs_of == ("topic", "t"))
+            model = await watched.until(lambda model: "retention.ms" in model.configs)
             assert ("1000", False) == (
                 model.configs["retention.ms"].value,
                 model.configs["retention.ms"].is_default,
             )
             assert model.configs["cleanup.policy"].is_default
             source.want("configs", ("broker", "1"))
-            model = await watched.until(lambda model: model.configs_of == ("broker", "1"))
+            model = await watched.until(lambda model: "node.id" in model.configs)
             assert "1" == model.configs["node.id"].value
+
+
+async def test_that_settings_could_not_be_read_is_no_alarm_where_others_are_looked_at() -> None:
+    alarms: set[str] = set()
+
+    def are_told(model: Model) -> bool:
+        alarms.update(model.alarms)
+        return model.configs_of == ("topic", "t") and "retention.ms" in model.configs
+
+    async with open_broker() as broker, open_admin(broker.bootstrap_servers) as admin:
+        await admin.create_topics(["t"])
+        source = ClusterSource(broker.bootstrap_servers)
+        async with watching(source) as watched:
+            with control(broker).faults.hold("DescribeConfigs") as held:
+                source.want("configs", ("topic", "nowhere"))
+                while not held.hits:
+                    await trio.lowlevel.checkpoint()
+                source.want("configs", ("topic", "t"))
+            await watched.until(are_told)
+
+    assert set() == alarms
 
 
 async def test_what_a_broker_does_not_serve_is_said() -> None:

@@ -99,6 +99,19 @@ def test_a_broker_leads_to_its_settings() -> None:
     assert "(secret)" in shown.text
 
 
+def test_that_settings_could_not_be_read_is_said_of_these_alone() -> None:
+    model = filled()
+    shown = Shown(model, "brokers")
+    shown.press("enter")
+
+    model.configs_of = ("broker", "2")
+    model.configs.fail("broker 2 does not answer")
+    assert "does not answer" not in shown.text
+    assert "Waiting for" in shown.text
+    model.configs_of = ("broker", "1")
+    assert "does not answer" in shown.text
+
+
 def test_a_fetch_session_is_a_line() -> None:
     shown = Shown(filled(), "sessions")
 

@@ -150,6 +150,7 @@ class _Looks:
     def __init__(self, calls: Calls, model: Model, changed: Callable[[], None]) -> None:
         self._calls = calls
         self._model = model
+        self._changed = changed
         self._topics = TopicReader(model, changed)
         self._groups = GroupReader(model, changed, self._topics.partition)
         self._began = trio.current_time()
@@ -192,9 +193,12 @@ class _Looks:
                 await groups.read_details(self._calls, [key], pace)
         return True
 
-    async def at_others(self, section: str | None, key: object, is_due: bool, _pace: Pace) -> bool:
-        await self._topics.was_read.wait()
+    async def at_others(self, section: str | None, key: object, is_due: bool, pace: Pace) -> bool:
         model = self._model
+        if isinstance(key, tuple) and section == "configs" and key != model.configs_of:
+            model.begin_configs(key)
+            self._changed()
+        await self._topics.was_read.wait()
         # Where nothing else asks, it is to be seen that somebody answers.
         is_alone = section not in _ASKED and model.apis.updated_at is None
         if is_due or section == "brokers" or is_alone:
@@ -205,7 +209,11 @@ class _Looks:
                     await ClusterCalls(self._calls).describe_cluster()
         if section == "configs":
             async with self._telling("configs", (), model.configs):
-                await self._configs(key)
+                try:
+                    await self._configs(key)
+                except (TrionetError, OSError):
+                    if pace.is_wanted():  # else something else is looked at by now
+                        raise
         else:
             model.tell("configs", None)
         if section == "quotas":
@@ -283,7 +291,6 @@ class _Looks:
             )
             for entry in sorted(entries.values(), key=lambda entry: entry.name)
         }
-        self._model.configs_of = (kind, name)
         self._model.configs.replace(rows, trio.current_time())
         self._model.version += 1
 

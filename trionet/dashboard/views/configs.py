@@ -74,8 +74,7 @@ class ConfigsView(View):
 
     def table(self, model: Model) -> Table[ConfigRow]:
         if model.configs_of != self.section_key and model.configs.missing is None:
-            why = model.configs.failure or UNREAD
-            return Table(CONFIG_COLUMNS, (), key=lambda row: row.name, missing=why)
+            return Table(CONFIG_COLUMNS, (), key=lambda row: row.name, missing=UNREAD)
         return Table(CONFIG_COLUMNS, key=lambda row: row.name, **told_by(model.configs))
 
     async def _alter(self, source: Source, row: ConfigRow, answers: Sequence[str]) -> str:
