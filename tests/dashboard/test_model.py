@@ -134,6 +134,41 @@ def test_what_is_as_it_is_is_told_so() -> None:
     )
 
 
+#: The figures that are of each part of what a broker tells.
+DEPENDENT = {
+    "queues": {"request_queue", "request_queue_max", "response_queue"},
+    "processors": {"connections", "in_flight"},
+    "totals": {
+        "requests",
+        "bytes_in",
+        "bytes_out",
+        "connections_created",
+        "connections_closed",
+    },
+    "apis": {"errors"},
+    "closed": set[str](),
+    "quotas": set[str](),
+}
+
+
+@pytest.mark.parametrize("wrong", [None, 7, [7], {"x": "y"}, "absent"], ids=str)
+@pytest.mark.parametrize("part", DEPENDENT)
+def test_what_a_broker_tells_in_another_form_leaves_the_rest_known(
+    part: str, wrong: object
+) -> None:
+    model = Model()
+    for second in range(2):
+        told = {**about(second), part: wrong}
+        if wrong == "absent":
+            del told[part]
+        model.fold(Taken(second, told, {}), second)
+
+    assert set().union(*DEPENDENT.values()) - DEPENDENT[part] == set(model.figures)
+    assert (wrong != "absent") == (f": {part}" in " ".join(model.alarms.values()))
+    model.fold(Taken(2, about(2), {}), 2)
+    assert {} == model.alarms
+
+
 def test_a_figure_that_nobody_tells_is_not_there() -> None:
     model = Model()
 

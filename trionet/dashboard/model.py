@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from . import readings as names
+from . import network_figures
 from .api_times import ApiTimes
 from .figures import Figures
 from .group_rows import of_inside, with_inside
 from .history import History, Rate
 from .pipeline import Pipeline
-from .readings import Labels, Taken
+from .readings import MALFORMED, Taken
 from .rows import (
     About,
     ApiRow,
@@ -50,6 +50,8 @@ _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "fetch_sessions": maker(FetchSessionRow),
     "log": maker(LogRow),
 }
+#: Said of parts of ``/snapshot``, of which the broker may be of another version than this program.
+_ODD = "what the broker tells of these has another form than is known here"
 _quota = maker(QuotaRow)
 _processor = maker(ProcessorRow)
 
@@ -212,15 +214,29 @@ class Model:
             uptime_seconds=about.get("uptime_seconds"),
             listeners=tuple(about.get("listeners", ())),
         )
-        self._fold_apis(taken, now)
-        self._fold_processors(about.get("processors", ()), at, now)
-        self._fold_closed(about.get("closed", {}), at, now)
-        self._connection_quotas = {
-            (told["entity"], told["key"]): _quota(told) for told in about.get("quotas", ())
-        }
+        odd = self._fold_parts(taken, now)
         self._show_quotas(now)
-        self._fold_figures(taken, now)
+        odd |= self._fold_figures(taken, now)
+        names = ", ".join(sorted(odd))
+        self.tell("parts", f"{_ODD}: {names}" if odd else None)
         self.version += 1
+
+    def _fold_parts(self, taken: Taken, now: float) -> set[str]:
+        """Take the parts one by one; gives those that have another form than they should."""
+        odd: set[str] = set()
+        for part, section, fold in (
+            ("apis", self.apis, self._fold_apis),
+            ("processors", self.processors, self._fold_processors),
+            ("closed", self.close_reasons, self._fold_closed),
+            ("quotas", None, self._fold_quotas),
+        ):
+            try:
+                fold(taken, now)
+            except MALFORMED:
+                odd.add(part)
+                if section is not None:
+                    section.fail(f"{_ODD}: {part}")
+        return odd
 
     def _begin_anew_with_another(self, at: float, uptime: float | None) -> None:
         """Forget counts of a broker that was started again: they may have outgrown the old ones.
@@ -246,11 +262,9 @@ class Model:
             rows[name] = times.update(taken.at, told)
         self.apis.replace(rows, now)
 
-    def _fold_processors(
-        self, processors: Iterable[Mapping[str, Any]], at: float, now: float
-    ) -> None:
-        rows = {}
-        for told in processors:
+    def _fold_processors(self, taken: Taken, now: float) -> None:
+        rows, at = {}, taken.at
+        for told in taken.about.get("processors", ()):
             id = told["id"]
             history = self._processors.setdefault(id, History())
             rates = {
@@ -262,33 +276,34 @@ class Model:
             rows[id] = _processor({**told, **rates, "history": history})
         self.processors.replace(rows, now)
 
-    def _fold_closed(self, counts: Mapping[str, int], at: float, now: float) -> None:
+    def _fold_closed(self, taken: Taken, now: float) -> None:
         rows = {
-            reason: CloseReasonRow(reason, count, self._rate(("closed", reason), at, count))
-            for reason, count in counts.items()
+            reason: CloseReasonRow(reason, count, self._rate(("closed", reason), taken.at, count))
+            for reason, count in taken.about.get("closed", {}).items()
         }
         self.close_reasons.replace(rows, now)
 
-    def _fold_figures(self, taken: Taken, now: float) -> None:
-        # Histories are of this loop's clock: others put figures, too. Rates are of the broker's.
-        at, readings = taken.at, taken.readings
-        told: dict[str, float | None] = dict(_levels(taken.about))
-        errors = sum(row.errors for row in self.apis.values())
-        counts = {**_totals(taken.about), "errors": errors}
-        counts |= {
-            name: readings[key][()] for name, key in _COUNTERS if () in readings.get(key, {})
+    def _fold_quotas(self, taken: Taken, now: float) -> None:  # noqa: ARG002 - as the others
+        self._connection_quotas = {}
+        self._connection_quotas = {
+            (told["entity"], told["key"]): _quota(told) for told in taken.about.get("quotas", ())
         }
+
+    def _fold_figures(self, taken: Taken, now: float) -> set[str]:
+        """Take the figures; gives the parts that have another form than they should."""
+        # Histories are of this loop's clock: others put figures, too. Rates are of the broker's.
+        told, odd = network_figures.read(network_figures.LEVELS, taken.about)
+        counts, odd_counts = network_figures.read(network_figures.COUNTS, taken.about)
+        counts |= network_figures.counters(taken.readings)
+        is_known = self.apis.missing is None and self.apis.failure is None
+        counts["errors"] = sum(row.errors for row in self.apis.values()) if is_known else None
         for name, count in counts.items():
-            told[name] = self._rate(("figure", name), at, count)
-        for name, metric, labels in _GAUGES:
-            told[name] = readings.get(metric, {}).get(labels)
-        for name, metric, combine in _COMBINED:
-            found = readings.get(metric)
-            if found is not None:
-                told[name] = combine(found.values())
+            told[name] = None if count is None else self._rate(("figure", name), taken.at, count)
+        told |= network_figures.gauges(taken.readings)
         for name, value in told.items():
             self.figures.put(name, now, value)
         self._of_network = told.keys()
+        return odd | odd_counts
 
     def _rate(self, of: object, at: float, count: float) -> float | None:
         rate = self._rates.get(of)
@@ -318,6 +333,19 @@ class Model:
             now: in seconds of this loop's clock.
         """
         self._lists()[section].replace(rows, now, total)
+        self.version += 1
+
+    def lose_list(self, section: str, why: str) -> None:
+        """Say why a list cannot be read now; its rows stay, and have an age.
+
+        Args:
+            section: its name in ``/snapshot``.
+            why: a sentence.
+        """
+        if section == "groups":
+            self._groups_inside = {}  # what the cluster tells of them is newer from now on
+        else:
+            self._lists()[section].fail(why)
         self.version += 1
 
     # Settings of what is looked at.
@@ -426,65 +454,10 @@ class Model:
         return self._groups.get(id)
 
 
-def _totals(about: Mapping[str, Any]) -> dict[str, float]:
-    """What only grows, by the figure that shows how fast."""
-    totals = about.get("totals", {})
-    return {
-        figure: totals[name]
-        for figure, name in (
-            ("requests", "requests"),
-            ("bytes_in", "bytes_received"),
-            ("bytes_out", "bytes_sent"),
-            ("connections_created", "connections_created"),
-            ("connections_closed", "connections_closed"),
-        )
-        if name in totals
-    }
-
-
-def _levels(about: Mapping[str, Any]) -> dict[str, float]:
-    """What is as it is, by figure."""
-    queues, processors = about["queues"], about.get("processors", ())
-    return {
-        "connections": sum(each["connections"] for each in processors),
-        "in_flight": sum(each["in_flight"] for each in processors),
-        "request_queue": queues["requests"],
-        "request_queue_max": queues["requests_max"],
-        "response_queue": sum(queues["responses"].values()),
-    }
-
-
-def _largest(values: Iterable[float]) -> float:
-    return max(values, default=0.0)
-
-
 #: The rates of a processor, and of which of its counts.
 _PROCESSOR_RATES = (
     ("request", "requests"),
     ("response", "responses"),
     ("bytes_received", "bytes_received"),
     ("bytes_sent", "bytes_sent"),
-)
-#: Figure, metric and labels of what is shown as it is.
-_GAUGES: tuple[tuple[str, str, Labels], ...] = (
-    ("delayed", names.PURGATORY, ("Fetch",)),
-    ("fetch_sessions", names.FETCH_SESSIONS, ()),
-    ("loop_idle", names.LOOP_IDLE, ()),
-    ("handlers_idle", names.HANDLERS_IDLE, ()),
-    ("loop_lag_p50", names.LOOP_LAG, ("0.50",)),
-    ("loop_lag_p99", names.LOOP_LAG, ("0.99",)),
-    ("loop_lag_max", names.LOOP_LAG, ("1",)),
-    ("memory_used", names.MEMORY_USED, ()),
-    ("resident", names.RESIDENT_BYTES, ()),
-    ("open_files", names.OPEN_FDS, ()),
-    ("topics", names.TOPICS, ()),
-    ("partitions", names.PARTITIONS, ()),
-    ("log_bytes", names.LOG_BYTES, ()),
-)
-#: Figure and metric of what grows, and is shown by how fast.
-_COUNTERS = (("cpu", names.CPU_SECONDS), ("loop_passes", names.LOOP_PASSES))
-#: Figure, metric, and what is made of the numbers of all its labels.
-_COMBINED: tuple[tuple[str, str, Callable[[Iterable[float]], float]], ...] = (
-    ("acceptor_blocked", names.BLOCKED, _largest),
-    ("failed_authentications", names.FAILED_AUTHENTICATIONS, sum),
 )

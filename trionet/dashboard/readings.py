@@ -9,6 +9,9 @@ import attrs
 
 from ..metrics.families import Snapshot
 
+#: What reading something raises that is of another form than it should be.
+MALFORMED: Final = (AttributeError, KeyError, TypeError, ValueError)
+
 Labels = tuple[str, ...]
 Readings = Mapping[str, Mapping[Labels, float]]
 """Numbers by the metric's name and the values of its labels, in the order of :data:`WANTED`."""
@@ -92,17 +95,25 @@ def of_snapshot(snapshot: Snapshot, about: Mapping[str, Any]) -> Taken:
 
 
 def of_json(page: Mapping[str, Any]) -> Taken:
-    """What the page ``/snapshot`` has, parsed."""
-    metrics = page["metrics"]
-    readings = {
-        name: {
-            tuple(sample["labels"].get(label, "") for label in labels): _number(sample["value"])
-            for sample in metrics[name]["samples"]
-        }
-        for name, labels in WANTED.items()
-        if name in metrics
-    }
+    """What the page ``/snapshot`` has, parsed; without metrics of another form than they have here.
+
+    Raises:
+        KeyError: it does not tell its time.
+    """
+    readings = {}
+    for name, labels in WANTED.items():
+        try:
+            readings[name] = _samples(page["metrics"][name], labels)
+        except MALFORMED:
+            continue
     return Taken(page["now"], page, readings)
+
+
+def _samples(metric: Mapping[str, Any], labels: tuple[str, ...]) -> dict[Labels, float]:
+    return {
+        tuple(sample["labels"].get(label, "") for label in labels): _number(sample["value"])
+        for sample in metric["samples"]
+    }
 
 
 def _number(value: float | None) -> float:

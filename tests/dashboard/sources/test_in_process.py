@@ -12,7 +12,8 @@ import trio
 
 from support.calls import append, create_topic
 from support.client import connect
-from trionet import Broker, open_broker, open_consumer
+from support.watching import watching
+from trionet import Broker, TrionetError, open_broker, open_consumer
 from trionet.broker.broker_metrics import BrokerMetrics
 from trionet.dashboard.model import Model
 from trionet.dashboard.readings import Taken
@@ -197,6 +198,47 @@ class _SlowTeller:
         self.asked.set()
         await self.may_answer.wait()
         return [{**row, "number": number} for number in range(5000)], 5000
+
+
+class _WithoutLists:
+    """Tells of a broker, and of its lists something else."""
+
+    def __init__(self, metrics: BrokerMetrics, rows: Any) -> None:
+        self._metrics = InProcess(metrics)
+        self.lists_rows = rows
+
+    async def take(self) -> Taken:
+        return await self._metrics.take()
+
+    async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
+        await trio.lowlevel.checkpoint()
+        if isinstance(self.lists_rows, Exception):
+            raise self.lists_rows
+        if self.lists_rows is None:
+            return await self._metrics.rows(section)
+        return self.lists_rows, 1
+
+
+@pytest.mark.parametrize(
+    "rows", [TrionetError("status 500: no"), KeyError("rows"), [7], 7], ids=repr
+)
+@pytest.mark.parametrize("section", ["connections", "groups"])
+async def test_a_list_that_cannot_be_read_takes_nothing_else_with_it(
+    section: str, rows: object
+) -> None:
+    async with open_broker() as broker, connect(broker.bootstrap_servers):
+        with broker.watch() as metrics:
+            teller = _WithoutLists(metrics, rows)
+            source = NetworkSource(teller, "the broker")
+            source.want(section)
+            async with watching(source) as watched:
+                model = await watched.until(lambda model: "requests" in model.figures)
+                assert f"{section} of the broker could not be read" in model.alarms["the broker"]
+                assert {None} == {model.apis.failure, model.log.failure, model.apis.missing}
+                assert section == "groups" or None is not model.connections.failure
+                teller.lists_rows = None
+                await watched.until(lambda model: not model.alarms)
+                assert None is model.connections.failure
 
 
 @pytest.mark.slow

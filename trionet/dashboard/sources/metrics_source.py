@@ -32,7 +32,10 @@ class MetricsListenerTeller:
         self._client = client
 
     async def take(self) -> Taken:
-        return of_json(await self._page("/snapshot?limit=1"))
+        page = await self._page("/snapshot?limit=1")
+        if not isinstance(page.get("now"), int | float):
+            raise MetricsPagesError("its snapshot does not tell of which moment it is")
+        return of_json(page)
 
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
         rows: list[Mapping[str, Any]] = []

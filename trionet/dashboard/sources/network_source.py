@@ -9,7 +9,7 @@ import trio
 
 from ...errors import TrionetError
 from ..model import Model
-from ..readings import Taken
+from ..readings import MALFORMED, Taken
 from . import INTERVAL_SECONDS
 
 #: The lists that a broker tells, by the section of the model that is looked at.
@@ -27,6 +27,7 @@ ROW_SECONDS: Final = 30e-6
 LIST_SHARE: Final = 0.02
 #: So many rows are made before others have their turn on the loop: about a millisecond.
 ROWS_PER_STEP: Final = 100
+_UNREADABLE: Final = (TrionetError, OSError, trio.BrokenResourceError)
 
 
 class Teller(Protocol):
@@ -83,8 +84,8 @@ class NetworkSource:
             began = trio.current_time()
             self._hurried = trio.Event()
             try:
-                await self._look(model)
-            except (TrionetError, OSError, trio.BrokenResourceError) as error:
+                trouble = await self._look(model)
+            except _UNREADABLE as error:
                 why = f"{self._what} could not be read: {error}"
                 model.tell(self._what, why, heard)
                 if was_told:
@@ -93,7 +94,7 @@ class NetworkSource:
                     model.refuse_network(why)
             else:
                 was_told, heard = True, trio.current_time()
-                model.tell(self._what, None)
+                model.tell(self._what, trouble)
             changed()
             if not is_started:
                 is_started = True
@@ -101,11 +102,22 @@ class NetworkSource:
             with trio.move_on_at(began + self.interval_seconds):
                 await self._hurried.wait()
 
-    async def _look(self, model: Model) -> None:
+    async def _look(self, model: Model) -> str | None:
+        """Look at the numbers and at a list; gives why the list could not be read."""
         model.fold(await self._teller.take(), trio.current_time())
         wanted = self._wanted
         if wanted is None or trio.current_time() < self._list_from:
-            return
+            return None
+        try:
+            await self._read_list(model, wanted)
+        except (*_UNREADABLE, *MALFORMED) as error:
+            said = error if isinstance(error, _UNREADABLE) else f"it has another form: {error!r}"
+            why = f"{wanted} of {self._what} could not be read: {said}"
+            model.lose_list(wanted, why)
+            return why
+        return None
+
+    async def _read_list(self, model: Model, wanted: str) -> None:
         rows, total = await self._teller.rows(wanted)
         made: dict[int, Any] = {}
         for first in range(0, len(rows), ROWS_PER_STEP):
