@@ -7,7 +7,6 @@ early, a line says so.
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -20,6 +19,7 @@ import trionet
 from demo.board import Board
 from demo.child import Child, ChildFailed, early_end, open_child
 from demo.java import no_java
+from demo.scratch import scratch_folder
 from demo.windows import as_factor, windows_for
 
 #: What the source and the sink need.
@@ -110,7 +110,7 @@ class Analysis:
         await begun()
         arguments = [bootstrap_servers, topic, RESULTS, as_factor(speed)]
         try:
-            with tempfile.TemporaryDirectory(prefix="trionet-demo-") as folder:
+            with scratch_folder() as folder:
                 async with open_child("pipeline", *arguments, folder, folder=folder) as child:
                     self._child = child
                     await self._read(bootstrap_servers)

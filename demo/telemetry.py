@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -10,6 +9,7 @@ import attrs
 import trio
 
 from demo.child import Child, ChildFailed, early_end, open_child
+from demo.scratch import scratch_folder
 
 #: The topics of the log and of its minutes; each has one partition.
 LOG, RESULTS = "requests", "requests-results"
@@ -60,7 +60,7 @@ class Telemetry:
         """Run Spark until cancelled, or until it has ended."""
         await begun()
         try:
-            with tempfile.TemporaryDirectory(prefix="trionet-demo-") as folder:
+            with scratch_folder() as folder:
                 arguments = [bootstrap_servers, LOG, RESULTS, folder]
                 async with open_child("telemetry_job", *arguments, folder=folder) as child:
                     self._child = child
