@@ -11,11 +11,16 @@ import pytest
 
 from support.calls import create_topic
 from support.client import connect
+from support.dashboard_model import busy_model
 from trionet import open_broker
+from trionet.dashboard.cells import ASCII, UNICODE, Glyphs
 from trionet.dashboard.figures import FIGURES
-from trionet.dashboard.once import Look, NotATableError, look_once, roll
+from trionet.dashboard.once import Look, NotATableError, look_once, roll, whole_view
+from trionet.dashboard.place import Place
 from trionet.dashboard.sources import Source
 from trionet.dashboard.sources.opening import open_remote, watch_broker
+from trionet.dashboard.view import Pen
+from trionet.dashboard.views import all_views
 
 pytestmark = pytest.mark.slow
 
@@ -45,6 +50,15 @@ async def test_rates_are_known_because_it_looks_twice() -> None:
 
     assert page.isascii()
     assert re.search(r"requests .*\d/s", page)
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+async def test_lines_that_are_cut_end_with_a_mark(glyphs: Glyphs) -> None:
+    place = Place(next(view for view in all_views() if view.name == "apis"))
+
+    legend, *_ = whole_view(place, busy_model(), Pen(40, 40, glyphs))
+
+    assert "".join(segment.text for segment in legend).endswith(glyphs.ellipsis)
 
 
 async def test_lines_are_no_table() -> None:

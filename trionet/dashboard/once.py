@@ -187,18 +187,23 @@ def _why_nothing(source: Source, model: Model, view: View) -> str:
 
 def whole_view(place: Place, model: Model, pen: Pen) -> list[Line]:
     """A view with all its rows, without what is around it."""
+    mark = pen.glyphs.ellipsis
+    return [exactly(line, pen.width, mark=mark) for line in _lines(place, model, pen)]
+
+
+def _lines(place: Place, model: Model, pen: Pen) -> list[Line]:
     place.look_at_all(model)
     view, table = place.view, place.table
     lines = [*view.summary(model, pen)]
     if table is None:
-        return [exactly(line, pen.width) for line in (*lines, *view.lines(model, pen))]
+        return [*lines, *view.lines(model, pen)]
     if table.missing is not None:
         lines += [[pen.text(each, palette.NOTE)] for each in wrapped(table.missing, pen.width)]
-        return [exactly(line, pen.width) for line in lines]
+        return lines
     places = placed(table.columns, pen.width)
     lines.append(heading_line(places, pen, place.sorted_by, descending=place.descending))
     lines += [row_line(table, places, row, pen, is_chosen=False) for row in place.rows]
-    return [exactly(line, pen.width) for line in lines]
+    return lines
 
 
 async def roll(
