@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +24,8 @@ _DEFAULTS: Final = {
 }
 _LOCAL: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 _MASTERS: Final = ("local", "spark://", "k8s://")
+#: How long a JVM whose sockets are closed may take to be gone.
+_REAP_SECONDS: Final = 1.0
 _SHUFFLE: Final = "spark.sql.shuffle.partitions"
 
 
@@ -42,7 +46,7 @@ def open_session(name: str, master: str, settings: Mapping[str, str]) -> Iterato
         ConfigError: there is no such master.
         SparkError: Spark does not start, or fails in the block.
     """
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
     check_master(master)
@@ -52,8 +56,42 @@ def open_session(name: str, master: str, settings: Mapping[str, str]) -> Iterato
             yield session
         finally:
             session.stop()
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        is_java_well = isinstance(error, (PySparkException, Py4JJavaError))
+        if how := _end_of_jvm(0.0 if is_java_well else _REAP_SECONDS):
+            raise SparkError(f"the JVM of Spark {how}") from error
+        if isinstance(error, ConnectionError):
+            raise  # of something else than Spark
         raise SparkError(f"Spark: {reason(error)}") from error
+
+
+def _end_of_jvm(seconds: float) -> str | None:
+    """How the JVM that this process has started has ended; None if it goes on, or there is none.
+
+    Whoever asks it for something afterwards hears only that nobody listens.
+
+    Args:
+        seconds: how long it may take to be gone.
+    """
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway  # noqa: SLF001 - where PySpark keeps what it has started
+    jvm: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    if jvm is None:
+        return None
+    try:
+        status = jvm.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return None
+    if status >= 0:
+        return f"has ended with exit status {status}; what it said stands above, if anything"
+    name = signal.Signals(-status).name
+    if -status != signal.SIGKILL:
+        return f"was killed by {name}; a crash leaves a file hs_err_pid{jvm.pid}.log"
+    return (
+        f"was killed by {name}: by somebody, or because the machine was out of memory (dmesg"
+        " tells); started again, the job goes on where it was"
+    )
 
 
 def check_master(master: str) -> None:
