@@ -128,6 +128,18 @@ def test_of_a_view_that_failed_alarms_and_messages_are_seen() -> None:
     assert 15 == len(typing[:-1])
 
 
+def test_faults_with_one_reason_are_one_alarm() -> None:
+    model = busy_model()
+    for what in ("topics", "groups", "cluster"):
+        model.tell(what, f"{what} could not be read: nobody answers")
+    model.tell("metrics", "metrics could not be read: refused")
+
+    lines = shown(ui(), model).split("\n")
+
+    assert " ! topics, groups, cluster could not be read: nobody answers" == lines[3].rstrip()
+    assert " ! metrics could not be read: refused" == lines[4].rstrip()
+
+
 def test_the_header_tells_of_pauses_and_of_missing_news() -> None:
     model = busy_model()
 

@@ -34,6 +34,8 @@ ALARM_LINES_MAX: Final = 2
 FOOT_LINES_MAX: Final = 3
 #: How much of what is typed is seen, however long its label is.
 TYPED_CELLS_MIN: Final = 20
+#: What sources say between the name of a list and the reason.
+_COULD_NOT: Final = " could not be read: "
 _ANSWERS: Final = " y yes, any: no"
 
 
@@ -194,12 +196,21 @@ def _age(table: Table[Any], now: float | None) -> Line:
 
 def _alarms(model: Model, pen: Pen) -> list[Line]:
     """The only one as long as there is room; of more, a line each."""
-    texts = [f"! {text}" for text in model.alarms.values()]
+    texts = [f"! {text}" for text in _faults(model)]
     if len(texts) > ALARM_LINES_MAX:
         others = len(texts) - ALARM_LINES_MAX + 1
         texts[ALARM_LINES_MAX - 1 :] = [f"! and {others} more faults; ? tells all of them"]
     lines_max = max(1, ALARM_LINES_MAX // max(1, len(texts)))
     return [line for text in texts for line in _few_lines(text, lines_max, pen, palette.ALARM)]
+
+
+def _faults(model: Model) -> list[str]:
+    """The alarms; what cannot be read for the same reason, as nobody answers, is one of them."""
+    of_reason: dict[str, list[str]] = {}
+    for text in model.alarms.values():
+        what, mark, reason = text.rpartition(_COULD_NOT)
+        of_reason.setdefault(mark + reason, []).append(what)
+    return [f"{', '.join(whats)}{reason}" for reason, whats in of_reason.items()]
 
 
 def _few_lines(text: str, lines_max: int, pen: Pen, style: Style) -> list[Line]:
@@ -302,7 +313,7 @@ def _hints(ui: Ui, pen: Pen) -> Line:
 
 
 def _help(ui: Ui, model: Model, room: int, pen: Pen) -> list[Line]:
-    lines = list(help_lines(ui.place.view, ui.views, list(model.alarms.values()), pen))
+    lines = list(help_lines(ui.place.view, ui.views, _faults(model), pen))
     ui.help_top = max(0, min(ui.help_top, len(lines) - room))
     return lines[ui.help_top :]
 
