@@ -133,9 +133,11 @@ class Fault:
 
     async def act(self, exchange: Exchange) -> None:
         """End a call that it has taken."""
-        if self._delay:
-            await trio.lowlevel.checkpoint()
-        if not self._delay or self._is_removed:  # who removes it knows only of calls that wait
+        if not self._delay:
+            await self._action.act(exchange, self.which)
+            return
+        await trio.lowlevel.checkpoint()
+        if self._is_removed:  # meanwhile, by who knows only of calls that wait
             await self._action.act(exchange, self.which)
             return
 
