@@ -13,7 +13,7 @@ from rich.console import Console
 
 from bench.measured import Measured
 from bench.options import Options, add_options
-from bench.page import put_on_page
+from bench.page import has_place, put_on_page
 
 BENCHMARKS = (
     "echo",
@@ -62,6 +62,8 @@ def main(arguments: list[str]) -> None:
         command = commands.add_parser(name, help=summary, description=module.__doc__)
         add_options(command, module.RUNS, module.SECONDS)
     chosen = parser.parse_args(arguments)
+    if chosen.page and not has_place(chosen.name):
+        parser.error(f"--page: docs/performance.md has no place for {chosen.name}")
     options = Options(chosen.runs, chosen.seconds, chosen.sides, chosen.cases)
     measured: Measured = modules[chosen.name].measure(options)
     if chosen.page:

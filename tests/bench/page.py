@@ -20,6 +20,11 @@ def put_on_page(name: str, measured: Measured, day: date, page: Path = PAGE) -> 
     page.write_text(with_table(page.read_text("utf-8"), name, section(measured, day)), "utf-8")
 
 
+def has_place(name: str, page: Path = PAGE) -> bool:
+    """Whether the page wants the figures of this benchmark."""
+    return _place(page.read_text("utf-8"), name) is not None
+
+
 def section(measured: Measured, day: date) -> str:
     """The table, and below it when and where it was measured."""
     table, _, below = measured.as_markdown().partition("\n\nMeasured: ")
@@ -29,8 +34,17 @@ def section(measured: Measured, day: date) -> str:
 
 def with_table(page: str, name: str, table: str) -> str:
     """The text of a page with a table in its place; raises ValueError if it has no place."""
-    begin, end = f"<!-- bench: {name} -->\n", f"<!-- end: {name} -->\n"
-    found = re.search(f"{re.escape(begin)}.*?{re.escape(end)}", page, re.DOTALL)
+    found = _place(page, name)
     if found is None:
-        raise ValueError(f"the page has no place for {name}: {begin.strip()} ... {end.strip()}")
-    return f"{page[: found.start()]}{begin}\n{table}\n{end}{page[found.end() :]}"
+        raise ValueError(f"the page has no place for {name}: {' ... '.join(_marks(name))}")
+    begin, end = _marks(name)
+    return f"{page[: found.start()]}{begin}\n\n{table}\n{end}{page[found.end() :]}"
+
+
+def _place(page: str, name: str) -> re.Match[str] | None:
+    begin, end = map(re.escape, _marks(name))
+    return re.search(f"{begin}\n.*?{end}", page, re.DOTALL)
+
+
+def _marks(name: str) -> tuple[str, str]:
+    return f"<!-- bench: {name} -->", f"<!-- end: {name} -->"

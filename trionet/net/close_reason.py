@@ -20,7 +20,7 @@ class CloseReason(Enum):
     AUTHENTICATION_TIMEOUT = "the peer did not finish its TLS handshake or SASL exchange in time"
     ILLEGAL_SASL_STATE = "the peer sent something else than the SASL exchange asked for"
     SESSION_EXPIRED = "the peer did not authenticate again before its SASL session expired"
-    SEND_FAILED = "a response could not be written"
+    SEND_FAILED = "a request or a response could not be written"
     SECOND_SEND = "a second Send was set while one was in progress"
     IDLE = "nothing was received or sent for connections.max.idle.ms"
     EXCESS_CONNECTION = "closed to make room: there were more connections than max.connections"
