@@ -9,7 +9,7 @@ import pytest
 from trionet.dashboard import readings
 from trionet.dashboard.model import Model
 from trionet.dashboard.readings import Taken
-from trionet.dashboard.rows import GroupRow, MemberRow
+from trionet.dashboard.rows import GroupRow, MemberRow, QuotaRow
 from trionet.metrics.request_times import PHASES
 
 
@@ -349,3 +349,21 @@ def test_so_does_one_that_was_up_for_longer_before() -> None:
     model.fold(Taken(1001.0, about(150, uptime_seconds=3.0), {}), 6.0)
 
     assert "requests" not in model.figures
+
+
+def test_of_quotas_of_a_broker_that_is_gone_the_limits_stay() -> None:
+    model = Model()
+    of_broker = {"entity": "broker", "key": "max.connections", "limit": 9.0}
+    measured = {"value": 7.0, "throttle_ms": 5.0, "refused": 3}
+    model.fold(Taken(1.0, about(quotas=[{**of_broker, **measured}]), {}), 5.0)
+    of_client = QuotaRow("user=alice", "producer_byte_rate", 1024.0, 512.0)
+    clients = {(of_client.entity, of_client.key): of_client}
+    model.put_client_quotas(clients, None, 6.0)
+
+    model.lose_network("gone")
+
+    expected = [QuotaRow("broker", "max.connections", 9.0), of_client]
+    assert expected == list(model.quotas.values())
+    assert 6.0 == model.quotas.updated_at
+    model.put_client_quotas(clients, None, 7.0)
+    assert expected == list(model.quotas.values())

@@ -148,6 +148,12 @@ class Model:
         self.close_reasons.amend(
             {reason: attrs.evolve(row, rate=None) for reason, row in self.close_reasons.items()}
         )
+        # Beside those of clients these have no age of their own: nothing that was measured stays.
+        self._connection_quotas = {
+            key: QuotaRow(row.entity, row.key, row.limit)
+            for key, row in self._connection_quotas.items()
+        }
+        self.quotas.amend({**self._connection_quotas, **self._client_quotas})
         for section in self._of_inside():
             section.fail(why)
         self._groups_inside = {}  # what the cluster tells of groups is newer from now on
