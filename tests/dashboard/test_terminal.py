@@ -1,7 +1,7 @@
 """The dashboard in a terminal, beside a broker, as a user has both.
 
 ``python3 tests`` runs only what shows that the terminal is given back; ``python3 tests terminal``
-runs them all.
+runs them all, and those in ``terminal``, which look at each view.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from support.processes import SAME_TRIONET
 from support.seen_dashboard import FOOT, assert_restored, start, status
-from support.terminal import PROMPT, Terminal, needs_tmux, terminal
+from support.terminal import PROMPT, Terminal, needs_tmux
 from support.trionet_process import trionet_broker_process
 from trionet.dashboard.views import VIEWS
 
@@ -33,12 +32,6 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
         url = re.search(r"metrics are at (\S+)/metrics", log.read_text())
         assert url is not None
         yield [server, "--metrics", url[1]]
-
-
-@pytest.fixture
-def screen() -> Iterator[Terminal]:
-    with terminal(120, 40, SAME_TRIONET) as found:
-        yield found
 
 
 @pytest.mark.parametrize(
@@ -182,22 +175,6 @@ def test_pausing_keeps_what_is_seen(screen: Terminal, broker: list[str]) -> None
 
 
 @pytest.mark.terminal
-def test_another_size_is_another_frame(screen: Terminal, broker: list[str]) -> None:
-    start(screen, broker)
-
-    screen.resize(80, 24)
-    screen.wait_until(lambda text: text.split("\n")[23].startswith(" q quit"), "24 lines")
-    screen.resize(59, 14)
-    screen.wait_for("This screen has 59 x 14 cells", "needs 60 x 15")
-    screen.resize(200, 60)
-    screen.wait_until(lambda text: text.split("\n")[59].startswith(" q quit"), "60 lines")
-    screen.resize(60, 15)
-    screen.wait_until(lambda text: text.split("\n")[14].startswith(" q quit"), "15 lines")
-    screen.press("q")
-    assert "0" == status(screen)
-
-
-@pytest.mark.terminal
 def test_it_is_suspended_and_goes_on(screen: Terminal, broker: list[str]) -> None:
     modes = start(screen, [*broker, "--mouse"])
 
@@ -227,29 +204,6 @@ def test_somebody_else_stops_it_and_lets_it_go_on(screen: Terminal, broker: list
     screen.press("q")
     assert "0" == status(screen)
     assert_restored(screen, modes)
-
-
-@pytest.mark.terminal
-def test_no_colour_where_none_is_wanted(broker: list[str]) -> None:
-    with terminal(100, 30, {**SAME_TRIONET, "NO_COLOR": "1"}) as screen:
-        start(screen, broker)
-
-        attributes = set(re.findall(r"\x1b\[([\d;]*)m", screen.tmux("capture-pane", "-p", "-e")))
-
-    numbers = {int(each) for text in attributes for each in text.split(";") if each}
-    assert numbers <= {0, 1, 2, 4, 7, 22, 24, 27, 39, 49}
-    assert {1, 7} <= numbers
-
-
-@pytest.mark.terminal
-def test_no_unicode_where_there_is_none(broker: list[str]) -> None:
-    with terminal(100, 30, {**SAME_TRIONET, "LC_ALL": "C"}) as screen:
-        start(screen, broker)
-        screen.press("3")
-
-        text = screen.wait_for("APIs", "WHERE THE TIME GOES")
-
-    assert text.isascii()
 
 
 @pytest.mark.terminal
@@ -310,19 +264,3 @@ def test_a_connection_is_opened(screen: Terminal, broker: list[str]) -> None:
     screen.wait_for("close: not done")
     screen.press("K", "y")
     screen.wait_for("! close: connections can be closed in")
-
-
-@pytest.mark.terminal
-def test_the_broker_that_is_gone_is_told_of(screen: Terminal, tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    settings = {"metrics.listener": "http://127.0.0.1:0"}
-    with trionet_broker_process(settings=settings, log=log) as (server, _):
-        url = re.search(r"metrics are at (\S+)/metrics", log.read_text())
-        assert url is not None
-        start(screen, [server, "--metrics", url[1]])
-
-    screen.wait_for(" ! http://127.0.0.1:")
-    screen.press("3")
-    screen.wait_for("APIs")
-    screen.press("q")
-    assert "0" == status(screen)

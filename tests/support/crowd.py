@@ -1,6 +1,6 @@
 """Clients of a broker that give each view of a dashboard something to show, until they are ended.
 
-As a program: ``crowd.py HOST:PORT``; it prints a line when all of it is there.
+As a program: ``crowd.py HOST:PORT [MANY]``; it prints a line when all of it is there.
 """
 
 from __future__ import annotations
@@ -16,12 +16,9 @@ from trionet import open_admin, open_consumer, open_producer
 from trionet.client.admin import Admin, NewTopic
 from trionet.client.topic_partition import TopicPartition
 
-#: More than a screen of 40 lines has room for.
-TOPICS: Final = 60
-GROUPS: Final = 60
-CLIENTS: Final = 50
+#: How many topics, groups, clients and strangers: more than a screen of 40 lines has room for.
+MANY: Final = 60
 READERS: Final = 2
-STRANGERS: Final = 50
 #: What clients and groups may be called, and what must not reach a terminal as it is.
 HOSTILE: Final = (
     "\x1b[2J\x1b]0;taken over\x07",
@@ -47,18 +44,18 @@ RECORDS: Final = (
 MINUTE_MS: Final = 60_000
 
 
-async def main(address: str) -> None:
+async def main(address: str, many: int) -> None:
     """Come to a broker, and stay."""
     async with open_admin(address) as admin, trio.open_nursery() as nursery:
-        await _make_topics(admin)
+        await _make_topics(admin, many)
         await _write(address)
-        for name in (*HOSTILE, *(f"idle-{number:02}" for number in range(GROUPS))):
+        for name in (*HOSTILE, *(f"idle-{number:02}" for number in range(many))):
             (await admin.alter_group_offsets(name, {TopicPartition("orders", 0): 1})).checked()
-        for name in (*HOSTILE, *(f"client-{number:02}" for number in range(CLIENTS))):
+        for name in (*HOSTILE, *(f"client-{number:02}" for number in range(many))):
             await nursery.start(_stay, address, name)
         for number in range(READERS):
             await nursery.start(_read, address, f"reader-{number}")
-        for _ in range(STRANGERS):
+        for _ in range(many):
             await _disturb(address)
         print("ready", flush=True)
 
@@ -83,8 +80,8 @@ async def _read(address: str, name: str, *, task_status: trio.TaskStatus[None]) 
             pass
 
 
-async def _make_topics(admin: Admin) -> None:
-    names = [NewTopic(f"topic-{number:02}", 2) for number in range(TOPICS)]
+async def _make_topics(admin: Admin, many: int) -> None:
+    names = [NewTopic(f"topic-{number:02}", 2) for number in range(many)]
     names += [NewTopic("orders", 4, configs={"retention.ms": "123456789"})]
     names += [NewTopic("log", 1), NewTopic("log-results", 1), NewTopic("t" * 240, 1)]
     (await admin.create_topics(names)).checked()
@@ -134,4 +131,4 @@ async def _disturb(address: str) -> None:
 
 
 if __name__ == "__main__":
-    trio.run(main, sys.argv[1])
+    trio.run(main, sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else MANY)

@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from support.seen_dashboard import chosen_line, wait_for_title
+from support.seen_dashboard import FOOT, chosen_line, wait_for_title
 from support.terminal import Terminal
 from trionet.dashboard.cells import UNICODE, Glyphs
 from trionet.dashboard.views import VIEWS
@@ -19,12 +19,21 @@ class Place:
     Attributes:
         name: of it, for tests.
         steps: keys, each with how the title begins then; ``>`` stands between views.
-        text: what is on it, on a large screen.
+        text: what is on it, also on the smallest screen.
     """
 
     name: str
     steps: tuple[tuple[str, str], ...]
     text: str
+
+    def title(self, glyphs: Glyphs = UNICODE) -> str:
+        """How its title begins."""
+        return self.steps[-1][1].replace(">", glyphs.into)
+
+    def wait(self, screen: Terminal, glyphs: Glyphs = UNICODE) -> str:
+        """The screen as soon as it has the page."""
+        wait_for_title(screen, self.title(glyphs))
+        return screen.wait_for(self.text, FOOT)
 
     def go(self, screen: Terminal, glyphs: Glyphs = UNICODE) -> str:
         """Go there from anywhere; gives the screen."""
@@ -41,11 +50,11 @@ class Place:
 #: What a view with a tab has on the screen.
 _TEXTS: Final = {
     "overview": "Traffic",
-    "connections": "client-4",
-    "apis": "ApiVersions",
+    "connections": "client-",
+    "apis": "P99",
     "processors": "request queue",
     "topics": "orders",
-    "groups": "classic",
+    "groups": "MEMBERS",
     "quotas": "max.connections",
     "closes": "INVALID_RECEIVE",
     "pipeline": "REQUESTS",
@@ -66,8 +75,8 @@ _GROUP: Final = (("6", "Groups"), ("Enter", "Groups > readers"))
 _PIPELINE: Final = ("9", "Spark pipeline")
 #: Those that others open; of topics the first one must be ``orders``, of groups ``readers``.
 OPENED: Final = (
-    Place("api", _API, "Total time, look by look"),
-    Place("connection", _CONNECTION, "mute state"),
+    Place("api", _API, "since the start"),
+    Place("connection", _CONNECTION, "principal"),
     Place("partitions", _TOPIC, "LEADER"),
     Place("tail of a partition", _TAIL, "VALUE"),
     Place("record", (*_TAIL, ("Enter", "Topics > orders > orders 0 > orders 0 off")), "as bytes"),
@@ -79,7 +88,7 @@ OPENED: Final = (
     Place("members", (*_GROUP, ("v", "Groups > readers > members of readers")), "reader-0"),
     Place("minute", (_PIPELINE, ("Enter", "Spark pipeline > minute 11:49")), "Fetch"),
     Place("talkers", (_PIPELINE, ("o", "Spark pipeline > Top talkers")), "bytes"),
-    Place("anomalies", (_PIPELINE, ("a", "Spark pipeline > Anomalies")), "USUAL"),
+    Place("anomalies", (_PIPELINE, ("a", "Spark pipeline > Anomalies")), "SCORE"),
     Place("line", (("0", "Log"), ("Enter", "Log > line")), "trionet."),
     Place("broker", (("b", "Brokers"), ("Enter", "Brokers > settings of broker 1")), "log.dirs"),
 )

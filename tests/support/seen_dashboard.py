@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 from collections.abc import Sequence
@@ -15,27 +16,33 @@ DASHBOARD: Final = [sys.executable, "-m", "trionet", "dashboard"]
 #: The first line of a view, below the header, the tabs and the title.
 BODY: Final = 3
 _STYLE: Final = re.compile(r"\x1b\[([\d;]*)m")
+_QUESTIONS: Final = itertools.count()
 
 
-def start(screen: Terminal, arguments: Sequence[str]) -> str:
-    """Start a dashboard; gives the settings of the line from before."""
+def start(screen: Terminal, arguments: Sequence[str], *expected: str) -> str:
+    """Start a dashboard; gives the settings of the line from before.
+
+    Args:
+        screen: of a shell that waits for a command.
+        arguments: of the dashboard.
+        expected: what is on the screen then; by default what the overview has.
+    """
     before = screen.modes()
     screen.run([*DASHBOARD, *arguments])
-    screen.wait_for(FOOT, "Overview", "Traffic")
+    screen.wait_for(FOOT, *(expected or ("Overview", "Traffic")))
     return before
 
 
 def status(screen: Terminal) -> str:
     """What the shell says of the command that has ended."""
     screen.wait_for_prompt()
-    screen.type("echo status=$?")
+    name = f"status-{next(_QUESTIONS)}"  # an earlier answer may still be there
+    screen.type(f"echo {name}=$?")
     screen.press("Enter")
-    found = re.findall(r"status=(\d+)", screen.wait_until(_has_status, "a status"))
-    return str(found[-1])
-
-
-def _has_status(text: str) -> object:
-    return re.search(r"^status=\d+$", text, re.MULTILINE)
+    answer = re.compile(rf"^{name}=(\d+)$", re.MULTILINE)
+    found = answer.search(screen.wait_until(answer.search, "a status"))
+    assert found is not None
+    return found[1]
 
 
 def assert_restored(screen: Terminal, modes: str) -> None:

@@ -78,6 +78,10 @@ class Terminal:
         """The screen as one text."""
         return "\n".join(self.screen())
 
+    def history(self) -> str:
+        """What was shown on the screen of the shell from its start on, as one text."""
+        return self.tmux("capture-pane", "-p", "-J", "-S", "-")
+
     def resize(self, columns: int, lines: int) -> None:
         """Give the screen another size."""
         self.tmux("resize-window", "-x", str(columns), "-y", str(lines))
@@ -98,10 +102,17 @@ class Terminal:
         return self.tmux("display-message", "-p", f"#{{{name}}}").strip()
 
     def modes(self) -> str:
-        """The settings of the terminal's line, as stty tells them."""
-        tty = self._flag("pane_tty")
-        done = subprocess.run(["stty", "-a", "-F", tty], capture_output=True, check=True)
-        return done.stdout.decode()
+        """The settings of the terminal's line, without its size, as the next command finds them.
+
+        While the shell waits it has settings of its own, which hide what a program has left.
+        """
+        told = self._socket.with_name("modes")
+        if not told.exists():
+            os.mkfifo(told)
+        self.wait_for_prompt()
+        self.type(f"stty -a | tail -n +2 >{told}")
+        self.press("Enter")
+        return told.read_text()
 
     def wait_until(
         self, is_so: Callable[[str], object], what: str, seconds: float = WAIT_SECONDS

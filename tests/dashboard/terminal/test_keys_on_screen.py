@@ -218,7 +218,7 @@ def test_every_page_that_another_opens(screen: Terminal, server: list[str]) -> N
         screen.wait_for("── Keys ──")
         screen.press("?")
         screen.wait_until(lambda text: "── Keys ──" not in text, "the page again")
-        wait_for_title(screen, place.steps[-1][1].replace(">", "→"))
+        place.wait(screen)
         if len(place.steps) > 1:
             screen.press("Escape")
             wait_for_title(screen, place.steps[-2][1].replace(">", "→"))
