@@ -169,6 +169,16 @@ def test_what_a_broker_tells_in_another_form_leaves_the_rest_known(
     assert {} == model.alarms
 
 
+def test_a_broker_that_came_back_with_another_list_of_apis_may_be_lost() -> None:
+    model = Model()
+    model.fold(Taken(10, {**about(10), "uptime_seconds": 100}, {}), 10)
+    model.fold(Taken(11, {**about(11), "uptime_seconds": 1, "apis": 7}, {}), 11)
+
+    model.lose_network("gone")
+
+    assert [None] * len(model.apis.items()) == [row.rate for _, row in model.apis.items()]
+
+
 def test_a_figure_that_nobody_tells_is_not_there() -> None:
     model = Model()
 

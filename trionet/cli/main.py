@@ -83,7 +83,7 @@ def _run(subcommand: Subcommand, args: argparse.Namespace, chosen: str) -> int:
     except TrionetError as error:
         # The client logs that a broker refuses us, and raises the same.
         logged = getattr(args, "last_logged", None)
-        if logged is None or not str(error).endswith(logged):
+        if not logged or not str(error).endswith(logged):
             _tell(args, chosen, str(error))
         return 2 if isinstance(error, ConfigError) else 1
     except BrokenPipeError:

@@ -1,4 +1,4 @@
-"""Why a command has had no answer: nobody was there, or somebody who says nothing."""
+"""Why a command has had no answer: nobody was there, or somebody who says nothing, or not this."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ def unreached(
         statistics: of the client, while it was still open.
         longer: the option that waits longer.
     """
+    if is_answered(statistics):
+        return CallTimedOutError(
+            f"{servers} has answered, and did not finish this within {seconds:g} seconds: a leader"
+            f" that cannot be reached, or a broker that hangs; {longer} waits longer"
+        )
     if statistics["connection-count"]:
         return CallTimedOutError(
             f"{servers} takes connections, and has answered nothing within {seconds:g} seconds: a"

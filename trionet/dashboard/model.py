@@ -138,7 +138,9 @@ class Model:
         What it had counted stays, and has an age; what it was doing of late is not known.
         """
         self.about = attrs.evolve(self.about, uptime_seconds=None)
-        self.apis.amend({name: self._apis[name].lose(row) for name, row in self.apis.items()})
+        # Of one that came back with a list of another form the rows are left, but no history.
+        histories = {name: self._apis.get(name) or ApiTimes(name) for name, _ in self.apis.items()}
+        self.apis.amend({name: histories[name].lose(row) for name, row in self.apis.items()})
         for history in self._processors.values():
             history.lose()
         unknown: dict[str, Any] = {f"{rate}_rate": None for rate, _ in _PROCESSOR_RATES}

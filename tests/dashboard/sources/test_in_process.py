@@ -241,6 +241,32 @@ async def test_a_list_that_cannot_be_read_takes_nothing_else_with_it(
                 assert None is model.connections.failure
 
 
+class _Odd:
+    """Tells of a broker what it is given."""
+
+    def __init__(self, about: dict[str, Any]) -> None:
+        self.about = about
+
+    async def take(self) -> Taken:
+        await trio.lowlevel.checkpoint()
+        return Taken(1.0, self.about, {})
+
+    async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
+        raise AssertionError(section)
+
+
+@pytest.mark.parametrize("about", [{"listeners": None}, {"totals": {"requests": "many"}}], ids=str)
+async def test_a_broker_that_tells_of_itself_in_another_form_is_an_alarm(
+    about: dict[str, Any],
+) -> None:
+    teller = _Odd(about)
+    async with watching(NetworkSource(teller, "the broker")) as watched:
+        model = await watched.until(lambda model: bool(model.alarms))
+        assert any("another form" in alarm for alarm in model.alarms.values())
+        teller.about = {}
+        await watched.until(lambda model: not model.alarms)
+
+
 @pytest.mark.slow
 async def test_a_list_does_not_wait_for_the_rest_of_another_one() -> None:
     async with open_broker() as broker, connect(broker.bootstrap_servers):

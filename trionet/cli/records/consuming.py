@@ -310,11 +310,8 @@ class _Run:
         return _Made(b"".join(texts), len(batch), len(texts))
 
     async def _write(self, batch: ConsumerBatch, made: _Made) -> None:
-        if not made.text:  # a format may say nothing of a record
-            await trio.lowlevel.checkpoint()
         with self._stop.ending_waits(LAST_WRITE_SECONDS) as waiting:
-            if made.text:
-                await write_all(OUTPUT, made.text)
+            await write_all(OUTPUT, made.text)
         if waiting.cancelled_caught:
             raise OutputStalledError(
                 f"nobody reads the output: {counted(made.taken, 'record')} from offset "

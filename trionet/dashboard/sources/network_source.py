@@ -85,8 +85,8 @@ class NetworkSource:
             self._hurried = trio.Event()
             try:
                 trouble = await self._look(model)
-            except _UNREADABLE as error:
-                why = f"{self._what} could not be read: {error}"
+            except (*_UNREADABLE, *MALFORMED) as error:
+                why = f"{self._what} could not be read: {_said(error)}"
                 model.tell(self._what, why, heard)
                 if was_told:
                     model.lose_network(why)
@@ -111,8 +111,7 @@ class NetworkSource:
         try:
             await self._read_list(model, wanted)
         except (*_UNREADABLE, *MALFORMED) as error:
-            said = error if isinstance(error, _UNREADABLE) else f"it has another form: {error!r}"
-            why = f"{wanted} of {self._what} could not be read: {said}"
+            why = f"{wanted} of {self._what} could not be read: {_said(error)}"
             model.lose_list(wanted, why)
             return why
         return None
@@ -136,3 +135,10 @@ class NetworkSource:
         # Not what the clock says: on a busy machine most of it is waiting, and costs nobody.
         spent = len(rows) * ROW_SECONDS
         self._list_from = trio.current_time() + spent / LIST_SHARE - self.interval_seconds / 2
+
+
+def _said(error: Exception) -> str:
+    """What an error tells a person."""
+    if isinstance(error, _UNREADABLE):
+        return str(error)
+    return f"it has another form: {error!r}"
