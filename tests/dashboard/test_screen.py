@@ -140,6 +140,17 @@ def test_faults_with_one_reason_are_one_alarm() -> None:
     assert " ! metrics could not be read: refused" == lines[4].rstrip()
 
 
+def test_two_sources_that_say_the_same_say_it_once() -> None:
+    model = busy_model()
+    for what in ("topics", "groups"):
+        model.tell(what, "the cluster is another one")
+
+    lines = shown(ui(), model).split("\n")
+
+    assert " ! the cluster is another one" == lines[3].rstrip()
+    assert not lines[4].startswith(" !")
+
+
 def test_the_header_tells_of_pauses_and_of_missing_news() -> None:
     model = busy_model()
 

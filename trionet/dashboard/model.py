@@ -139,8 +139,12 @@ class Model:
         """
         self.about = attrs.evolve(self.about, uptime_seconds=None)
         # Of one that came back with a list of another form the rows are left, but no history.
-        histories = {name: self._apis.get(name) or ApiTimes(name) for name, _ in self.apis.items()}
-        self.apis.amend({name: histories[name].lose(row) for name, row in self.apis.items()})
+        self.apis.amend(
+            {
+                name: (self._apis.get(name) or ApiTimes(name)).lose(row)
+                for name, row in self.apis.items()
+            }
+        )
         for history in self._processors.values():
             history.lose()
         unknown: dict[str, Any] = {f"{rate}_rate": None for rate, _ in _PROCESSOR_RATES}

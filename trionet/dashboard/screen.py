@@ -207,7 +207,7 @@ def _alarms(model: Model, pen: Pen) -> list[Line]:
 def _faults(model: Model) -> list[str]:
     """The alarms; what cannot be read for the same reason, as nobody answers, is one of them."""
     of_reason: dict[str, list[str]] = {}
-    for text in model.alarms.values():
+    for text in dict.fromkeys(model.alarms.values()):
         what, mark, reason = text.rpartition(_COULD_NOT)
         of_reason.setdefault(mark + reason, []).append(what)
     return [f"{', '.join(whats)}{reason}" for reason, whats in of_reason.items()]
