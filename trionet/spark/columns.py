@@ -32,7 +32,8 @@ from ..protocol.records.numpy_columns import TIMESTAMP_OF_LOG, NumpyColumns, dec
 from .fetched import Fetched, pieces
 
 if TYPE_CHECKING:
-    from ..protocol.records.numpy_batches import BatchHeaders, Numbers
+    from ..protocol.records.numpy_batches import BatchHeaders
+    from ..protocol.records.numpy_varints import Numbers
 
 LetsPass: TypeAlias = Callable[[Bytes, int, BatchHeader], bool]
 

@@ -19,11 +19,11 @@ import numpy as np
 from support.column_rows import rows_of
 from trionet.protocol.records.numpy_batches import (
     LANES_MIN,
-    Numbers,
     opened_together,
     read_headers,
 )
 from trionet.protocol.records.numpy_columns import decode_batches
+from trionet.protocol.records.numpy_varints import Numbers
 
 pytestmark = pytest.mark.usefixtures("each_implementation")
 
@@ -113,6 +113,21 @@ def test_a_record_that_is_wrong_is_found_among_many_batches() -> None:
         kept += 1
 
     assert 8 < kept < 75
+
+
+def test_a_count_of_one_record_more_is_refused_whatever_stands_behind_the_batch() -> None:
+    rows: list[NewRecord] = [(NOW, None, b"value", ())] * 2
+    batches = [encode_batch(rows, base_offset=each) for each in range(3 * LANES_MIN)]
+    header = read_header(batches[5])
+    batches[5] = header._replace(count=3).pack() + batches[5][61:]
+    # The next one's header reads as a record, whose length of 6 takes three bytes.
+    batches[6] = bytes.fromhex("8c8000 00 00 00 01 01") + batches[6][8:]
+    data = b"".join(batches)
+
+    with pytest.raises(WireFormatError):
+        one_by_one(data)
+    with pytest.raises(WireFormatError):
+        at_once(data)
 
 
 def test_more_records_than_a_batch_has_room_for_are_refused() -> None:

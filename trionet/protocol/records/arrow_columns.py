@@ -19,7 +19,7 @@ from trionet.protocol.records.records import INFLATED_BYTES_MAX
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from trionet.protocol.records.numpy_batches import Numbers
+    from trionet.protocol.records.numpy_varints import Numbers
 
 HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 SCHEMA: Final = pa.schema(

@@ -16,9 +16,9 @@ from trionet.errors import WireFormatError
 from trionet.protocol.records import implementation
 from trionet.protocol.records.batch import HEADER_SIZE, PREFIX_SIZE, BatchHeader, Bytes
 from trionet.protocol.records.compression import decompress
+from trionet.protocol.records.numpy_varints import Numbers, Spans
 from trionet.protocol.records.records import INFLATED_BYTES_MAX, RECORD_BYTES_MIN, whole
 
-Numbers: TypeAlias = NDArray[np.int64]
 #: Elements of ``BATCH_HEADER``.
 BatchHeaders: TypeAlias = NDArray[Any]
 
@@ -154,55 +154,20 @@ def record_starts(body: Bytes, starts: Numbers, ends: Numbers, counts: Numbers) 
     return _one_by_one(body, starts, ends, counts)
 
 
-class ShortVarints(NamedTuple):
-    """Varints of one or two bytes.
-
-    Attributes:
-        numbers: not yet zigzag-decoded.
-        has_two: 1 for each that has two bytes, else 0.
-        is_longer: which have more: their numbers are wrong.
-    """
-
-    numbers: NDArray[np.uint16]
-    has_two: NDArray[Any]
-    is_longer: NDArray[np.bool_]
-
-
-def short_varints(data: NDArray[np.uint8], at: Numbers) -> ShortVarints:
-    """The varints at these places.
-
-    Raises:
-        IndexError: a place is not, or nothing stands behind it, as it does in a record.
-    """
-    first, second = data.take(at), data[1:].take(at)
-    has_two = first >> 7
-    numbers = (second & 127).astype(np.uint16)
-    numbers <<= 7
-    numbers *= has_two
-    numbers |= first & 127
-    return ShortVarints(numbers, has_two, first & second > 127)
-
-
 def _in_step(body: Bytes, starts: Numbers, ends: Numbers, counts: Numbers) -> Numbers | None:
-    """A step goes to the next record of all batches that have one; None if any is a large one."""
-    data = np.frombuffer(body, np.uint8)
+    """A step goes to the next record of all batches that have one; None if a length is not short."""
+    records = Spans(np.frombuffer(body, np.uint8))
     order = np.argsort(-counts, kind="stable")  # so that those that have one are the first
     at = starts[order]
-    firsts = (np.cumsum(counts) - counts)[order]
-    steps = np.arange(counts.max())
-    lanes = np.searchsorted(-counts[order], -steps, "left")
+    numbers = (np.cumsum(counts) - counts)[order]
+    lanes = np.searchsorted(-counts[order], -np.arange(counts.max()), "left")
     found = np.empty(counts.sum(), np.int64)
-    seen = 0
-    for step, count in enumerate(lanes.tolist()):
-        here = at[:count]
-        found[firsts[:count] + step] = here
-        sizes, has_two, is_longer = short_varints(data, here)
-        if is_longer.any():
+    for count in lanes.tolist():
+        here, number = at[:count], numbers[:count]
+        found[number] = here
+        if not records.skip(here):
             return None
-        seen |= int(np.bitwise_or.reduce(sizes))
-        here += (sizes >> 1) + has_two + 1
-    if seen & 1:
-        raise WireFormatError("a record's length is not that of its fields")
+        number += 1
     if not np.array_equal(at, ends[order]):
         raise WireFormatError("a batch's records do not end where it does")
     return found

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trionet.errors import WireFormatError
 from trionet.protocol.records import implementation
@@ -18,15 +17,11 @@ from trionet.protocol.records.batch import Bytes
 from trionet.protocol.records.numpy_batches import (
     BATCH_HEADER,
     BatchHeaders,
-    Numbers,
     record_starts,
-    short_varints,
 )
+from trionet.protocol.records.numpy_varints import Numbers, varints
 from trionet.protocol.records.records import INFLATED_BYTES_MAX, open_batch
 from trionet.protocol.records.types import Headers
-
-#: How far a varint's last byte is shifted, at most.
-_SHIFT_MAX: Final = 63
 
 #: The attribute of a batch whose records' timestamps are the log's.
 TIMESTAMP_OF_LOG: Final = 0x8
@@ -121,13 +116,13 @@ def _of_records(headers: BatchHeaders, name: str, counts: Numbers) -> Numbers:
 def _columns(body: Bytes, starts: Numbers, with_headers: bool) -> NumpyColumns:
     """Offsets and timestamps are relative to those of the batch."""
     data = np.frombuffer(body, np.uint8)
-    sizes, at = _varints(data, starts)
+    sizes, at = varints(data, starts)
     ends = at + sizes
-    timestamps, at = _varints(data, at + 1)  # behind the attributes, which mean nothing yet
-    offsets, at = _varints(data, at)
-    key_lengths, key_starts = _varints(data, at)
+    timestamps, at = varints(data, at + 1)  # behind the attributes, which mean nothing yet
+    offsets, at = varints(data, at)
+    key_lengths, key_starts = varints(data, at)
     at = key_starts + _checked(key_lengths, len(body))
-    value_lengths, value_starts = _varints(data, at)
+    value_lengths, value_starts = varints(data, at)
     at = value_starts + _checked(value_lengths, len(body))
     headers: dict[int, Headers] = {}
     has_headers = np.flatnonzero(data[at])
@@ -143,39 +138,6 @@ def _columns(body: Bytes, starts: Numbers, with_headers: bool) -> NumpyColumns:
     return NumpyColumns(
         body, offsets, timestamps, key_starts, key_lengths, value_starts, value_lengths, headers
     )
-
-
-def _varints(data: NDArray[np.uint8], at: Numbers) -> tuple[Numbers, Numbers]:
-    """The zigzag varints at these places, and where they end; something stands behind each."""
-    short, has_two, is_longer = short_varints(data, at)
-    signs = (short & 1).view(np.int16)
-    numbers = ((short >> 1).view(np.int16) ^ -signs).astype(np.int64)
-    after = at + (has_two + 1)
-    longer = np.flatnonzero(is_longer)
-    if len(longer):
-        numbers[longer], after[longer] = _long_varints(data, at[longer])
-    return numbers, after
-
-
-def _long_varints(data: NDArray[np.uint8], at: Numbers) -> tuple[Numbers, Numbers]:
-    """As :func:`_varints`, a byte of all of them after the other."""
-    byte = data[at]
-    numbers = (byte & 127).astype(np.uint64)
-    at = at + 1
-    shift = 7
-    pending = np.flatnonzero(byte > 127)  # most are of one byte
-    while len(pending):
-        if shift > _SHIFT_MAX:
-            raise WireFormatError("a varint is longer than ten bytes")
-        byte = data[at[pending]]
-        if shift == _SHIFT_MAX and np.any((byte > 1) & (byte < 128)):
-            raise WireFormatError("a varint has more than 64 bits")
-        numbers[pending] |= (byte & 127).astype(np.uint64) << np.uint64(shift)
-        at[pending] += 1
-        pending = pending[byte > 127]
-        shift += 7
-    signs = (numbers & np.uint64(1)).view(np.int64)
-    return (numbers >> np.uint64(1)).view(np.int64) ^ -signs, at
 
 
 def _checked(lengths: Numbers, size: int) -> Numbers:
