@@ -32,6 +32,9 @@ SCHEMA: Final = pa.schema(
     ]
 )
 
+#: From how many bytes a value on, to copy it twice takes longer than to take a piece more.
+_LARGE_BYTES: Final = 256
+
 #: Arrow's offsets of a binary column are int32.
 _BYTES_MAX: Final = 2**31 - 1
 
@@ -86,15 +89,22 @@ def binary_column(body: Bytes, starts: Numbers, lengths: Numbers) -> Any:
     if nulls.all():
         return pa.nulls(count, pa.binary())
     origin = int(starts[0])
-    bounds = np.empty(2 * count, np.int32)
-    bounds[0::2] = starts - origin
+    bounds = np.empty(2 * count + 1, np.int32)
+    bounds[0:-1:2] = starts - origin
     bounds[1::2] = starts - origin + np.maximum(lengths, 0)
+    bounds[-1] = bounds[-2]
     data = pa.py_buffer(memoryview(body)[origin:])
-    pieces = pa.BinaryArray.from_buffers(
-        pa.binary(), 2 * count - 1, [None, pa.py_buffer(bounds), data]
-    )
+    pieces = pa.BinaryArray.from_buffers(pa.binary(), 2 * count, [None, pa.py_buffer(bounds), data])
     places = np.arange(0, 2 * count, 2, dtype=np.int64)
-    return pieces.take(number_column(pa.int64(), places, nulls if nulls.any() else None))
+    if nulls.any():
+        return pieces.take(number_column(pa.int64(), places, nulls))
+    if bounds[-1] < _LARGE_BYTES * count:
+        return pieces.take(number_column(pa.int64(), places))
+    # Arrow makes room for as many average pieces as are taken, which are half as long as values,
+    # and when it is full it copies everything. So the empty one is taken as often as the others.
+    twice = np.full(2 * count, 2 * count - 1, np.int64)
+    twice[:count] = places
+    return pieces.take(number_column(pa.int64(), twice))[:count]
 
 
 def headers_column(columns: NumpyColumns) -> Any:
