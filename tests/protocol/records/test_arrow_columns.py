@@ -60,6 +60,16 @@ def test_columns_have_what_rows_have(rows: list[NewRecord], codec: int) -> None:
     assert SCHEMA == decode_arrow(batch).schema
 
 
+@pytest.mark.parametrize("nulls", [0, 1], ids=["all there", "some null"])
+def test_large_values_are_whole(nulls: int) -> None:
+    """They are copied in another way than small ones, and than those of which some are null."""
+    sizes = [0, 1, 300, 9000, 255, 256, 70_000]
+    rows: list[NewRecord] = [(NOW, b"key", bytes([size % 251]) * size, ()) for size in sizes]
+    batch = encode_batch([*rows, (NOW, b"", None, ())] if nulls else rows)
+
+    assert expected_of(batch) == rows_of(batch)
+
+
 def test_records_without_headers_have_null_there() -> None:
     rows = [(NOW, None, b"a", [("h", b"1")]), (NOW, None, b"b", ())]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from trionet.errors import WireFormatError
 from trionet.protocol.records.batch import BatchHeader
-from trionet.protocol.records.compression import ZSTD
+from trionet.protocol.records.compression import GZIP, ZSTD
 from trionet.protocol.records.records import decode_batch, encode_batch
 from trionet.protocol.records.types import NewRecord
 
@@ -57,6 +58,14 @@ def test_batch_without_records_has_empty_arrays() -> None:
     header = BatchHeader(0, 49, -1, 2, 0, 0, 3, NOW, NOW, -1, -1, -1, 0)
 
     assert [] == rows_of(decode_numpy(header.pack()))
+
+
+def test_a_compressed_batch_without_records_has_empty_arrays() -> None:
+    body = gzip.compress(b"")
+    header = BatchHeader(0, 49 + len(body), -1, 2, 0, GZIP, 3, NOW, NOW, -1, -1, -1, 0)
+
+    assert [] == decode_batch(header.pack() + body)
+    assert [] == rows_of(decode_numpy(header.pack() + body))
 
 
 def same_as_rows(batch: bytes) -> bool:

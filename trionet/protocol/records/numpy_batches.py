@@ -59,7 +59,8 @@ LANES_MIN: Final = 64
 def read_headers(buf: Bytes, places: Numbers) -> BatchHeaders:
     """The headers of the batches at these places, which have the room for them."""
     # One at every byte; those at the places are copied.
-    every = np.ndarray((len(buf) - HEADER_SIZE + 1,), BATCH_HEADER, buf, strides=(1,))
+    count = max(len(buf) - HEADER_SIZE + 1, 0)
+    every = np.ndarray((count,), BATCH_HEADER, buf, strides=(1,))
     headers: BatchHeaders = every[places]
     return headers
 

@@ -85,7 +85,8 @@ class Spans:
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
         # Each pair of neighbours: an element of two bytes at every byte.
-        self._pairs: NDArray[Any] = np.ndarray((len(data) - 1,), "<u2", data, strides=(1,))
+        count = max(len(data) - 1, 0)
+        self._pairs: NDArray[Any] = np.ndarray((count,), "<u2", data, strides=(1,))
 
     def skip(self, at: Numbers) -> bool:
         """Go behind the pieces at these places.
