@@ -158,7 +158,7 @@ def record_starts(body: Bytes, starts: Numbers, ends: Numbers, counts: Numbers) 
 
 
 def _in_step(body: Bytes, starts: Numbers, ends: Numbers, counts: Numbers) -> Numbers | None:
-    """A step goes to the next record of all batches that have one; None if a length is not short."""
+    """A step goes to the next record of all batches that have one; None if a length is long."""
     records = Spans(np.frombuffer(body, np.uint8))
     order = np.argsort(-counts, kind="stable")  # so that those that have one are the first
     at = starts[order]
