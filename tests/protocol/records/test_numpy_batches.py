@@ -17,11 +17,7 @@ pytest.importorskip("numpy", reason="numpy is of the extra `spark`")
 import numpy as np
 
 from support.column_rows import rows_of
-from trionet.protocol.records.numpy_batches import (
-    LANES_MIN,
-    opened_together,
-    read_headers,
-)
+from trionet.protocol.records.numpy_batches import LANES_MIN, opened_together, read_headers
 from trionet.protocol.records.numpy_columns import decode_batches
 from trionet.protocol.records.numpy_varints import Numbers
 

@@ -11,6 +11,7 @@ pytest.importorskip("numpy", reason="numpy is of the extra `spark`")
 import numpy as np
 
 from trionet.protocol.records.numpy_varints import Numbers, Spans, varints
+from trionet.protocol.wire import varint
 
 # Around where a varint needs another byte.
 EDGES = [sign * (1 << bits) + by for bits in range(0, 63, 7) for sign in (1, -1) for by in (-1, 0)]
@@ -18,14 +19,7 @@ NUMBERS = [*range(-9000, 9000), *EDGES, 2**63 - 1, -(2**63)]
 
 
 def zigzag(number: int) -> bytes:
-    """As :func:`trionet.protocol.wire.varint`, of up to 64 bits."""
-    rest = number << 1 if number >= 0 else (-number << 1) - 1
-    found = bytearray()
-    while rest > 127:
-        found.append(rest & 127 | 128)
-        rest >>= 7
-    found.append(rest)
-    return bytes(found)
+    return varint(number << 1 ^ number >> 63)
 
 
 def laid_out(pieces: list[bytes]) -> tuple[bytes, Numbers, Numbers]:

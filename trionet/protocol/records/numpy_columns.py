@@ -14,11 +14,7 @@ import numpy as np
 from trionet.errors import WireFormatError
 from trionet.protocol.records import implementation
 from trionet.protocol.records.batch import Bytes
-from trionet.protocol.records.numpy_batches import (
-    BATCH_HEADER,
-    BatchHeaders,
-    record_starts,
-)
+from trionet.protocol.records.numpy_batches import BATCH_HEADER, BatchHeaders, record_starts
 from trionet.protocol.records.numpy_varints import Numbers, varints
 from trionet.protocol.records.records import INFLATED_BYTES_MAX, open_batch
 from trionet.protocol.records.types import Headers
