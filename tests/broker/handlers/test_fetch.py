@@ -19,6 +19,7 @@ from support.calls import (
     values_of,
 )
 from support.client import Client, connect
+from support.page_cache import drop_from_cache, slow_disk
 from trionet import open_broker
 from trionet.protocol import error_codes
 from trionet.protocol.messages.fetch import PartitionData, ReplicaState
@@ -328,14 +329,12 @@ async def test_what_is_not_in_the_page_cache_is_read_in_a_thread(tmp_path: Path)
             await append(client, *values, partition=partition)
             await log_of(broker, partition=partition).flush()
             for path in (tmp_path / f"t-{partition}").glob("*.log"):
-                with path.open("rb") as file:
-                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        log = log_of(broker)
-        if log.is_cached(log.read(0, 90_000).records):
-            pytest.skip("this file system keeps its pages")
+                drop_from_cache(path)
 
-        request = fetch_request({"t": {0: 0, 1: 1}}, max_wait_ms=FOREVER_MS)
-        response = await client.call(request, 12)
+        with slow_disk():
+            assert not log_of(broker).is_cached(log_of(broker).read(0, 90_000).records)
+            request = fetch_request({"t": {0: 0, 1: 1}}, max_wait_ms=FOREVER_MS)
+            response = await client.call(request, 12)
 
         [first, second] = response.responses[0].partitions
         assert (values[0], values[1]) == (values_of(first)[0], values_of(second)[0])

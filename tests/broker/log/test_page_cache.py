@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from support.page_cache import drop_from_cache, slow_disk
 from trionet.broker.log import FolderDirectory, LogFile, MemoryDirectory
 from trionet.broker.log import page_cache as module
 from trionet.broker.log.page_cache import (
@@ -22,33 +24,13 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "file"
 
 
-def only_cached(path: Path, count: int) -> None:
-    """Leave only the beginning of the file in the cache.
-
-    Asking makes the kernel read, and ahead unless it expects random access; what is still being
-    read cannot be dropped.
-    """
-    descriptor = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
-        os.pread(descriptor, count, 0)
-    finally:
-        os.close(descriptor)
-
-
 @pytest.fixture
-def file(path: Path) -> LogFile:
-    """A file on a file system that tells what is in the cache; nothing of it is."""
+def file(path: Path) -> Iterator[LogFile]:
+    """A file on a slow file system that tells what is in the cache; nothing of it is."""
     path.write_bytes(b"x" * SIZE)
-    file = FolderDirectory(path.parent).open("file")
-    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
-    only_cached(path, 0)
-    if is_page_cached(file, 0):
-        pytest.skip("this file system does not tell what is cached, or caches everything")
-    only_cached(path, 0)
-    return file
+    drop_from_cache(path)
+    with slow_disk():
+        yield FolderDirectory(path.parent).open("file")
 
 
 def test_cold_range_is_warm_after_it_was_read(file: LogFile) -> None:
@@ -72,13 +54,13 @@ def test_cold_range_is_warm_after_it_was_read(file: LogFile) -> None:
 def test_range_is_cached_if_all_of_it_is(
     file: LogFile, path: Path, offset: int, count: int, expected: bool
 ) -> None:
-    only_cached(path, 2 * PROBE_BYTES)
+    drop_from_cache(path, but_first=2 * PROBE_BYTES)
 
     assert expected == is_range_cached(file, offset, count)
 
 
 def test_last_byte_counts_too(file: LogFile, path: Path) -> None:
-    only_cached(path, SIZE - PROBE_BYTES // 2)
+    drop_from_cache(path, but_first=SIZE - PROBE_BYTES // 2)
 
     assert not is_range_cached(file, 0, SIZE)
 
@@ -109,7 +91,7 @@ def test_file_system_that_cannot_tell_is_asked_once() -> None:
 def test_systems_that_cannot_ask_say_cached(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.write_bytes(b"x" * SIZE)
     file = FolderDirectory(path.parent).open("file")
-    only_cached(path, 0)
+    drop_from_cache(path)
     monkeypatch.setattr(module, "_NOWAIT", 0)
 
     assert is_range_cached(file, 0, SIZE)

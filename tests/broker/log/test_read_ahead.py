@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from support.page_cache import drop_from_cache, slow_disk
 from trionet.broker.log.checkpoints import PARTITION_FILE
-from trionet.broker.log.directory import log_file
-from trionet.broker.log.page_cache import is_page_cached
 from trionet.broker.log.read_ahead import read_ahead
 
 pytestmark = pytest.mark.skipif(
@@ -34,13 +34,10 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def forgets(tmp_path: Path) -> None:
-    """Pages can be thrown out of the page cache here."""
-    path = tmp_path / "probe"
-    path.write_bytes(b"x")
-    _evict(path)
-    if is_page_cached(log_file(os.open(path, os.O_RDONLY)), 0):
-        pytest.skip("this file system cannot be made to forget a page")
+def slow() -> Iterator[None]:
+    """The first file tells whether the disk is needed."""
+    with slow_disk():
+        yield
 
 
 def partition(folder: Path, *names: str) -> Path:
@@ -48,14 +45,8 @@ def partition(folder: Path, *names: str) -> Path:
     folder.mkdir()
     for name in (PARTITION_FILE, *names):
         (folder / name).write_bytes(b"x")
-        _evict(folder / name)
+        drop_from_cache(folder / name)
     return folder
-
-
-def _evict(path: Path) -> None:
-    file = log_file(os.open(path, os.O_RDWR))
-    file.sync()
-    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def test_it_is_told_of_the_newest_segment_and_of_all_other_files(

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.logs import batch, bytes_of, placed
+from support.page_cache import drop_from_cache, slow_disk
 from trionet.broker.log import Directory, FolderDirectory, Log, LogConfig, MemoryDirectory
 from trionet.broker.log.segments import OLD_SEGMENTS_LOADED_MAX
 from trionet.errors import ApiError
@@ -210,15 +211,6 @@ def test_segment_whose_file_vanished_is_out_of_range(folder: FolderDirectory) ->
     assert "00000000000000000000.log" not in folder.names()
 
 
-def drop_from_cache(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fdatasync(descriptor)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(descriptor)
-
-
 async def test_cold_bytes_are_left_to_a_thread(folder: FolderDirectory) -> None:
     log = Log.open(folder, LogConfig(segment_bytes=2_000_000), now_ms=NOW)
     big = batch(1, b"x" * 300_000)
@@ -226,18 +218,17 @@ async def test_cold_bytes_are_left_to_a_thread(folder: FolderDirectory) -> None:
         log.append(big, NOW)
     path = Path(folder.path) / "00000000000000000000.log"
     drop_from_cache(path)
-    if log.is_cached(log.read(0, 2_000_000).records):
-        pytest.skip("this file system does not tell what is cached, or caches everything")
 
-    assert log.read_cached(0, 2_000_000) is None
-    drop_from_cache(path)
-    read = await trio.to_thread.run_sync(partial(log.read_warm, 0, 2_000_000))
-    assert log.read_cached(0, 2_000_000) is not None
-    assert log.is_cached(read.records)
-    drop_from_cache(path)
-    assert not log.is_cached(read.records)
-    log.warm(read.records)
-    assert log.is_cached(read.records)
+    with slow_disk():
+        assert not log.is_cached(log.read(0, 2_000_000).records)
+        assert log.read_cached(0, 2_000_000) is None
+        read = await trio.to_thread.run_sync(partial(log.read_warm, 0, 2_000_000))
+        assert log.read_cached(0, 2_000_000) is not None
+        assert log.is_cached(read.records)
+        drop_from_cache(path)
+        assert not log.is_cached(read.records)
+        log.warm(read.records)
+        assert log.is_cached(read.records)
 
 
 async def test_index_that_is_not_in_ram_is_left_to_a_thread(folder: FolderDirectory) -> None:
