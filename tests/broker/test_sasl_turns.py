@@ -40,7 +40,8 @@ async def test_tokens_are_evaluated_one_by_one_if_each_takes_its_time(
             await trio.lowlevel.checkpoint()
             seen.append(sum(each.counters.authenticated for each in rig.processors))
 
-        assert max(after - before for before, after in pairwise(seen)) <= 2
+        # Each processor one in a pass; who looks first in one and last in the next sees two passes.
+        assert max(after - before for before, after in pairwise(seen)) <= 2 * len(rig.processors)
         for _ in peers:
             (await rig.receive(METADATA)).respond(answer(b"served"))
         for peer in peers:
