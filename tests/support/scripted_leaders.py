@@ -217,6 +217,10 @@ class Leaders:
             for sequence in sorted(written)[:-1]:
                 del written[sequence]
 
+    def forget_producers(self) -> None:
+        """As after producer.id.expiration.ms, or an unclean election: any number may be next."""
+        self._written.clear()
+
     def lose(self, count: int) -> None:
         """The last batches of the first partition of topic t, each of one record, are gone."""
         del self.values()[-count:]

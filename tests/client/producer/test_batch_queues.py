@@ -337,6 +337,7 @@ def test_a_batch_that_is_too_large_goes_in_parts() -> None:
     later = append(records, 0, b"x" * 9000)
     [batch] = drained(records, ONE, 3.0)
     batch.set_producer_state(7, 1, SEQUENCE_MAX - 9)
+    batch.may_be_written = True
     free = records.pool.available
 
     parts = records.split_and_reenqueue(batch, 3.0)
@@ -357,7 +358,8 @@ def test_a_batch_that_is_too_large_goes_in_parts() -> None:
     numbers = [part.base_sequence for part in parts[:2]]
     assert [SEQUENCE_MAX - 9, (SEQUENCE_MAX - 9 + first) & SEQUENCE_MAX] == numbers
     assert {(7, 1, True, batch.created_at)} == {
-        (part.producer_id, part.producer_epoch, part.is_split, part.created_at) for part in parts
+        (part.producer_id, part.producer_epoch, part.may_be_written, part.created_at)
+        for part in parts
     }
 
     base = 100
@@ -415,7 +417,7 @@ class Numbers:
         self.next = 0
         self.is_held_up = False
 
-    def may_drain(self, batch: ProducerBatch) -> bool:
+    def may_drain(self, batch: ProducerBatch, leader_epoch: int, now: float) -> bool:
         return not self.is_held_up
 
     def passes_over(self, batch: ProducerBatch) -> bool:
@@ -469,11 +471,15 @@ def test_the_next_look_is_when_the_one_may_go_that_is_tried_next() -> None:
     state = Idempotence()
     state.take_id(7, 0)
     records = accumulator(ONE, state)
+    add(records, 0)
+    [known] = drained(records, ONE, 1.0)
+    state.completed(known, 0, 1.0)
     batches = []
     for _ in range(2):
         add(records, 0)
         batches += drained(records, ONE, 1.0)
     for batch in batches:
+        batch.may_be_written = True
         records.reenqueue(batch, 1.0)
     first, second = batches
     assert [first] == drained(records, ONE, 2.0)

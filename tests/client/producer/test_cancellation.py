@@ -132,7 +132,8 @@ async def test_cancelled_send_takes_back_a_record_that_is_not_on_its_way(
 async def test_flush_that_is_cancelled_lets_records_linger_again(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:
-    lingering = ProducerSettings(linger_seconds=10.0)
+    # Without idempotence, with which the first batch of a producer goes alone.
+    lingering = ProducerSettings(linger_seconds=10.0, idempotence=False)
     async with (
         leaders.listening(),
         open_producer(leaders.address, lingering, network=network) as producer,

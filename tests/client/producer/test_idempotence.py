@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.numbered_batches import NOW, T0, T1, Batch, idempotence, may_drain, sent, written
 from trionet.client.producer.idempotence import Idempotence
 from trionet.client.producer.sequences import (
     EPOCH_MAX,
+    KNOWN_SECONDS,
     NONE,
     SEQUENCE_MAX,
     PartitionSequences,
@@ -14,64 +16,42 @@ from trionet.client.producer.sequences import (
     after,
     is_newer,
 )
-from trionet.client.topic_partition import TopicPartition
 from trionet.errors import TrionetError
 from trionet.protocol import error_codes
 
-T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 OUT_OF_ORDER = error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER
 UNKNOWN_PRODUCER = error_codes.UNKNOWN_PRODUCER_ID
 
 
-@attrs.define(eq=False)
-class Batch:
-    """As much of a batch as numbers need."""
-
-    topic_partition: TopicPartition = T0
-    record_count: int = 1
-    producer_id: int = NONE
-    producer_epoch: int = NONE
-    base_sequence: int = NONE
-    attempts: int = 0
-    is_split: bool = False
-
-    def set_producer_state(self, producer_id: int, epoch: int, base_sequence: int) -> None:
-        self.producer_id = producer_id
-        self.producer_epoch = epoch
-        self.base_sequence = base_sequence
-
-    @property
-    def number(self) -> tuple[int, int]:
-        return self.producer_epoch, self.base_sequence
-
-
-def idempotence() -> Idempotence:
-    made = Idempotence()
-    made.take_id(7, 0)
-    return made
-
-
-def sent(state: Idempotence, *batches: Batch) -> None:
+def lost(state: Idempotence, *batches: Batch) -> None:
+    """Their responses are, with the connection."""
     for batch in batches:
-        assert state.may_drain(batch)
-        state.assign(batch)
+        assert state.can_retry(batch, error_codes.NETWORK_EXCEPTION, NONE)
+        batch.may_be_written = True
+
+
+def refused(state: Idempotence, *batches: Batch) -> None:
+    for batch in batches:
+        assert not state.is_written(batch, OUT_OF_ORDER)
+        assert state.can_retry(batch, OUT_OF_ORDER, NONE)
+        state.settle()
 
 
 def test_nothing_is_sent_before_there_is_an_id() -> None:
     state = Idempotence()
     batch = Batch()
 
-    assert (True, False) == (state.needs_id, state.may_drain(batch))
+    assert (True, False) == (state.needs_id, may_drain(state, batch))
     state.take_id(7, 3)
-    assert (False, True) == (state.needs_id, state.may_drain(batch))
+    assert (False, True) == (state.needs_id, may_drain(state, batch))
 
 
 def test_records_of_a_partition_are_numbered_on_and_on() -> None:
-    state = idempotence()
+    state = idempotence(T0)
     batches = [Batch(record_count=3), Batch(record_count=2), Batch(T1), Batch()]
     sent(state, *batches)
 
-    assert [(0, 0), (0, 3), (0, 0), (0, 5)] == [each.number for each in batches]
+    assert [(0, 1), (0, 4), (0, 0), (0, 6)] == [each.number for each in batches]
     assert {7} == {each.producer_id for each in batches}
 
 
@@ -81,11 +61,55 @@ def test_after_the_largest_sequence_comes_zero() -> None:
     first, second = Batch(record_count=3), Batch()
     sequences.assign(first)
     sequences.assign(second)
-    sequences.acked(first)
+    sequences.acked(first, 0, NOW)
 
     assert SEQUENCE_MAX - 1 == first.base_sequence
     assert 1 == second.base_sequence
-    assert sequences.is_next(1)
+    assert not sequences.is_all_acked()
+    sequences.acked(second, 3, NOW)
+    assert sequences.is_all_acked()
+
+
+def test_first_batch_of_a_producer_goes_alone() -> None:
+    """D20: a leader that does not know the producer would accept the second one without it."""
+    state = idempotence()
+    first, second, third = Batch(), Batch(), Batch()
+    sent(state, first)
+
+    assert not may_drain(state, second)
+    written(state, first, 0)
+    sent(state, second, third)
+
+
+def test_first_batch_of_an_epoch_goes_alone() -> None:
+    """D20, D21: so does what is sent again in a new epoch, batch by batch."""
+    state = idempotence(T0)
+    bad, first, second = Batch(), Batch(), Batch()
+    sent(state, bad)
+    state.failed(bad, error_codes.INVALID_RECORD, is_known_unwritten=True)
+    state.settle()
+    sent(state, first)
+
+    assert (1, 0) == first.number
+    assert not may_drain(state, second)
+    written(state, first, 1)
+    sent(state, second)
+
+
+@pytest.mark.parametrize(
+    ("leader_epoch", "now", "may_pipeline"),
+    [(0, NOW + KNOWN_SECONDS - 0.1, True), (0, NOW + KNOWN_SECONDS, False), (1, NOW, False)],
+)
+def test_leader_that_may_not_know_the_producer_gets_one_batch_first(
+    leader_epoch: int, now: float, may_pipeline: bool
+) -> None:
+    """D20: after a pause it may have forgotten it, and a new leader may never have known it."""
+    state = idempotence(T0)
+    first = Batch()
+    assert may_drain(state, first, leader_epoch=leader_epoch, now=now)
+    state.assign(first)
+
+    assert may_pipeline == may_drain(state, Batch(), leader_epoch=leader_epoch, now=now)
 
 
 @given(st.integers(0, SEQUENCE_MAX), st.integers(1, 1_000_000))
@@ -99,135 +123,220 @@ def test_newer_is_newer_across_the_end_of_the_circle(sequence: int, records: int
 
 def test_only_the_first_in_flight_is_sent_again() -> None:
     """D20: retries cannot overtake each other, and keep their numbers."""
-    state = idempotence()
+    state = idempotence(T0)
     first, second = Batch(), Batch()
     sent(state, first, second)
 
     assert state.can_retry(first, error_codes.NOT_LEADER_OR_FOLLOWER, NONE)
-    assert state.can_retry(second, OUT_OF_ORDER, NONE)
-    state.settle()
-    assert not state.may_drain(second)
+    refused(state, second)
+    assert not may_drain(state, second)
     sent(state, first)
-    state.completed(first)
+    written(state, first, 1)
     sent(state, second)
-    assert [(0, 0), (0, 1)] == [first.number, second.number]
+    assert [(0, 1), (0, 2)] == [first.number, second.number]
 
 
-def test_out_of_order_of_the_one_that_is_next_is_a_gap() -> None:
-    """D20, D21: the leader lost what it had acknowledged: a new epoch begins at 0."""
-    state = idempotence()
-    lost, first, second = Batch(), Batch(record_count=2), Batch()
-    sent(state, lost, first, second)
-    state.completed(lost)
+def test_leader_that_lost_what_it_acknowledged_gets_the_rest_in_a_new_epoch() -> None:
+    """D20, D21: nothing that was in flight is there, so that it begins at 0."""
+    state = idempotence(T0)
+    first, second = Batch(record_count=2), Batch()
+    sent(state, first, second)
 
-    assert state.can_retry(first, OUT_OF_ORDER, NONE)
+    refused(state, first)
     assert (0, 1) == first.number
-    state.settle()
+    refused(state, second)
     assert [(1, 0), (1, 2)] == [first.number, second.number]
-    assert state.can_retry(second, OUT_OF_ORDER, NONE)  # the answer to its old number
-    state.settle()
-    assert (1, 2) == second.number
     sent(state, first)
-    state.completed(first)
+    assert not may_drain(state, second)
+    written(state, first, 1)
     sent(state, second)
 
 
-def lost(state: Idempotence, *batches: Batch) -> None:
-    """Their answers are, with the connection."""
-    for batch in batches:
-        assert state.can_retry(batch, error_codes.NETWORK_EXCEPTION, NONE)
-        batch.attempts += 1
+def test_response_to_a_number_of_an_old_epoch_changes_nothing() -> None:
+    """D21: it was on its way when its batch was numbered anew."""
+    state = idempotence(T0)
+    bad, late = Batch(), Batch()
+    sent(state, bad, late)
+    state.failed(bad, error_codes.INVALID_RECORD, is_known_unwritten=True)
+    state.settle()
+    assert (1, 0) == late.number
+
+    refused(state, late)
+    assert (1, 0) == late.number
+    sent(state, late)
+
+
+def test_batch_that_was_written_with_its_old_number_leaves_no_gap() -> None:
+    """D21: its number in the new epoch is used by nothing."""
+    state = idempotence(T0)
+    bad, late, following = Batch(), Batch(), Batch()
+    sent(state, bad, late, following)
+    state.failed(bad, error_codes.INVALID_RECORD, is_known_unwritten=True)
+    state.settle()
+    assert [(1, 0), (1, 1)] == [late.number, following.number]
+
+    written(state, late, 1)
+    state.settle()
+    assert (2, 0) == following.number
 
 
 def test_leader_that_knows_the_last_one_only_has_those_before_it() -> None:
     """D20: so does a broker that was stopped and started; nothing is written twice."""
-    state = idempotence()
+    state = idempotence(T0)
     first, second, third = Batch(), Batch(record_count=2), Batch()
     sent(state, first, second, third)
     lost(state, first, second, third)
 
-    for refused, following in ((first, second), (second, third)):
-        sent(state, refused)
-        assert state.can_retry(refused, OUT_OF_ORDER, NONE)
-        state.settle()
-        assert state.passes_over(refused)
-        assert not state.may_drain(refused)
-        assert not state.may_drain(Batch())
+    for batch, following in ((first, second), (second, third)):
+        sent(state, batch)
+        refused(state, batch)
+        assert state.passes_over(batch)
+        assert not may_drain(state, batch)
+        assert not may_drain(state, Batch())
         assert not state.passes_over(following)
     sent(state, third)
 
-    assert [first, second] == state.completed(third)
+    assert [first, second] == written(state, third, 4)
     new = Batch()
     sent(state, new)
-    assert (0, 4) == new.number
+    assert (0, 5) == new.number
+
+
+def test_batches_of_other_producers_do_not_hide_that() -> None:
+    """D20: there is room for what was refused, and for what others appended."""
+    state = idempotence(T0)
+    first, second = Batch(), Batch()
+    sent(state, first, second)
+    lost(state, first, second)
+    sent(state, first)
+    refused(state, first)
+    sent(state, second)
+
+    assert [first] == written(state, second, 20)
+
+
+@pytest.mark.parametrize("base_offset", [1, NONE])
+def test_batch_without_room_in_the_log_is_not_taken_for_written(base_offset: int) -> None:
+    """D20: the leader had forgotten the producer, and accepted the second without the first.
+
+    Where the leader does not know the offset nothing is proven either.
+    """
+    state = idempotence(T0)
+    first, second, third = Batch(), Batch(), Batch()
+    sent(state, first, second, third)
+    lost(state, first, second, third)
+    sent(state, first)
+    refused(state, first)
+    sent(state, second)
+    assert [] == written(state, second, base_offset)
+
+    # The third one may be there, and is asked for before it gets a new number.
+    state.settle()
+    assert (0, 3) == third.number
+    sent(state, third)
+    assert [] == written(state, third, base_offset + 1)
+    state.settle()
+    assert (1, 0) == first.number
+
+
+def test_batch_that_was_refused_before_it_was_appended_is_not_taken_for_written() -> None:
+    """D20: whatever room there is."""
+    state = idempotence(T0)
+    first, second = Batch(), Batch()
+    sent(state, first, second)
+    assert state.can_retry(first, error_codes.NOT_ENOUGH_REPLICAS, NONE)
+    lost(state, second)
+    sent(state, first)
+    refused(state, first)
+    sent(state, second)
+
+    assert [] == written(state, second, 20)
+    state.settle()
+    assert (1, 0) == first.number
+
+
+def test_batch_whose_successor_is_acknowledged_is_written_when_it_is_out_of_order() -> None:
+    """D20: it timed out after the append, and the leader was restarted before it was retried."""
+    state = idempotence(T0)
+    first, second = Batch(), Batch()
+    sent(state, first, second)
+    assert state.can_retry(first, error_codes.NOT_ENOUGH_REPLICAS_AFTER_APPEND, NONE)
+    first.may_be_written = True
+    assert [] == written(state, second, 2)
+
+    assert not state.is_written(first, error_codes.NOT_LEADER_OR_FOLLOWER)
+    assert state.is_written(first, OUT_OF_ORDER)
+    assert [] == written(state, first, NONE)
+    new = Batch()
+    sent(state, new)
+    assert (0, 3) == new.number
 
 
 def test_leader_that_knows_none_of_them_gets_them_in_a_new_epoch() -> None:
     """D20, D21: it has lost them, and takes them in their order."""
-    state = idempotence()
+    state = idempotence(T0)
     first, second = Batch(), Batch(record_count=2)
     sent(state, first, second)
     lost(state, first, second)
     for batch in (first, second):
         sent(state, batch)
-        assert state.can_retry(batch, OUT_OF_ORDER, NONE)
-        state.settle()
+        refused(state, batch)
 
     assert [(1, 0), (1, 1)] == [first.number, second.number]
-    assert not state.may_drain(second)
+    assert not may_drain(state, second)
     sent(state, first)
-    assert [] == list(state.completed(first))
+    assert [] == written(state, first, 1)
     sent(state, second)
 
 
 def test_refused_batch_that_expires_leaves_the_others_to_tell() -> None:
     """D20, D21: what was given up before one that was written leaves no gap."""
-    state = idempotence()
+    state = idempotence(T0)
     first, second = Batch(), Batch()
     sent(state, first, second)
     lost(state, first, second)
     sent(state, first)
-    assert state.can_retry(first, OUT_OF_ORDER, NONE)
+    refused(state, first)
     state.failed(first, error_codes.REQUEST_TIMED_OUT, is_known_unwritten=False)
     state.settle()
 
     sent(state, second)
-    assert [] == list(state.completed(second))
+    assert [] == written(state, second, 2)
     state.settle()
     new = Batch()
     sent(state, new)
-    assert (0, 2) == new.number
+    assert (0, 3) == new.number
 
 
 def test_other_partitions_finish_in_the_old_epoch() -> None:
     """D21: only the partition with the gap is numbered anew at once (KIP-360)."""
     state = idempotence()
-    refused, other = Batch(), Batch(T1)
-    sent(state, refused, other)
-    state.failed(refused, error_codes.INVALID_RECORD, is_known_unwritten=True)
+    bad, other = Batch(), Batch(T1)
+    sent(state, bad, other)
+    state.failed(bad, error_codes.INVALID_RECORD, is_known_unwritten=True)
     state.settle()
     waiting = Batch(T1)
 
-    assert not state.may_drain(waiting)
-    state.completed(other)
+    assert not may_drain(state, waiting)
+    written(state, other, 0)
     sent(state, waiting, Batch())
     assert [(0, 0), (1, 0)] == [other.number, waiting.number]
 
 
 def test_given_up_batch_whose_successor_was_written_leaves_no_gap() -> None:
     """D21: the leader took what follows, so it has what was given up."""
-    state = idempotence()
+    state = idempotence(T0)
     expired, second = Batch(), Batch()
     sent(state, expired, second)
     state.failed(expired, error_codes.REQUEST_TIMED_OUT, is_known_unwritten=False)
     waiting = Batch()
     state.settle()
 
-    assert not state.may_drain(waiting)
-    state.completed(second)
+    assert not may_drain(state, waiting)
+    written(state, second, 2)
     state.settle()
     sent(state, waiting)
-    assert (0, 2) == waiting.number
+    assert (0, 3) == waiting.number
 
 
 def test_given_up_batch_that_nobody_followed_begins_a_new_epoch() -> None:
@@ -245,25 +354,25 @@ def test_given_up_batch_that_nobody_followed_begins_a_new_epoch() -> None:
 
 def test_successor_of_a_given_up_batch_that_is_out_of_order_begins_a_new_epoch() -> None:
     """D21: what was given up was never written."""
-    state = idempotence()
+    state = idempotence(T0)
     expired, second, third = Batch(), Batch(), Batch()
     sent(state, expired, second, third)
     state.failed(expired, error_codes.REQUEST_TIMED_OUT, is_known_unwritten=False)
 
-    assert state.can_retry(third, OUT_OF_ORDER, NONE)
-    state.settle()
-    assert (0, 2) == third.number
-    assert state.can_retry(second, OUT_OF_ORDER, NONE)
-    state.settle()
+    refused(state, second)
+    assert (0, 2) == second.number
+    refused(state, third)
     assert [(1, 0), (1, 1)] == [second.number, third.number]
-    state.completed(second)
-    state.completed(third)
+    sent(state, second)
+    written(state, second, 1)
+    sent(state, third)
+    written(state, third, 2)
     following = Batch()
     sent(state, following)
     assert (1, 2) == following.number
 
 
-def test_late_answer_to_a_batch_of_an_old_epoch_changes_nothing() -> None:
+def test_late_response_to_a_batch_of_an_old_epoch_changes_nothing() -> None:
     """D11, D21."""
     state = idempotence()
     expired = Batch(record_count=4)
@@ -272,14 +381,14 @@ def test_late_answer_to_a_batch_of_an_old_epoch_changes_nothing() -> None:
     state.settle()
     following = Batch()
     sent(state, following)
-    state.completed(expired)
+    written(state, expired, 0)
 
-    assert state.can_retry(following, OUT_OF_ORDER, NONE)
-    state.settle()
+    assert not may_drain(state, Batch())
+    refused(state, following)
     assert (2, 0) == following.number
 
 
-def test_leader_that_forgot_the_producer_is_told_of_it_anew() -> None:
+def test_leader_that_forgot_the_producer_gets_a_new_epoch() -> None:
     """D21: where the log starts tells that it really has forgotten."""
     state = idempotence()
     batch = Batch()
@@ -295,57 +404,36 @@ def test_leader_that_forgot_the_producer_is_told_of_it_anew() -> None:
 
 def test_pieces_of_a_split_batch_share_its_numbers() -> None:
     """D22: what follows keeps its numbers, and waits for the pieces."""
-    state = idempotence()
+    state = idempotence(T0)
     big, following = Batch(record_count=5), Batch()
     sent(state, big, following)
     pieces = [Batch(record_count=2), Batch(record_count=3)]
-    pieces[0].set_producer_state(7, 0, 0)
-    pieces[1].set_producer_state(7, 0, 2)
+    pieces[0].set_producer_state(7, 0, 1)
+    pieces[1].set_producer_state(7, 0, 3)
     state.split(big, pieces)
 
-    assert not state.may_drain(pieces[1])
+    assert not may_drain(state, pieces[1])
     sent(state, pieces[0])
-    state.completed(pieces[0])
-    assert not state.may_drain(following)
+    written(state, pieces[0], 1)
+    assert not may_drain(state, following)
     sent(state, pieces[1])
-    state.completed(pieces[1])
+    written(state, pieces[1], 3)
     sent(state, following)
-    assert (0, 5) == following.number
-
-
-def test_pieces_that_were_overtaken_begin_a_new_epoch() -> None:
-    """A leader that knows nothing of a producer takes any number first."""
-    state = idempotence()
-    large, behind = Batch(record_count=2), Batch()
-    sent(state, large, behind)
-    pieces = [Batch(base_sequence=number, is_split=True) for number in (0, 1)]
-    for piece in pieces:
-        piece.set_producer_state(7, 0, piece.base_sequence)
-    state.split(large, pieces)
-    state.completed(behind)
-    sent(state, pieces[0])
-
-    assert state.can_retry(pieces[0], OUT_OF_ORDER, 0)
-    state.settle()
-
-    assert [(1, 0), (1, 1)] == [each.number for each in pieces]
-    following = Batch()
-    for each in (*pieces, following):
-        sent(state, each)
-        state.completed(each)
-    assert following.number == (1, 2)
+    assert (0, 6) == following.number
 
 
 def test_worn_out_epoch_needs_a_new_id() -> None:
     state = Idempotence()
     state.take_id(7, EPOCH_MAX)
-    refused, waiting = Batch(), Batch()
-    sent(state, refused, waiting)
-    state.failed(refused, error_codes.INVALID_RECORD, is_known_unwritten=True)
+    known, bad, waiting = Batch(), Batch(), Batch()
+    sent(state, known)
+    written(state, known, 0)
+    sent(state, bad, waiting)
+    state.failed(bad, error_codes.INVALID_RECORD, is_known_unwritten=True)
     state.settle()
 
     assert state.needs_id
-    assert not state.may_drain(waiting)
+    assert not may_drain(state, waiting)
     state.take_id(8, 0)
     assert (8, 0, 0) == (waiting.producer_id, *waiting.number)
     sent(state, waiting)
@@ -358,44 +446,3 @@ def test_end_of_a_producer_is_told_once() -> None:
     state.fail(second)
 
     assert first is state.error
-
-
-@given(st.data())
-def test_leader_takes_every_batch_once_and_in_order(data: st.DataObject) -> None:
-    """D20: whatever answers are lost and however late they come."""
-    state = idempotence()
-    leader: list[int] = []
-    expected: dict[int, int] = {0: 0}
-    queue = [Batch(record_count=data.draw(st.integers(1, 3))) for _ in range(6)]
-    numbers = {id(batch): number for number, batch in enumerate(queue)}
-    attempts = 0
-    while queue:
-        state.settle()
-        wave: list[Batch] = []
-        while queue and len(wave) < 5 and state.may_drain(queue[0]):
-            state.assign(queue[0])
-            wave.append(queue.pop(0))
-        assert wave
-        again = []
-        for batch in wave:
-            attempts += 1
-            epoch, sequence = batch.number
-            arrives = attempts > 40 or data.draw(st.booleans())
-            is_taken = False
-            if arrives and expected.get(epoch, 0) == sequence:
-                leader.append(numbers[id(batch)])
-                expected[epoch] = sequence + batch.record_count
-                is_taken = True
-            is_duplicate = arrives and sequence < expected.get(epoch, 0)
-            is_told = attempts > 40 or data.draw(st.booleans())
-            if (is_taken or is_duplicate) and is_told:
-                state.completed(batch)
-            elif arrives and is_told:
-                assert state.can_retry(batch, OUT_OF_ORDER, NONE)
-                again.append(batch)
-            else:
-                assert state.can_retry(batch, error_codes.NETWORK_EXCEPTION, NONE)
-                again.append(batch)
-        queue = again + queue
-
-    assert list(range(6)) == leader

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import pytest
 import trio
 from trio.testing import MockClock
 
 from support.network_clients import with_requests
-from support.scripted_leaders import AT_ONCE, Batch, Leaders, hang_up, refusal, say_nothing
+from support.scripted_leaders import (
+    AT_ONCE,
+    Batch,
+    Leaders,
+    hang_up,
+    refusal,
+    refused,
+    say_nothing,
+)
 from support.scripted_node import Hangup
 from trionet import ApiError, DeliveryTimeoutError, TrionetError, open_producer
+from trionet.client.producer.sequences import KNOWN_SECONDS
 from trionet.client.producer.settings import ProducerSettings
 from trionet.protocol import error_codes
 from trionet.testing import MemoryNetwork
@@ -181,10 +192,10 @@ async def test_batch_that_is_too_large_is_split(
         assert [b"0", *values] == leaders.values()
 
 
-async def test_first_batch_that_is_split_is_written_after_one_that_overtook_it(
+async def test_first_batch_that_is_split_stays_before_the_next_one(
     autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
 ) -> None:
-    """D22: a leader that knows nothing of a producer takes the second batch for its first."""
+    """D22: nothing follows it before the leader knows the producer, so nothing can overtake it."""
     settings = attrs.evolve(AT_ONCE, batch_bytes=1000)
     async with (
         leaders.listening(),
@@ -195,11 +206,131 @@ async def test_first_batch_that_is_split_is_written_after_one_that_overtook_it(
         deliveries = await producer.send_batch("t", values)
         offsets = [each.result().offset for each in deliveries]
 
+    assert values == leaders.values()
+    assert list(range(5)) == offsets
+
+
+REFUSED_BEFORE_APPEND = (
+    error_codes.CORRUPT_MESSAGE,
+    error_codes.LEADER_NOT_AVAILABLE,
+    error_codes.NOT_ENOUGH_REPLICAS,
+    error_codes.NOT_LEADER_OR_FOLLOWER,
+    error_codes.UNKNOWN_TOPIC_OR_PARTITION,
+)
+
+
+@pytest.mark.parametrize("code", REFUSED_BEFORE_APPEND, ids=error_codes.name_of)
+async def test_first_batch_that_was_refused_is_not_taken_for_written(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, code: int
+) -> None:
+    """D20: a leader that knows nothing of a producer accepts any sequence (KIP-98).
+
+    With a second batch on its way, that one would be the first in the log. When its response is
+    lost too, the retries look as after a restart of the leader: the first one is out of order, the
+    second one a duplicate.
+    """
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, ONE_EACH, network=network) as producer,
+    ):
+        leaders.answers = [refusal(code), leaders.write_and(hang_up)]
+        deliveries = [await producer.enqueue("t", b"%d" % each) for each in range(3)]
+        offsets = [(await each).offset for each in deliveries]
+
+    assert [b"0", b"1", b"2"] == leaders.values()
+    assert [0, 1, 2] == offsets
+
+
+@pytest.mark.parametrize("code", REFUSED_BEFORE_APPEND, ids=error_codes.name_of)
+async def test_first_batches_of_a_new_epoch_are_sent_one_by_one(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, code: int
+) -> None:
+    """D21: to begin a new epoch is to begin anew, also for what the leader knows of it."""
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, ONE_EACH, network=network) as producer,
+    ):
+        await producer.send("t", b"first")
+        leaders.answers = [refusal(error_codes.INVALID_RECORD)]
+        with pytest.raises(ApiError, match="INVALID_RECORD"):
+            await producer.send("t", b"bad")
+        leaders.answers = [refusal(code), leaders.write_and(hang_up)]
+        deliveries = [producer.send_nowait("t", b"%d" % each) for each in range(3)]
+        offsets = [(await each).offset for each in deliveries]
+
+    assert [b"first", b"0", b"1", b"2"] == leaders.values()
+    assert [1, 2, 3] == offsets
+    assert (1, 0) in leaders.numbers()
+
+
+@pytest.mark.parametrize("code", REFUSED_BEFORE_APPEND, ids=error_codes.name_of)
+async def test_leader_that_may_have_forgotten_the_producer_gets_one_batch_first(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders, code: int
+) -> None:
+    """D20: producer.id.expiration.ms may be over after a pause."""
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, ONE_EACH, network=network) as producer,
+    ):
+        await producer.send("t", b"first")
+        await trio.sleep(KNOWN_SECONDS)
+        leaders.forget_producers()
+        # What other producers append meanwhile leaves room for what this one believes to be there.
+        leaders.values().extend([b"other"] * 10)
+        leaders.answers = [refusal(code), leaders.write_and(hang_up)]
+        deliveries = [producer.send_nowait("t", b"%d" % each) for each in range(3)]
+        for each in deliveries:
+            await each
+
+    assert [b"0", b"1", b"2"] == leaders.values()[11:]
+
+
+async def test_forgetful_leader_is_found_out_by_offsets(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D20: between what it acknowledged before and after there is no room for the refused batch."""
+
+    def forget(batch: Batch) -> Any:
+        leaders.forget_producers()
+        return refused(batch, error_codes.REQUEST_TIMED_OUT)
+
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, ONE_EACH, network=network) as producer,
+    ):
+        await producer.send("t", b"first")
+        leaders.answers = [forget, leaders.write_and(hang_up)]
+        deliveries = [producer.send_nowait("t", b"%d" % each) for each in range(3)]
+        offsets = [(await each).offset for each in deliveries]
+
     written = leaders.values()
-    assert set(values) == set(written)
-    assert len(values) == len(written)
-    assert values == [written[each] for each in offsets]
-    assert values[3:] == written[:2]  # it did overtake
+    assert 4 == len(written)
+    assert {b"first", b"0", b"1", b"2"} == set(written)
+    assert [b"0", b"1", b"2"] == [written[each] for each in offsets]
+
+
+async def test_batch_that_timed_out_before_the_leader_restarted_is_not_written_twice(
+    autojump_clock: MockClock, network: MemoryNetwork, leaders: Leaders
+) -> None:
+    """D20: its successor is acknowledged, and the restarted leader knows only that one."""
+
+    def restart(batch: Batch) -> Any:
+        leaders.restart()
+        return leaders.write(batch)
+
+    async with (
+        leaders.listening(),
+        open_producer(leaders.address, ONE_EACH, network=network) as producer,
+    ):
+        await producer.send("t", b"first")
+        timed_out = refusal(error_codes.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        leaders.answers = [leaders.write_and(timed_out), leaders.write, restart]
+        deliveries = [producer.send_nowait("t", b"%d" % each) for each in range(2)]
+        offsets = [(await each).offset for each in deliveries]
+        await producer.send("t", b"last")
+
+    assert [b"first", b"0", b"1", b"last"] == leaders.values()
+    assert [-1, 2] == offsets
 
 
 async def test_batch_that_may_have_been_written_leaves_the_numbers_of_the_next_as_they_are(

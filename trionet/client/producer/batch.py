@@ -71,7 +71,8 @@ class ProducerBatch:
         leader_epoch: of the leader it was sent to the last time; -1 for none, or an unknown one.
         drained_at: when it was last drained; -1.0 before.
         is_drained: it may have been sent; its records cannot be taken back any more.
-        is_split: it was part of another one, which was too large.
+        may_be_written: an attempt ended without a response, or with one that leaves open whether
+            the leader has the batch.
         producer_id: whom it is from; -1 for nobody (idempotence is off).
         producer_epoch: which life of them.
         base_sequence: the number of its first record; -1 for none.
@@ -91,9 +92,9 @@ class ProducerBatch:
         "created_at",
         "drained_at",
         "is_drained",
-        "is_split",
         "is_transactional",
         "leader_epoch",
+        "may_be_written",
         "outcome",
         "producer_epoch",
         "producer_id",
@@ -120,7 +121,7 @@ class ProducerBatch:
         self.leader_epoch = -1
         self.drained_at = -1.0
         self.is_drained = False
-        self.is_split = False
+        self.may_be_written = False
         self.producer_id = NONE
         self.producer_epoch = NONE
         self.base_sequence = NONE
@@ -270,7 +271,8 @@ class ProducerBatch:
         part = ProducerBatch(
             self.topic_partition, size_max, 0, self.created_at, self._codec, self._level
         )
-        part.is_drained = part.is_split = True
+        part.is_drained = True
+        part.may_be_written = self.may_be_written
         part.is_transactional = self.is_transactional
         sequence = self.base_sequence
         if sequence != NONE:

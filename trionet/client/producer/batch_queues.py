@@ -36,8 +36,8 @@ class ReadyCheck(NamedTuple):
 class Sequencing(Protocol):
     """What numbers batches, so that their leaders know duplicates and gaps."""
 
-    def may_drain(self, batch: ProducerBatch) -> bool:
-        """Whether the first batch of a partition may be sent now."""
+    def may_drain(self, batch: ProducerBatch, leader_epoch: int, now: float) -> bool:
+        """Whether the first batch of a partition may be sent to its leader now."""
 
     def passes_over(self, batch: ProducerBatch) -> bool:
         """Whether what is behind a batch is sent before it."""
@@ -168,7 +168,9 @@ class BatchQueues:
             if taken and sizes[queue.leader] + batch.size > bytes_max:
                 sizes[queue.leader] = bytes_max  # the next ones wait for their turn, too
                 continue
-            if self._sequencing is not None and not self._sequencing.may_drain(batch):
+            if self._sequencing is not None and not self._sequencing.may_drain(
+                batch, queue.leader_epoch, now
+            ):
                 continue
             if batch is queue.batches[0]:
                 queue.take()

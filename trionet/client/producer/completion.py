@@ -33,12 +33,24 @@ from .batch import ProducerBatch
 from .counters import SenderCounters
 from .hooks import AcknowledgementHook
 from .idempotence import Idempotence
-from .produce_requests import UNKNOWN, Outcome, outcomes
+from .produce_requests import UNKNOWN, WRITTEN, Outcome, outcomes
 
 logger = logging.getLogger("trionet.client")
 
 # The leader has the batch already, and does not remember where (Kafka: completeBatch).
 _WRITTEN: Final = frozenset({error_codes.NONE, error_codes.DUPLICATE_SEQUENCE_NUMBER})
+# Of what is tried again, these come before a leader appends (Kafka: Partition, UnifiedLog.append).
+# All others may come after it, NOT_LEADER_OR_FOLLOWER included: a leader that loses its place while
+# it waits for replicas has the batch (Kafka: DelayedProduce).
+_NOT_APPENDED: Final = frozenset(
+    {
+        error_codes.CORRUPT_MESSAGE,
+        error_codes.LEADER_NOT_AVAILABLE,
+        error_codes.NOT_ENOUGH_REPLICAS,
+        error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        error_codes.UNKNOWN_PRODUCER_ID,
+    }
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -184,25 +196,27 @@ class Completion:
     def _complete(self, batch: ProducerBatch, outcome: Outcome, now: float) -> None:
         code = outcome.error_code
         if code in _WRITTEN:
-            self._written(batch, outcome)
+            self._written(batch, outcome, now)
         elif batch.outcome.is_done:
             self._accumulator.deallocate(batch)  # it expired, or was aborted, meanwhile
         elif code == error_codes.MESSAGE_TOO_LARGE and batch.record_count > 1:
             self._split(batch, now)
+        elif self._idempotence is not None and self._idempotence.is_written(batch, code):
+            self._written(batch, WRITTEN, now)
         elif self._can_retry(batch, outcome, now):
             self._retry(batch, outcome, now)
         else:
             self._refuse(batch, outcome)
 
-    def _written(self, batch: ProducerBatch, outcome: Outcome) -> None:
+    def _written(self, batch: ProducerBatch, outcome: Outcome, now: float) -> None:
+        base = UNKNOWN if outcome.error_code else outcome.base_offset
         if self._idempotence is not None:
-            for earlier in self._idempotence.completed(batch):
+            for earlier in self._idempotence.completed(batch, base, now):
                 assert isinstance(earlier, ProducerBatch)
                 if not earlier.outcome.is_done:  # else it was aborted, and waits no more
                     self._accumulator.remove(earlier)
                     self._is_there(earlier, UNKNOWN, UNKNOWN)
         self._last_errors.pop(batch.topic_partition, None)
-        base = UNKNOWN if outcome.error_code else outcome.base_offset
         self._is_there(batch, base, outcome.log_append_time_ms)
 
     def _is_there(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
@@ -233,6 +247,8 @@ class Completion:
     def _retry(self, batch: ProducerBatch, outcome: Outcome, now: float) -> None:
         why = _text(outcome)
         self._last_errors[batch.topic_partition] = why
+        if outcome.error_code not in _NOT_APPENDED:
+            batch.may_be_written = True
         logger.warning(
             "%s: %s; %d records are sent again", batch.topic_partition, why, batch.record_count
         )

@@ -2,16 +2,12 @@
 
 (Kafka: TransactionManager, as a producer without transactions uses it.) Pure: it decides which
 batch may go next, which number it has, whether a refused one may be tried again, and when a new
-producer id is needed. Somebody else asks a broker for the id.
+producer id is needed; :class:`.ProducerIdAsker` requests it.
 
 When it is not known any more which batches a leader has, the epoch is raised, and what is in flight
-to that partition is numbered from 0 again: the leader takes the first batch of a new epoch as it
-is.
-
-Before that, where the answer to a batch was lost and it is out of order when it is sent again,
-those behind it are tried: a broker that was stopped and started knows the last batch of a producer
-only, and who has that one has those before it. Kafka's producer does not look, and writes them
-twice.
+to that partition is numbered from 0 again: the leader accepts a new epoch that begins with 0. What
+a leader has is known from its responses, and in one case from those to other batches, of which
+:mod:`.sequences` tells.
 """
 
 from __future__ import annotations
@@ -84,13 +80,19 @@ class Idempotence:
 
     # Before a batch is sent.
 
-    def may_drain(self, batch: SequencedBatch) -> bool:
+    def may_drain(self, batch: SequencedBatch, leader_epoch: int, now: float) -> bool:
         """Whether the first batch of a partition's queue may be sent now.
 
         One that is sent again waits until it is the first in flight: all before it have their
         outcome then, so that retries cannot overtake each other. A new one waits while what came
         before is numbered in another epoch, or may or may not have been written
-        (Kafka: RecordAccumulator.shouldStopDrainBatchesForPartition).
+        (Kafka: RecordAccumulator.shouldStopDrainBatchesForPartition), and while the leader may not
+        know the producer (:meth:`.PartitionSequences.may_pipeline`).
+
+        Args:
+            batch: the batch.
+            leader_epoch: of the leader that it would be sent to.
+            now: on the loop's clock, in seconds.
         """
         if not self.identity.is_valid:
             return False
@@ -98,9 +100,11 @@ class Idempotence:
         if sequences is None:
             return True
         if batch.base_sequence == NONE:
-            if sequences.unresolved is not None or sequences.has_refused:
+            if sequences.is_unresolved or sequences.has_refused:
                 return False
-            return not sequences.has_in_flight or sequences.identity == self.identity
+            return not sequences.has_in_flight or (
+                sequences.identity == self.identity and sequences.may_pipeline(leader_epoch, now)
+            )
         first = sequences.first_in_flight
         return first is None or first is batch
 
@@ -130,20 +134,49 @@ class Idempotence:
 
     # What became of it.
 
-    def completed(self, batch: SequencedBatch) -> Sequence[SequencedBatch]:
+    def completed(
+        self, batch: SequencedBatch, base_offset: int, now: float
+    ) -> Sequence[SequencedBatch]:
         """A batch was written, just now or at an earlier attempt.
+
+        Args:
+            batch: the batch.
+            base_offset: the offset of its first record; -1 where the leader does not know it.
+            now: on the loop's clock, in seconds.
 
         Returns:
             Those that wait to be sent again, and need not be: they were written before it.
         """
-        sequences = self._partitions.get(batch.topic_partition)
+        partition = batch.topic_partition
+        sequences = self._partitions.get(partition)
         if sequences is None or batch.base_sequence == NONE:
             return ()
-        is_of_now = sequences.is_of_now(batch)
-        if is_of_now:
-            sequences.acked(batch)
+        if sequences.is_renumbered(batch):
+            self._bump(partition)  # the leader has the old number; the new one is a gap
+        elif sequences.is_of_now(batch):
+            sequences.acked(batch, base_offset, now)
         sequences.remove(batch)
-        return sequences.take_written(batch) if is_of_now and sequences.has_refused else ()
+        if not sequences.has_refused:
+            return ()
+        written = sequences.take_written()
+        if sequences.has_in_flight and sequences.first_in_flight is None:  # all are refused
+            logger.warning(
+                "%s: the leader has batches, but not those before them, which are sent again and "
+                "come after them: it had forgotten the producer",
+                partition,
+            )
+            self._bump(partition)
+        return written
+
+    def is_written(self, batch: SequencedBatch, error_code: int) -> bool:
+        """Whether a batch that the leader finds out of order is in its log nevertheless."""
+        sequences = self._partitions.get(batch.topic_partition)
+        return (
+            error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER
+            and sequences is not None
+            and not sequences.is_renumbered(batch)
+            and sequences.is_shown_written(batch)
+        )
 
     def can_retry(self, batch: SequencedBatch, error_code: int, log_start_offset: int) -> bool:
         """Whether a refused batch may do better; a new epoch may be due for it.
@@ -168,22 +201,14 @@ class Idempotence:
         return error_code in error_codes.RETRIABLE
 
     def _out_of_order(self, batch: SequencedBatch, sequences: PartitionSequences) -> None:
-        if sequences.is_overtaken(batch):
-            # Its own leader will never take these numbers, so this one was not written.
+        first = sequences.first_in_flight
+        if first is not None and first is not batch:
+            return  # it fails for the one before it, which is tried again
+        # Those that follow are asked first, also where this one was never written: they may have
+        # been, and a new epoch numbers all that is in flight.
+        sequences.refuse(batch)
+        if sequences.first_in_flight is None:
             self._bump(batch.topic_partition)
-            return
-        if sequences.unresolved is None:
-            # One that is not next fails for the one before it, which is tried again.
-            is_gap = sequences.is_next(batch.base_sequence)
-        else:
-            is_gap = batch.base_sequence == sequences.unresolved
-        if not is_gap and not sequences.has_refused:
-            return
-        if batch.attempts:
-            sequences.refuse(batch)
-            if sequences.first_in_flight is not None:
-                return  # it will tell
-        self._bump(batch.topic_partition)
 
     def failed(self, batch: SequencedBatch, error_code: int, *, is_known_unwritten: bool) -> None:
         """A batch will not be tried again.
@@ -200,7 +225,7 @@ class Idempotence:
         if is_known_unwritten or error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER:
             self._bump(batch.topic_partition)  # its numbers are a gap
         else:
-            sequences.given_up(batch)
+            sequences.is_unresolved = True
             self._unresolved[batch.topic_partition] = None
 
     def is_fatal(self, error_code: int) -> bool:
@@ -235,8 +260,8 @@ class Idempotence:
             if sequences.has_in_flight:
                 continue  # their outcome will tell
             del self._unresolved[partition]
-            sequences.unresolved = None
-            if not sequences.is_next(sequences.next):
+            sequences.is_unresolved = False
+            if not sequences.is_all_acked():
                 # What was given up may have been written, or not: only a new epoch is safe.
                 self._bump(partition)
 
