@@ -10,6 +10,7 @@ from trionet.errors import (
     ApiError,
     ConfigError,
     CorruptRecordError,
+    DeliveryTimeoutError,
     DisconnectedError,
     FencedInstanceIdError,
     LogTruncationError,
@@ -17,12 +18,19 @@ from trionet.errors import (
     TrionetError,
 )
 
+KINDS = {
+    name: kind
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, TrionetError)
+}
+
 SPECIMENS = [
     ApiError(3, "no such topic"),
     ConfigError("wrong"),
     SendBatchError(["a", "b"], [(1, DisconnectedError("gone"))]),
     FencedInstanceIdError("g", "i"),
     CorruptRecordError("bad", "t", 1, 7),
+    DeliveryTimeoutError("2 records for t-0 were not acknowledged in 120 s"),
     LogTruncationError("cut", "t", 1, 7, 5),
 ]
 
@@ -42,11 +50,32 @@ def test_errors_can_be_copied_and_sent_elsewhere(error: TrionetError, remade: ob
 
 
 def test_every_error_with_arguments_of_its_own_is_a_specimen() -> None:
-    own = {
-        name
-        for name, kind in vars(errors).items()
-        if isinstance(kind, type) and issubclass(kind, TrionetError) and "__init__" in vars(kind)
-    }
+    own = {name for name, kind in KINDS.items() if "__init__" in vars(kind)}
 
     tested = {base.__name__ for each in SPECIMENS for base in type(each).__mro__}
     assert own <= tested
+
+
+def test_errors_of_a_time_limit_and_no_others_are_timeout_errors() -> None:
+    """Each names the setting that is its limit, in milliseconds as all of Kafka's."""
+    limited = {name for name, kind in KINDS.items() if ".ms``" in (kind.__doc__ or "")}
+
+    assert {
+        "BufferExhaustedError",
+        "CallTimedOutError",
+        "DeliveryTimeoutError",
+        "MetadataTimeoutError",
+        "RequestTimedOutError",
+    } <= limited
+    assert limited == {name for name, kind in KINDS.items() if issubclass(kind, TimeoutError)}
+
+
+def test_timeout_error_is_its_text_though_it_is_an_os_error() -> None:
+    error = DeliveryTimeoutError("not acknowledged in 120 s (delivery.timeout.ms)")
+
+    assert "not acknowledged in 120 s (delivery.timeout.ms)" == str(error)
+    assert (str(error),) == error.args
+    assert error.errno is None
+    assert error.strerror is None
+    with pytest.raises(TimeoutError, match="120 s"):
+        raise error

@@ -1,6 +1,7 @@
 """Every error of trionet's own, each saying which neighbour it is not.
 
-Misuse stays ``ValueError``/``TypeError``; cancellation is never mapped to any of these.
+Misuse stays ``ValueError``/``TypeError``; cancellation is never mapped to any of these. An error
+that says that a limit of time has passed is a ``TimeoutError`` as well.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class DisconnectedError(TrionetError):
     """
 
 
-class RequestTimedOutError(DisconnectedError):
+class RequestTimedOutError(DisconnectedError, TimeoutError):
     """A node did not answer within ``request.timeout.ms``, and its connection was closed for it."""
 
 
@@ -162,7 +163,7 @@ class FencedInstanceIdError(TrionetError):
         )
 
 
-class BufferExhaustedError(TrionetError):
+class BufferExhaustedError(TrionetError, TimeoutError):
     """``buffer.memory`` had no room for a record within ``max.block.ms``; nothing was taken.
 
     The brokers take less than is produced. Not a record that is larger than all of it, which is a
@@ -170,7 +171,7 @@ class BufferExhaustedError(TrionetError):
     """
 
 
-class MetadataTimeoutError(TrionetError):
+class MetadataTimeoutError(TrionetError, TimeoutError):
     """A topic, or a partition of it, was not known within ``max.block.ms``; nothing was taken.
 
     There is none of that name, or no broker could be asked (Kafka: TimeoutException, of which
@@ -178,7 +179,7 @@ class MetadataTimeoutError(TrionetError):
     """
 
 
-class DeliveryTimeoutError(TrionetError):
+class DeliveryTimeoutError(TrionetError, TimeoutError):
     """A record was not acknowledged within ``delivery.timeout.ms``.
 
     It is not tried again. If it was sent before, it may have been written.
@@ -191,7 +192,7 @@ class DeliveryAbortedError(TrionetError):
     """
 
 
-class CallTimedOutError(TrionetError):
+class CallTimedOutError(TrionetError, TimeoutError):
     """A call did not succeed within ``default.api.timeout.ms``, however often it was tried.
 
     Its cause is what went wrong last. Not a :class:`RequestTimedOutError`, which is of one request

@@ -54,12 +54,12 @@ def run_broker(arguments: argparse.Namespace) -> int:
             _reset_altered(settings)
         else:
             trio.run(_serve, settings, arguments.brokers, show)
+    except TrionetError as error:  # before OSError, which those of time limits are as well
+        print(f"trionet broker: {error}", file=sys.stderr)
+        return 2 if isinstance(error, ValueError) else 1
     except OSError as error:
         print(f"trionet broker: {_sentence(error)}", file=sys.stderr)
         return 1
-    except TrionetError as error:
-        print(f"trionet broker: {error}", file=sys.stderr)
-        return 2 if isinstance(error, ValueError) else 1
     return 0
 
 

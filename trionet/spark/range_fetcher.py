@@ -15,7 +15,7 @@ from ..client.api_errors import STALE_METADATA, api_error, is_retriable
 from ..client.cluster import TopicMetadata
 from ..client.consumer.leaders import leader_epoch
 from ..client.node import Node
-from ..errors import CorruptRecordError, DisconnectedError, WireFormatError
+from ..errors import CorruptRecordError, DisconnectedError, TrionetError, WireFormatError
 from ..net.network import SYSTEM
 from ..protocol import error_codes
 from ..protocol.messages.fetch import (
@@ -53,7 +53,7 @@ ID_LOOKS: Final = 3
 _NOT_YET: Final = frozenset({error_codes.UNKNOWN_LEADER_EPOCH, error_codes.OFFSET_NOT_AVAILABLE})
 
 
-class PollTimeoutError(TimeoutError):
+class PollTimeoutError(TrionetError, TimeoutError):
     """Records that are said to be there did not come within ``kafkaConsumer.pollTimeoutMs``."""
 
 
