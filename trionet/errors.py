@@ -13,7 +13,21 @@ if TYPE_CHECKING:
 
 
 class TrionetError(Exception):
-    """The root of everything that trionet raises by itself."""
+    """The root of everything that trionet raises by itself.
+
+    Attributes:
+        may_have_been_written: of a record that a producer took: no leader refused it for certain,
+            so that it may be in the log all the same. The text says it, too.
+    """
+
+    may_have_been_written = False
+
+    def __str__(self) -> str:
+        return super().__str__() + self._doubt
+
+    @property
+    def _doubt(self) -> str:
+        return "; the record may have been written" if self.may_have_been_written else ""
 
     def __reduce__(self) -> tuple[object, ...]:
         """What copies and pickles it; else its message would be taken for its arguments."""
@@ -74,7 +88,7 @@ class ApiError(TrionetError):
         self.message = message
 
     def __str__(self) -> str:
-        return self.message or f"error code {self.error_code}"
+        return (self.message or f"error code {self.error_code}") + self._doubt
 
 
 class DisconnectedError(TrionetError):
@@ -112,6 +126,7 @@ class SendBatchError(TrionetError):
         super().__init__(deliveries, failures)
         self.deliveries = deliveries
         self.failures = failures
+        self.may_have_been_written = any(map(_may_have_been_written, failures))
         # Here, because compiled code that raises it cannot say `from`.
         self.__cause__ = failures[0][1]
 
@@ -121,6 +136,11 @@ class SendBatchError(TrionetError):
             f"{len(self.failures)} of {len(self.deliveries)} records were not written, or nobody"
             f" knows; the first is number {number}: {error}"
         )
+
+
+def _may_have_been_written(failure: tuple[int, Exception]) -> bool:
+    # Of a fault of the producer's, which is none of ours, nothing is certain.
+    return bool(getattr(failure[-1], "may_have_been_written", True))
 
 
 class RecordWithdrawnError(TrionetError):
@@ -182,13 +202,13 @@ class MetadataTimeoutError(TrionetError, TimeoutError):
 class DeliveryTimeoutError(TrionetError, TimeoutError):
     """A record was not acknowledged within ``delivery.timeout.ms``.
 
-    It is not tried again. If it was sent before, it may have been written.
+    It is not tried again.
     """
 
 
 class DeliveryAbortedError(TrionetError):
-    """The producer's block ended, by an error or by cancellation, before a record's outcome was
-    known; says whether it may have been written.
+    """The producer's block ended, by an error or by cancellation, before the outcome of a record
+    was known.
     """
 
 

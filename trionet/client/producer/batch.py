@@ -12,7 +12,7 @@ from ...protocol.records.types import Headers, as_bytes
 from ..topic_partition import TopicPartition
 from .columns import RecordColumns
 from .delivery import Delivery
-from .outcome import BatchOutcome
+from .outcome import BatchOutcome, maybe_written
 
 if TYPE_CHECKING:
     from ...protocol.records.typed_writer import BatchBuilder as TypedBuilder
@@ -296,6 +296,10 @@ class ProducerBatch:
         self._builder = builder
 
     # Ending.
+
+    def failure(self, error: Exception) -> Exception:
+        """The error as this batch fails with it: it says so if the records may be written."""
+        return maybe_written(error) if self.may_be_written else error
 
     def complete(self, base_offset: int, log_append_time: int = -1) -> bool:
         """The records were written; see :meth:`.BatchOutcome.complete`."""

@@ -314,7 +314,7 @@ class BatchQueues:
         self._flushes -= 1
 
     def abort_incomplete(
-        self, error: Exception, drained: Exception | None = None
+        self, error: Exception, under_way: Exception | None = None
     ) -> list[ProducerBatch]:
         """Fail every batch there is, sent or not, and free its memory.
 
@@ -322,9 +322,13 @@ class BatchQueues:
 
         Args:
             error: why.
-            drained: why, for those that may have been sent; the same without.
+            under_way: why, for those that leaders may have; the same without.
         """
-        return self._abort(list(self._incomplete), error, drained or error)
+        waiting = {batch for queue in self._undrained for batch in queue.batches}
+        for batch in self._incomplete:
+            if batch not in waiting:
+                batch.may_be_written = True
+        return self._abort(list(self._incomplete), error, under_way or error)
 
     def abort_undrained(self, error: Exception) -> list[ProducerBatch]:
         """Fail every batch that waits here, and say which; those that are on their way live on."""
@@ -332,14 +336,14 @@ class BatchQueues:
         return self._abort(batches, error, error)
 
     def _abort(
-        self, batches: list[ProducerBatch], error: Exception, drained: Exception
+        self, batches: list[ProducerBatch], error: Exception, under_way: Exception
     ) -> list[ProducerBatch]:
         for queue in self._undrained:
             queue.clear()
         self._undrained.clear()
         decided = []
         for batch in batches:
-            if batch.fail(drained if batch.is_drained else error):
+            if batch.fail(batch.failure(under_way if batch.may_be_written else error)):
                 decided.append(batch)
             self.deallocate(batch)
         return decided

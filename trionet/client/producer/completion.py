@@ -39,16 +39,18 @@ logger = logging.getLogger("trionet.client")
 
 # The leader has the batch already, and does not remember where (Kafka: completeBatch).
 _WRITTEN: Final = frozenset({error_codes.NONE, error_codes.DUPLICATE_SEQUENCE_NUMBER})
-# Of what is tried again, these come before a leader appends (Kafka: Partition, UnifiedLog.append).
-# All others may come after it, NOT_LEADER_OR_FOLLOWER included: a leader that loses its place while
-# it waits for replicas has the batch (Kafka: DelayedProduce).
-_NOT_APPENDED: Final = frozenset(
+# After these a leader may have the batch all the same. With acks=all the last three come, too, when
+# the leader changes, its disk fails, or the topic is deleted while a batch that was appended waits
+# for the other replicas (Kafka: DelayedProduce.tryComplete).
+_UNCERTAIN: Final = frozenset(
     {
-        error_codes.CORRUPT_MESSAGE,
-        error_codes.LEADER_NOT_AVAILABLE,
-        error_codes.NOT_ENOUGH_REPLICAS,
-        error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        error_codes.UNKNOWN_PRODUCER_ID,
+        error_codes.NETWORK_EXCEPTION,
+        error_codes.REQUEST_TIMED_OUT,
+        error_codes.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        error_codes.UNKNOWN_SERVER_ERROR,
+        error_codes.NOT_LEADER_OR_FOLLOWER,
+        error_codes.KAFKA_STORAGE_ERROR,
+        error_codes.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
 
@@ -154,6 +156,7 @@ class Completion:
             for batch in late:
                 # Its memory stays taken until its request is over (KAFKA-17862).
                 if not batch.outcome.is_done:  # else it is here from the last time
+                    batch.may_be_written = True
                     self._fail_late(batch)
             waiting = (
                 self._expiry_of(each) for each in self._in_flight if now < self._expiry_of(each)
@@ -197,7 +200,10 @@ class Completion:
         code = outcome.error_code
         if code in _WRITTEN:
             self._written(batch, outcome, now)
-        elif batch.outcome.is_done:
+            return
+        if code in _UNCERTAIN:
+            batch.may_be_written = True
+        if batch.outcome.is_done:
             self._accumulator.deallocate(batch)  # it expired, or was aborted, meanwhile
         elif code == error_codes.MESSAGE_TOO_LARGE and batch.record_count > 1:
             self._split(batch, now)
@@ -247,8 +253,6 @@ class Completion:
     def _retry(self, batch: ProducerBatch, outcome: Outcome, now: float) -> None:
         why = _text(outcome)
         self._last_errors[batch.topic_partition] = why
-        if outcome.error_code not in _NOT_APPENDED:
-            batch.may_be_written = True
         logger.warning(
             "%s: %s; %d records are sent again", batch.topic_partition, why, batch.record_count
         )
@@ -262,7 +266,7 @@ class Completion:
         error = _error(batch, outcome)
         of_records = _record_errors(batch, outcome)
         if of_records:
-            batch.fail_records(_beside(batch), of_records)
+            batch.fail_records(batch.failure(_beside(batch)), of_records)
         # What could be tried again ends here for want of time or attempts, and nobody knows whether
         # one of them has arrived.
         is_known_unwritten = (
@@ -283,8 +287,9 @@ class Completion:
     def _fail(
         self, batch: ProducerBatch, error: TrionetError, code: int, *, is_known_unwritten: bool
     ) -> None:
-        batch.fail(error)
-        self._hook.failed(batch, error)
+        failure = batch.failure(error)
+        batch.fail(failure)
+        self._hook.failed(batch, failure)
         self.counters.failed(batch)
         if self._idempotence is not None:
             self._idempotence.failed(batch, code, is_known_unwritten=is_known_unwritten)
@@ -315,14 +320,15 @@ def _record_errors(batch: ProducerBatch, outcome: Outcome) -> dict[int, Exceptio
     code = outcome.error_code if len(refused) == 1 else error_codes.INVALID_RECORD
     about = f"{batch.topic_partition}, a record"
     return {
-        each.batch_index: api_error(code, about, each.batch_index_error_message or outcome.message)
+        each.batch_index: batch.failure(
+            api_error(code, about, each.batch_index_error_message or outcome.message)
+        )
         for each in refused
     }
 
 
 def _beside(batch: ProducerBatch) -> ApiError:
-    return api_error(
-        error_codes.INVALID_RECORD,
-        str(batch.topic_partition),
-        "the record was in a batch with others that were refused; nothing of it was written",
-    )
+    text = "the record was in a batch with others that were refused"
+    if not batch.may_be_written:
+        text += "; nothing of it was written"
+    return api_error(error_codes.INVALID_RECORD, str(batch.topic_partition), text)

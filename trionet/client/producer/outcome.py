@@ -11,7 +11,17 @@ from collections.abc import Mapping
 
 import trio
 
+from ..._util.raising import again
+from ...errors import TrionetError
 from ..topic_partition import TopicPartition
+
+
+def maybe_written(error: Exception) -> Exception:
+    """An error like this one, of records that may be in the log all the same."""
+    error = again(error)
+    if isinstance(error, TrionetError):
+        error.may_have_been_written = True
+    return error
 
 
 class BatchOutcome:

@@ -232,9 +232,7 @@ class Sender:
         """Nothing is sent or waited for any more; what has no outcome fails."""
         aborted = self._accumulator.abort_incomplete(
             DeliveryAbortedError("the producer was closed before the record was sent"),
-            DeliveryAbortedError(
-                "the producer was closed before the answer: the record may have been written"
-            ),
+            DeliveryAbortedError("the producer was closed before the response"),
         )
         self._completion.aborted(aborted)
         self._has_ended = True
