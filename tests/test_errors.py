@@ -16,6 +16,7 @@ from trionet.errors import (
     LogTruncationError,
     SendBatchError,
     TrionetError,
+    UndeliveredError,
 )
 
 KINDS = {
@@ -28,6 +29,7 @@ SPECIMENS = [
     ApiError(3, "no such topic"),
     ConfigError("wrong"),
     SendBatchError(["a", "b"], [(1, DisconnectedError("gone"))]),
+    UndeliveredError([("t", 0, 2, DisconnectedError("gone"))], 2),
     FencedInstanceIdError("g", "i"),
     CorruptRecordError("bad", "t", 1, 7),
     DeliveryTimeoutError("2 records for t-0 were not acknowledged in 120 s"),
@@ -45,7 +47,7 @@ def test_errors_can_be_copied_and_sent_elsewhere(error: TrionetError, remade: ob
 
     assert type(error) is type(made)
     assert str(error) == str(made)
-    assert error.args[0] == made.args[0]
+    assert repr(error.args[0]) == repr(made.args[0])
     assert set(vars(error)) == set(vars(made))
 
 

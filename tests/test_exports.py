@@ -48,6 +48,7 @@ PUBLIC = [
     "SocketServer",
     "TopicPartition",
     "TrionetError",
+    "UndeliveredError",
     "UnsupportedVersionError",
     "WireFormatError",
     "is_compiled",

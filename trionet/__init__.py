@@ -41,6 +41,7 @@ from trionet.errors import (
     RequestTimedOutError,
     SendBatchError,
     TrionetError,
+    UndeliveredError,
     UnsupportedVersionError,
     WireFormatError,
 )
@@ -102,6 +103,7 @@ __all__ = [
     "SocketServer",
     "TopicPartition",
     "TrionetError",
+    "UndeliveredError",
     "UnsupportedVersionError",
     "WireFormatError",
     "is_compiled",

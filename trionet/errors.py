@@ -126,7 +126,7 @@ class SendBatchError(TrionetError):
         super().__init__(deliveries, failures)
         self.deliveries = deliveries
         self.failures = failures
-        self.may_have_been_written = any(map(_may_have_been_written, failures))
+        self.may_have_been_written = any(_may_have_been_written(each) for _, each in failures)
         # Here, because compiled code that raises it cannot say `from`.
         self.__cause__ = failures[0][1]
 
@@ -138,9 +138,46 @@ class SendBatchError(TrionetError):
         )
 
 
-def _may_have_been_written(failure: tuple[int, Exception]) -> bool:
-    # Of a fault of the producer's, which is none of ours, nothing is certain.
-    return bool(getattr(failure[-1], "may_have_been_written", True))
+class UndeliveredError(TrionetError):
+    """Records that a producer had taken failed, and their deliveries were not looked at.
+
+    Raised at the end of the producer's block. Its cause is the first one's error. Not a
+    :class:`SendBatchError`, which is of the records of one call.
+
+    Args:
+        failures: topic, partition, how many records, and the error of the first of them; for each
+            partition and kind of error, the first hundred of these.
+        records: how many there are in all.
+    """
+
+    def __init__(self, failures: Sequence[tuple[str, int, int, Exception]], records: int) -> None:
+        super().__init__(failures, records)
+        self.failures = failures
+        self.records = records
+        self.may_have_been_written = any(_may_have_been_written(each[-1]) for each in failures)
+        self.__cause__ = failures[0][-1] if failures else None
+
+    def __str__(self) -> str:
+        text = "1 record failed, and its delivery was not looked at"
+        if self.records > 1:
+            text = f"{self.records} records failed, and their deliveries were not looked at"
+        first = self.failures[:_FAILURES_IN_TEXT]
+        reasons = [
+            f"{records} for {topic}-{partition}: {error}"
+            for topic, partition, records, error in first
+        ]
+        if more := self.records - sum(records for _, _, records, _ in first):
+            reasons.append(f"and {more} more")
+        return f"{text}: {'; '.join(reasons)}"
+
+
+#: Of so many partitions and kinds of errors the text says why their records failed.
+_FAILURES_IN_TEXT = 3
+
+
+def _may_have_been_written(error: Exception) -> bool:
+    # Of a fault in the producer itself, which is no TrionetError, nothing is certain.
+    return bool(getattr(error, "may_have_been_written", True))
 
 
 class RecordWithdrawnError(TrionetError):

@@ -12,7 +12,13 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.network_clients import with_requests
 from support.scripted_leaders import AT_ONCE, Leaders, hang_up, refusal, say_nothing
-from trionet import ApiError, DeliveryAbortedError, DeliveryTimeoutError, open_producer
+from trionet import (
+    ApiError,
+    DeliveryAbortedError,
+    DeliveryTimeoutError,
+    UndeliveredError,
+    open_producer,
+)
 from trionet.client.backoff import ExponentialBackoff
 from trionet.client.producer.delivery import Delivery
 from trionet.client.producer.producer import Producer
@@ -53,11 +59,12 @@ async def test_normal_end_is_over_though_the_brokers_are_gone(
 ) -> None:
     """Every record has its outcome after ``delivery.timeout.ms``, and nothing waits longer."""
     async with leaders.listening():
-        async with open_producer(leaders.address, AT_ONCE, network=network) as producer:
-            await producer.send("t", b"0")
-            network.kill_host("10.0.0.1")
-            began = trio.current_time()
-            delivery = producer.send_nowait("t", b"a")
+        with pytest.raises(UndeliveredError):  # noqa: PT012 - of the block's end
+            async with open_producer(leaders.address, AT_ONCE, network=network) as producer:
+                await producer.send("t", b"0")
+                network.kill_host("10.0.0.1")
+                began = trio.current_time()
+                delivery = producer.send_nowait("t", b"a")
 
         assert 120 == pytest.approx(trio.current_time() - began, abs=1)
         with pytest.raises(DeliveryTimeoutError):

@@ -133,7 +133,7 @@ async def test_refusal_after_definite_refusals_is_certain(
 async def test_last_attempt_says_it_of_itself(
     answer: Answer,
     kind: type[TrionetError],
-    is_uncertain: bool,  # noqa: FBT001 -- a parameter
+    is_uncertain: bool,
     autojump_clock: MockClock,
     network: MemoryNetwork,
     leaders: Leaders,
@@ -198,7 +198,7 @@ async def test_pieces_of_a_batch_that_was_too_large_at_a_later_attempt_may_have_
 )
 async def test_delivery_timeout_says_whether_a_leader_may_have_the_record(
     answer: Answer,
-    is_uncertain: bool,  # noqa: FBT001 -- a parameter
+    is_uncertain: bool,
     autojump_clock: MockClock,
     network: MemoryNetwork,
     leaders: Leaders,

@@ -198,12 +198,12 @@ async def test_what_was_wrong_with_single_records_is_told_to_these(
         await producer.flush()
         single = [await producer.enqueue("t", b"%d" % each) for each in range(2)]
         await producer.flush()
+        texts = []
+        for delivery in [*several, *single]:
+            with pytest.raises(ApiError) as caught:
+                delivery.result()
+            texts.append((caught.value.error_code, str(caught.value)))
 
-    texts = []
-    for delivery in [*several, *single]:
-        with pytest.raises(ApiError) as caught:
-            delivery.result()
-        texts.append((caught.value.error_code, str(caught.value)))
     of_record = error_codes.INVALID_RECORD
     company = "the record was in a batch with others that were refused; nothing of it was written"
     others = (of_record, f"t-0: INVALID_RECORD: {company}")

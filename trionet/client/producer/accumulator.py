@@ -19,7 +19,7 @@ from .batch import ProducerBatch, record_size_max
 from .batch_queues import BatchQueues, ReadyCheck, Sequencing
 from .columns import RecordColumns
 from .deliveries import Deliveries
-from .delivery import Delivery, withdrawn
+from .delivery import Delivery, abandon, withdrawn
 from .outcome import BatchOutcome
 from .partition_queue import PartitionQueue
 from .partitioner import partition_of
@@ -306,15 +306,21 @@ class RecordAccumulator(BatchQueues):
         """Take back the records whose batches were not drained yet."""
         for outcome, index, count in deliveries.spans():
             batch = self._undrained_batch(outcome)
-            if batch is not None:
-                for number in range(index, index + count):
+            for number in range(index, index + count):
+                if batch is None:
+                    abandon(outcome, number)
+                else:
                     outcome.withdraw(number)
+            if batch is not None:
                 self._drop_if_empty(batch)
 
     def withdraw(self, delivery: Delivery) -> bool:
         """Take a record back whose batch was not drained yet; whether that was so."""
         batch = self._undrained_batch(delivery.outcome)
-        if batch is None or not delivery.outcome.withdraw(delivery.index):
+        if batch is None:
+            abandon(delivery.outcome, delivery.index)
+            return False
+        if not delivery.outcome.withdraw(delivery.index):
             return False
         self._drop_if_empty(batch)
         return True

@@ -44,6 +44,12 @@ def withdrawn() -> RecordWithdrawnError:
     return RecordWithdrawnError("the record was taken back before it was sent")
 
 
+def abandon(outcome: BatchOutcome, index: int) -> None:
+    """The call that gave a record was cancelled: nothing can look at its delivery."""
+    outcome, position = outcome.of(outcome.position(index))
+    outcome.look(position)
+
+
 class Delivery:
     """A record on its way; awaiting it gives its :class:`RecordMetadata`, as often as one likes.
 
@@ -80,7 +86,10 @@ class Delivery:
         if self.outcome.is_withdrawn(self.index):
             return withdrawn()
         outcome, position = self.outcome.of(self.outcome.position(self.index))
-        return outcome.error(position)
+        error = outcome.error(position)
+        if error is not None:
+            outcome.look(position)
+        return error
 
     @property
     def offset(self) -> int:

@@ -13,6 +13,7 @@ import attrs
 
 from ...protocol.records.types import Headers
 from .batch import ProducerBatch
+from .undelivered import Undelivered
 
 logger = logging.getLogger("trionet.client.producer")
 
@@ -123,11 +124,15 @@ class AcknowledgementHook:
     """Calls the function that is told what became of records, if there is one.
 
     Args:
-        on_acknowledgement: the function.
+        on_acknowledgement: the function, which sees all failures.
+        undelivered: counts them where there is none, until their deliveries are looked at.
     """
 
-    def __init__(self, on_acknowledgement: OnAcknowledgement | None) -> None:
+    def __init__(
+        self, on_acknowledgement: OnAcknowledgement | None, undelivered: Undelivered
+    ) -> None:
         self._on_acknowledgement = on_acknowledgement
+        self._undelivered = undelivered
 
     def written(self, batch: ProducerBatch, base_offset: int) -> None:
         """A batch was written."""
@@ -138,6 +143,11 @@ class AcknowledgementHook:
         """A batch was not written, or nobody knows."""
         if self._on_acknowledgement is not None:
             self._call(batch, -1, error)
+            return
+        outcome = batch.outcome
+        records = batch.record_count - outcome.looked_at
+        if records:
+            outcome.unseen = self._undelivered.add(batch.topic_partition, error, records)
 
     def _call(self, batch: ProducerBatch, base_offset: int, error: Exception | None) -> None:
         assert self._on_acknowledgement is not None

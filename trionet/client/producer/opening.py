@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+import logging
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final, Unpack
 
 import trio
@@ -28,7 +29,10 @@ from .room import Room
 from .sender import Sender
 from .settings import ProducerSettings
 from .topic_wait import TopicWait
+from .undelivered import Undelivered
 from .used_topics import UsedTopics
+
+logger = logging.getLogger("trionet.client")
 
 _CODECS: Final = {name: number for number, name in NAMES.items()}
 
@@ -51,6 +55,9 @@ async def open_producer(
     ``delivery.timeout.ms`` at most. An end by an error or by cancellation does not wait: what was
     not sent is not, and what was sent may be written. Every delivery is decided afterwards.
 
+    Records that failed without a look at their deliveries are raised at a normal end; at any other
+    end they are logged, in one warning. A producer with ``on_acknowledgement`` does neither.
+
     Args:
         bootstrap_servers: ``host:port`` texts, or one text of them with commas.
         config: settings by Kafka's dotted keys, as texts or Python values; or made settings.
@@ -65,14 +72,15 @@ async def open_producer(
     Raises:
         ConfigError: ``bootstrap_servers`` is not of that form, a key is unknown, a value is not
             allowed, or values do not fit each other.
+        UndeliveredError: at the end, see above.
     """
     settings = producer_settings(config, keywords, token_provider)
     async with open_network_client(
         bootstrap_servers, settings.client, network=network, kind="producer"
     ) as client:
-        with raise_single_error() as caller:
+        parts = _Parts(client, settings, network, on_send, on_acknowledgement)
+        with parts.reporting_failures(), raise_single_error() as caller:
             async with trio.open_nursery() as nursery:
-                parts = _Parts(client, settings, network, on_send, on_acknowledgement)
                 nursery.start_soon(parts.sender.keep_sending)
                 try:
                     with caller.block():
@@ -96,6 +104,7 @@ class _Parts:
         on_send: OnSend | None,
         on_acknowledgement: OnAcknowledgement | None,
     ) -> None:
+        self._undelivered = Undelivered()
         chance = network.chance
         requests = settings.client.requests
         idempotence = Idempotence() if settings.idempotence else None
@@ -108,7 +117,7 @@ class _Parts:
             idempotence,
             DeliveryLimits(seconds=settings.delivery_seconds, retries=settings.retries),
             keeps_order=requests.in_flight_max == 1,
-            hook=AcknowledgementHook(on_acknowledgement),
+            hook=AcknowledgementHook(on_acknowledgement, self._undelivered),
         )
         self.sender = Sender(
             client,
@@ -139,6 +148,23 @@ class _Parts:
         """Nothing is taken any more; who waits for that hears of it (KAFKA-4235, KAFKA-9449)."""
         self.accumulator.close()
         self.room.wake_all()
+
+    @contextmanager
+    def reporting_failures(self) -> Iterator[None]:
+        """Around all that runs, since tasks that await a delivery look at it by then.
+
+        Raises:
+            UndeliveredError: records failed, and were not looked at; only logged where something
+                else is raised.
+        """
+        try:
+            yield
+        except BaseException:
+            if error := self._undelivered.error(self.sender.raised_error):
+                logger.warning("%s", error)
+            raise
+        if error := self._undelivered.error(self.sender.raised_error):
+            raise error
 
 
 def _gathering(settings: ProducerSettings) -> AccumulatorSettings:

@@ -14,6 +14,7 @@ import trio
 from ..._util.raising import again
 from ...errors import TrionetError
 from ..topic_partition import TopicPartition
+from .undelivered import UnseenFailures
 
 
 def maybe_written(error: Exception) -> Exception:
@@ -38,11 +39,13 @@ class BatchOutcome:
         log_append_time: in milliseconds, of all records where the broker says when; else -1.
         parts: what the batch was split into; the outcome is theirs then.
         news: for those who wait; made by the first of them.
+        unseen: what its records are counted in that failed and were not looked at.
     """
 
     __slots__ = (
         "_error",
         "_errors",
+        "_seen",
         "_withdrawn",
         "base_offset",
         "is_done",
@@ -50,6 +53,7 @@ class BatchOutcome:
         "news",
         "parts",
         "topic_partition",
+        "unseen",
     )
 
     def __init__(self, topic_partition: TopicPartition) -> None:
@@ -62,6 +66,8 @@ class BatchOutcome:
         self._error: Exception | None = None
         self._errors: Mapping[int, Exception] | None = None
         self._withdrawn: set[int] | None = None
+        self._seen: set[int] | None = None
+        self.unseen: UnseenFailures | None = None
 
     # Deciding.
 
@@ -98,6 +104,9 @@ class BatchOutcome:
     def split(self, parts: list[tuple[int, BatchOutcome]]) -> None:
         """The outcome is that of the parts, each with the position of its first record."""
         self.parts = parts
+        for position in self._seen or ():
+            part, place = self.of(position)
+            part.look(place)
         self._wake()
 
     def _decide(self) -> None:
@@ -158,6 +167,20 @@ class BatchOutcome:
                 first, outcome = start, part
             position -= first
         return outcome, position
+
+    @property
+    def looked_at(self) -> int:
+        """Of how many records no failure needs to be raised at the end of the producer's block."""
+        return 0 if self._seen is None else len(self._seen)
+
+    def look(self, position: int) -> None:
+        """The failure of a record needs no raising at the end: it was seen, or its call is over."""
+        if self._seen is None:
+            self._seen = set()
+        if position not in self._seen:
+            self._seen.add(position)
+            if self.unseen is not None:
+                self.unseen.records -= 1
 
     def error(self, position: int) -> Exception | None:
         """Why a record was not written; None if it was."""

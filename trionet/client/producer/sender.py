@@ -209,9 +209,14 @@ class Sender:
             raise again(self.error)
 
     def check_told(self) -> None:
-        """Raise what has ended the producer, if nobody has heard of it yet."""
+        """Raise what has ended the producer, if no call has raised it yet."""
         if not self._is_told:
             self.check()
+
+    @property
+    def raised_error(self) -> Exception | None:
+        """What has ended the producer, if a call has raised it."""
+        return self.error if self._is_told else None
 
     def fail(self, error: Exception) -> None:
         """Nothing can be sent any more: what there is fails, and so does every later call."""
