@@ -106,6 +106,31 @@ def test_a_broker_that_dies_is_told_with_what_was_not_written(
     assert "2 records were not written, or nobody knows" in err
 
 
+def test_a_second_signal_says_once_what_was_not_written(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    """The command has looked at each record itself; the producer's block does not say it again."""
+    with broker() as running:
+        trionet = CommandLine(running.bootstrap_servers, capfdbinary)
+        topic = trionet.topic()
+        with started(trionet, "produce", topic, "-T", "-X", "linger.ms=0") as process:
+            feed(process, b"a\n")
+            assert [b"a\n"] == lines_from(process, 1)
+            running.stop(running.node_ids[0])
+            feed(process, b"b\nc\n")
+            assert [b"b\n", b"c\n"] == lines_from(process, 2)
+            process.send_signal(signal.SIGTERM)
+            assert process.stderr is not None
+            while b"another signal" not in process.stderr.readline():
+                pass
+            process.send_signal(signal.SIGTERM)
+            status, _, err = ended(process)
+
+    assert 1 == status
+    assert "2 records were not written, or nobody knows" in err
+    assert "looked at" not in err
+
+
 @contextlib.contextmanager
 def terminal() -> Iterator[tuple[int, int]]:
     ours, theirs = pty.openpty()

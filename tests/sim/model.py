@@ -69,6 +69,12 @@ class Partition:
                 )
             self._compare(number, value)
 
+    def refused(self, value: bytes) -> None:
+        """A producer was told that its record was not written, for certain."""
+        self.sent.discard(value)
+        if value in self.read.values():
+            raise Violation(f"{self.name}: {short(value)} is there, and was refused for certain")
+
     @property
     def end(self) -> int:
         return max((*self.acknowledged, *self.read), default=self.start - 1) + 1

@@ -6,7 +6,7 @@ import trio
 
 from sim.model import Violation, short
 from sim.world import ADDRESS, PARTITIONS, TOPICS, World
-from trionet import TrionetError, open_producer
+from trionet import TrionetError, UndeliveredError, open_producer
 from trionet.client.producer.delivery import Delivery
 from trionet.client.producer.producer import Producer
 from trionet.errors import RecordWithdrawnError
@@ -42,6 +42,8 @@ async def produce(world: World, name: str) -> None:
                     raise Stop
         except Stop:
             world.note(f"{name}: stopped by its user")
+        except UndeliveredError as error:
+            world.note(f"{name}: {error}")
         life.look_at_the_rest()
 
 
@@ -160,3 +162,6 @@ class Life:
         self._world.note(f"{short(value)}: {type(error).__name__}: {error}")
         if isinstance(error, RecordWithdrawnError):
             raise Violation(f"{short(value)} was withdrawn, though nobody wanted that")
+        if not error.may_have_been_written:
+            for partition in self._world.partitions.values():
+                partition.refused(value)

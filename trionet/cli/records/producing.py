@@ -26,6 +26,7 @@ from .taken import Input, Taken
 
 if TYPE_CHECKING:
     from trionet.client.consumer.record import ConsumerBatch
+    from trionet.client.producer.hooks import Acknowledgement
     from trionet.client.producer.settings import ProducerSettings
 
 OUTPUT: Final = 1
@@ -124,7 +125,10 @@ class _Run:
     async def run(self) -> None:
         """Read and send; what was taken is sent also when the input fails."""
         wanted = self._wanted
-        async with open_producer(wanted.servers, wanted.settings) as producer:
+        # Failures are reported record by record, also after the block: not by its end as well.
+        async with open_producer(
+            wanted.servers, wanted.settings, on_acknowledgement=_ignore
+        ) as producer:
             self._sending = sending = Sending(
                 producer,
                 topic=wanted.topic,
@@ -272,6 +276,10 @@ class _Run:
                 if place < len(each.values)
             ],
         )
+
+
+def _ignore(_: Acknowledgement) -> None:
+    pass
 
 
 def _ended(taken: Taken, end: bytes) -> bytes:
