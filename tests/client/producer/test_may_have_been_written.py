@@ -19,6 +19,7 @@ from trionet import (
     TrionetError,
     open_producer,
 )
+from trionet.client.producer.settings import ProducerSettings
 from trionet.protocol import error_codes
 from trionet.protocol.messages.produce import BatchIndexAndErrorMessage
 from trionet.testing import MemoryNetwork
@@ -44,17 +45,18 @@ REFUSED = [
 
 
 @pytest.fixture(params=[AT_ONCE, PLAIN], ids=["idempotent", "plain"])
-def settings(request: pytest.FixtureRequest) -> object:
+def settings(request: pytest.FixtureRequest) -> ProducerSettings:
+    assert isinstance(request.param, ProducerSettings)
     return request.param
 
 
 async def failed(
-    leaders: Leaders, network: MemoryNetwork, settings: object, *answers: Answer
+    leaders: Leaders, network: MemoryNetwork, settings: ProducerSettings, *answers: Answer
 ) -> TrionetError:
     """What a record's ``send`` raises when the leader responds so to its attempts."""
     async with (
         leaders.listening(),
-        open_producer(leaders.address, settings, network=network) as producer,  # type: ignore[arg-type]
+        open_producer(leaders.address, settings, network=network) as producer,
     ):
         await producer.send("t", b"0")
         leaders.answers = list(answers)
@@ -67,7 +69,7 @@ async def failed(
 async def test_refusal_of_a_first_attempt_is_certain(
     code: int,
     kind: type[TrionetError],
-    settings: object,
+    settings: ProducerSettings,
     autojump_clock: MockClock,
     network: MemoryNetwork,
     leaders: Leaders,
@@ -83,7 +85,7 @@ async def test_refusal_of_a_first_attempt_is_certain(
 async def test_refusal_after_a_lost_response_is_not(
     code: int,
     kind: type[TrionetError],
-    settings: object,
+    settings: ProducerSettings,
     autojump_clock: MockClock,
     network: MemoryNetwork,
     leaders: Leaders,

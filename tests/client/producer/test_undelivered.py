@@ -1,9 +1,9 @@
-"""Failures that the program did not look at: the end of the producer's block raises or logs them."""
+"""Failures that nothing looked at: the end of the producer's block raises or logs them."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import attrs
 import pytest
@@ -35,6 +35,8 @@ REFUSED = refusal(error_codes.TOPIC_AUTHORIZATION_FAILED)
 SHORT = attrs.evolve(AT_ONCE, delivery_seconds=5.0, client=with_requests(timeout_seconds=60.0))
 ONE_EACH = attrs.evolve(AT_ONCE, batch_bytes=0)
 TOGETHER = attrs.evolve(AT_ONCE, linger_seconds=0.01)
+T0 = TopicPartition("t", 0)
+NO = TrionetError("no")
 
 
 @pytest.fixture
@@ -64,7 +66,7 @@ async def by_enqueue_batch(producer: Producer) -> object:
 @pytest.mark.parametrize("take", [by_enqueue, by_send_nowait, by_enqueue_batch])
 @pytest.mark.parametrize("is_held", [True, False])
 async def test_end_of_the_block_raises_failures_that_were_not_looked_at(
-    take: Callable[[Producer], object],
+    take: Callable[[Producer], Awaitable[object]],
     is_held: bool,
     autojump_clock: MockClock,
     network: MemoryNetwork,
@@ -76,7 +78,7 @@ async def test_end_of_the_block_raises_failures_that_were_not_looked_at(
     async with leaders.listening():
         with pytest.raises(UndeliveredError) as raised:  # noqa: PT012 - of the block's end
             async with open_producer(leaders.address, TOGETHER, network=network) as producer:
-                kept = await take(producer)  # type: ignore[misc]
+                kept = await take(producer)
                 if not is_held:
                     del kept
                 await producer.flush()
@@ -119,7 +121,7 @@ async def test_each_partition_and_kind_of_error_is_counted(
             async with open_producer(leaders.address, ONE_EACH, network=network) as producer:
                 for partition, answer in ((1, REFUSED), (0, REFUSED), (1, too_large), (1, REFUSED)):
                     leaders.answers = [answer]
-                    await producer.enqueue("t", b"a", partition=partition)
+                    _ = await producer.enqueue("t", b"a", partition=partition)
                     await producer.flush()
 
     assert [
@@ -297,7 +299,7 @@ async def test_on_acknowledgement_has_seen_every_failure(
             leaders.address, AT_ONCE, network=network, on_acknowledgement=seen.append
         ) as producer,
     ):
-        await producer.enqueue("t", b"a")
+        _ = await producer.enqueue("t", b"a")
 
     assert [ApiError] == [type(each.error) for each in seen]
 
@@ -314,7 +316,7 @@ async def test_error_of_the_block_stays_and_failures_are_logged_once(
     async with leaders.listening():
         with pytest.raises(KeyError):  # noqa: PT012 - of the block's end
             async with open_producer(leaders.address, one_each, network=network) as producer:
-                await producer.enqueue("t", b"a")
+                _ = await producer.enqueue("t", b"a")
                 await producer.flush()
                 _ = [producer.send_nowait("t", value) for value in (b"b", b"c")]
                 raise KeyError
@@ -383,10 +385,16 @@ async def test_error_that_a_call_has_raised_is_not_raised_again_for_each_record(
     assert [] == logged()
 
 
-# What is kept of them.
+def test_look_at_a_record_stays_one_when_its_batch_is_split() -> None:
+    """Its call was cancelled while the batch was on its way, which is too large for its topic."""
+    batch, parts = BatchOutcome(T0), [BatchOutcome(T0), BatchOutcome(T0)]
+    batch.look(3)
+    batch.split([(0, parts[0]), (2, parts[1])])
 
-T0 = TopicPartition("t", 0)
-NO = TrionetError("no")
+    assert [0, 1] == [part.looked_at for part in parts]
+
+
+# What is kept of them.
 
 
 def test_failures_of_many_batches_are_one_entry() -> None:

@@ -215,6 +215,8 @@ class Producer:
     ) -> Delivery:
         """Take a record to be sent as soon as there is room for it.
 
+        A failure without a look at the delivery is raised at the end of the producer's block.
+
         Each call looks whether it is cancelled; other tasks have their turn with each batch, and
         within large ones about once a millisecond, since that takes longer than taking a record.
 
