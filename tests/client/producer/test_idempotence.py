@@ -86,7 +86,7 @@ def test_first_batch_of_an_epoch_goes_alone() -> None:
     state = idempotence(T0)
     bad, first, second = Batch(), Batch(), Batch()
     sent(state, bad)
-    state.failed(bad, error_codes.INVALID_RECORD, is_known_unwritten=True)
+    state.failed(bad)
     state.settle()
     sent(state, first)
 
@@ -157,7 +157,7 @@ def test_response_to_a_number_of_an_old_epoch_changes_nothing() -> None:
     state = idempotence(T0)
     bad, late = Batch(), Batch()
     sent(state, bad, late)
-    state.failed(bad, error_codes.INVALID_RECORD, is_known_unwritten=True)
+    state.failed(bad)
     state.settle()
     assert (1, 0) == late.number
 
@@ -171,7 +171,7 @@ def test_batch_that_was_written_with_its_old_number_leaves_no_gap() -> None:
     state = idempotence(T0)
     bad, late, following = Batch(), Batch(), Batch()
     sent(state, bad, late, following)
-    state.failed(bad, error_codes.INVALID_RECORD, is_known_unwritten=True)
+    state.failed(bad)
     state.settle()
     assert [(1, 0), (1, 1)] == [late.number, following.number]
 
@@ -297,7 +297,7 @@ def test_refused_batch_that_expires_leaves_the_others_to_tell() -> None:
     lost(state, first, second)
     sent(state, first)
     refused(state, first)
-    state.failed(first, error_codes.REQUEST_TIMED_OUT, is_known_unwritten=False)
+    state.failed(first)
     state.settle()
 
     sent(state, second)
@@ -313,7 +313,7 @@ def test_other_partitions_finish_in_the_old_epoch() -> None:
     state = idempotence()
     bad, other = Batch(), Batch(T1)
     sent(state, bad, other)
-    state.failed(bad, error_codes.INVALID_RECORD, is_known_unwritten=True)
+    state.failed(bad)
     state.settle()
     waiting = Batch(T1)
 
@@ -328,7 +328,8 @@ def test_given_up_batch_whose_successor_was_written_leaves_no_gap() -> None:
     state = idempotence(T0)
     expired, second = Batch(), Batch()
     sent(state, expired, second)
-    state.failed(expired, error_codes.REQUEST_TIMED_OUT, is_known_unwritten=False)
+    expired.may_be_written = True
+    state.failed(expired)
     waiting = Batch()
     state.settle()
 
@@ -344,7 +345,8 @@ def test_given_up_batch_that_nobody_followed_begins_a_new_epoch() -> None:
     state = idempotence()
     expired = Batch(record_count=4)
     sent(state, expired)
-    state.failed(expired, error_codes.REQUEST_TIMED_OUT, is_known_unwritten=False)
+    expired.may_be_written = True
+    state.failed(expired)
     state.settle()
     following = Batch()
     sent(state, following)
@@ -352,12 +354,26 @@ def test_given_up_batch_that_nobody_followed_begins_a_new_epoch() -> None:
     assert (1, 0) == following.number
 
 
+def test_batch_that_is_refused_after_a_lost_response_does_not_renumber_those_that_follow() -> None:
+    """D20: they may be there as well, and their numbers show it."""
+    state = idempotence(T0)
+    first, second = Batch(), Batch()
+    sent(state, first, second)
+    lost(state, first, second)
+    state.failed(first)
+    state.settle()
+
+    assert (0, 2) == second.number
+    sent(state, second)
+
+
 def test_successor_of_a_given_up_batch_that_is_out_of_order_begins_a_new_epoch() -> None:
     """D21: what was given up was never written."""
     state = idempotence(T0)
     expired, second, third = Batch(), Batch(), Batch()
     sent(state, expired, second, third)
-    state.failed(expired, error_codes.REQUEST_TIMED_OUT, is_known_unwritten=False)
+    expired.may_be_written = True
+    state.failed(expired)
 
     refused(state, second)
     assert (0, 2) == second.number
@@ -377,7 +393,8 @@ def test_late_response_to_a_batch_of_an_old_epoch_changes_nothing() -> None:
     state = idempotence()
     expired = Batch(record_count=4)
     sent(state, expired)
-    state.failed(expired, error_codes.REQUEST_TIMED_OUT, is_known_unwritten=False)
+    expired.may_be_written = True
+    state.failed(expired)
     state.settle()
     following = Batch()
     sent(state, following)
@@ -429,7 +446,7 @@ def test_worn_out_epoch_needs_a_new_id() -> None:
     sent(state, known)
     written(state, known, 0)
     sent(state, bad, waiting)
-    state.failed(bad, error_codes.INVALID_RECORD, is_known_unwritten=True)
+    state.failed(bad)
     state.settle()
 
     assert state.needs_id

@@ -118,8 +118,7 @@ class Completion:
                     f"the records for {batch.topic_partition} cannot be encoded: {cause}"
                 )
                 error.__cause__ = cause
-                code = error_codes.UNKNOWN_SERVER_ERROR
-                self._fail(batch, error, code, is_known_unwritten=True)
+                self._fail(batch, error)
                 self._accumulator.deallocate(batch)
             else:
                 encodable.append(batch)
@@ -170,7 +169,7 @@ class Completion:
             f"{self._limits.seconds:g} s (delivery.timeout.ms)"
             + (f"; the last error was {why}" if why else "")
         )
-        self._fail(batch, error, error_codes.REQUEST_TIMED_OUT, is_known_unwritten=False)
+        self._fail(batch, error)
 
     # Answers.
 
@@ -267,12 +266,7 @@ class Completion:
         of_records = _record_errors(batch, outcome)
         if of_records:
             batch.fail_records(batch.failure(_beside(batch)), of_records)
-        # What could be tried again ends here for want of time or attempts, and nobody knows whether
-        # one of them has arrived.
-        is_known_unwritten = (
-            code not in error_codes.RETRIABLE and batch.attempts < self._limits.retries
-        )
-        self._fail(batch, error, code, is_known_unwritten=is_known_unwritten)
+        self._fail(batch, error)
         self._accumulator.deallocate(batch)
         if self._idempotence is not None and self._idempotence.is_fatal(code):
             self._idempotence.fail(error)
@@ -284,15 +278,13 @@ class Completion:
             assert error is not None
             self._hook.failed(batch, error)
 
-    def _fail(
-        self, batch: ProducerBatch, error: TrionetError, code: int, *, is_known_unwritten: bool
-    ) -> None:
+    def _fail(self, batch: ProducerBatch, error: TrionetError) -> None:
         failure = batch.failure(error)
         batch.fail(failure)
         self._hook.failed(batch, failure)
         self.counters.failed(batch)
         if self._idempotence is not None:
-            self._idempotence.failed(batch, code, is_known_unwritten=is_known_unwritten)
+            self._idempotence.failed(batch)
 
 
 def _text(outcome: Outcome) -> str:

@@ -210,23 +210,17 @@ class Idempotence:
         if sequences.first_in_flight is None:
             self._bump(batch.topic_partition)
 
-    def failed(self, batch: SequencedBatch, error_code: int, *, is_known_unwritten: bool) -> None:
-        """A batch will not be tried again.
-
-        Args:
-            batch: the batch.
-            error_code: why.
-            is_known_unwritten: a leader refused it; not so if its time, or its number of attempts,
-                ran out.
-        """
+    def failed(self, batch: SequencedBatch) -> None:
+        """A batch will not be tried again."""
         sequences = self._partitions.get(batch.topic_partition)
         if sequences is None or batch.base_sequence == NONE or not sequences.remove(batch):
             return
-        if is_known_unwritten or error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER:
-            self._bump(batch.topic_partition)  # its numbers are a gap
-        else:
+        if batch.may_be_written:
+            # What follows decides: numbered anew now, it could be written twice.
             sequences.is_unresolved = True
             self._unresolved[batch.topic_partition] = None
+        else:
+            self._bump(batch.topic_partition)  # its numbers are a gap
 
     def is_fatal(self, error_code: int) -> bool:
         """Whether an error ends the producer."""

@@ -20,7 +20,6 @@ import trio
 
 from ..._util.raising import again
 from ...errors import DeliveryAbortedError, TrionetError
-from ...protocol import error_codes
 from ...protocol.messages.produce import ProduceRequest
 from ..network_client import NetworkClient
 from ..node import Node
@@ -230,8 +229,7 @@ class Sender:
         self._completion.aborted(refused)
         for batch in refused:
             if self._idempotence is not None:
-                code = error_codes.CLUSTER_AUTHORIZATION_FAILED
-                self._idempotence.failed(batch, code, is_known_unwritten=False)
+                self._idempotence.failed(batch)
 
     def end(self) -> None:
         """Nothing is sent or waited for any more; what has no outcome fails."""
