@@ -151,7 +151,7 @@ class Group:
     def _generation(self) -> int:
         """How often the group has divided the partitions."""
         members = self._members.values()
-        return max((member.group_metadata.generation for member in members), default=0)
+        return max((member.group_metadata().generation for member in members), default=0)
 
 
 async def _cancel_after(event: trio.Event, scope: trio.CancelScope) -> None:

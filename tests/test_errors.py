@@ -13,7 +13,9 @@ from trionet.errors import (
     DeliveryTimeoutError,
     DisconnectedError,
     FencedInstanceIdError,
+    FetchTooLargeError,
     LogTruncationError,
+    ResponseTooLargeError,
     SendBatchError,
     TrionetError,
     UndeliveredError,
@@ -34,6 +36,8 @@ SPECIMENS = [
     CorruptRecordError("bad", "t", 1, 7),
     DeliveryTimeoutError("2 records for t-0 were not acknowledged in 120 s"),
     LogTruncationError("cut", "t", 1, 7, 5),
+    ResponseTooLargeError("large", 2001, 2000),
+    FetchTooLargeError("large", "t", 1, 7, 2001, 2000),
 ]
 
 

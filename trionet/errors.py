@@ -103,6 +103,24 @@ class RequestTimedOutError(DisconnectedError, TimeoutError):
     """A node did not answer within ``request.timeout.ms``, and its connection was closed for it."""
 
 
+class ResponseTooLargeError(InvalidReceiveError):
+    """A response is larger than the client's ``receive.message.max.bytes``.
+
+    The broker has carried the request out. Not a :class:`DisconnectedError`, although the
+    connection was closed: the same request would get the same response again.
+
+    Args:
+        message: what was requested, and what to do.
+        size: of the response, in bytes.
+        bytes_max: the limit.
+    """
+
+    def __init__(self, message: str, size: int, bytes_max: int) -> None:
+        super().__init__(message)
+        self.size = size
+        self.bytes_max = bytes_max
+
+
 class RecordTooLargeError(TrionetError):
     """A record will not be sent, because it exceeds a limit of the producer's or of the topic's.
 
@@ -282,6 +300,36 @@ class CorruptRecordError(PartitionError):
 
     Not a :class:`WireFormatError`: the answer that carried them was well-formed.
     """
+
+
+class FetchTooLargeError(PartitionError):
+    """The next record batch of a partition does not fit ``receive.message.max.bytes``.
+
+    Its cause is the :class:`ResponseTooLargeError`. Nothing was skipped: the batch is fetched again
+    with the next request for a record. A batch is not larger than the topic's ``max.message.bytes``
+    allows. Not a :class:`RecordTooLargeError`, which is of records that are sent.
+
+    Args:
+        message: what was wrong, what to do.
+        topic: the topic's name.
+        partition: the partition's number.
+        offset: where reading was.
+        size: of the response with that batch, in bytes.
+        bytes_max: the limit.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        topic: str,
+        partition: int,
+        offset: int = -1,
+        size: int = 0,
+        bytes_max: int = 0,
+    ) -> None:
+        super().__init__(message, topic, partition, offset)
+        self.size = size
+        self.bytes_max = bytes_max
 
 
 class NoOffsetForPartitionError(PartitionError):

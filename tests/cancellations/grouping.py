@@ -114,7 +114,7 @@ class Member:
         place = record.partition, record.offset
         if place in self._handed:
             raise Violation(f"{place} was handed out twice")
-        if TopicPartition(record.topic, record.partition) not in self._mine:
+        if record.topic_partition not in self._mine:
             raise Violation(f"{place} was handed out before the callback was done")
         self._handed.add(place)
         self._in_hand = place

@@ -136,7 +136,7 @@ def test_size_one_above_the_limit_is_not_accepted() -> None:
 
     assert not decoder.frames
     assert (
-        "frame size 1001 is larger than 1000, the limit that socket.request.max.bytes sets"
+        "frame size 1001 is larger than 1000, the limit that frame_bytes_max sets"
         == str(decoder.error)
     )
 
@@ -148,7 +148,7 @@ def test_size_one_above_the_limit_is_not_accepted() -> None:
         (b"SSH-2.0", "text that begins with 'SSH-'"),
         (b"\x15\x03\x03\0\2", "sets; it looks like TLS"),
         (b"\x16\x03\x01\2\0", "sets; it looks like TLS"),
-        (b"\x16\x04\x01\2\0", "the limit that socket.request.max.bytes sets"),
+        (b"\x16\x04\x01\2\0", "the limit that frame_bytes_max sets"),
     ],
 )
 def test_what_speaks_another_protocol_is_recognised(data: bytes, told: str) -> None:

@@ -134,7 +134,7 @@ def test_the_limit_itself_is_allowed_and_one_more_is_not(form: str) -> None:
 
     assert [bytes(LIMIT)] == list(decoder.frames)
     assert (
-        "frame size 1001 is larger than 1000, the limit that socket.request.max.bytes sets"
+        "frame size 1001 is larger than 1000, the limit that frame_bytes_max sets"
         == error_of(decoder)
     )
 

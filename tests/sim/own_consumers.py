@@ -62,10 +62,10 @@ class Reader:
                     if in_batches:
                         batch = await consumer.next_batch()
                         for offset, value in zip(batch.offsets, batch.values, strict=True):
-                            self._saw(TopicPartition(batch.topic, batch.partition), offset, value)
+                            self._saw(batch.topic_partition, offset, value)
                     else:
                         record: ConsumerRecord = await anext(consumer)
-                        place = TopicPartition(record.topic, record.partition)
+                        place = record.topic_partition
                         self._saw(place, record.offset, record.value)
                 except PartitionError as error:
                     self._failed(error)

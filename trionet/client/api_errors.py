@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..errors import ApiError
+from ..errors import (
+    ApiError,
+    AuthenticationError,
+    ResponseTooLargeError,
+    UnsupportedVersionError,
+)
 from ..protocol import error_codes
 
 # What a broker says when the client's metadata are old, or when the broker will know more soon
@@ -22,6 +27,10 @@ STALE_METADATA: Final = frozenset(
         error_codes.INCONSISTENT_TOPIC_ID,
     }
 )
+
+
+#: What is not over by itself: another try is one too many before the user knows.
+LASTING: Final = (AuthenticationError, UnsupportedVersionError, ResponseTooLargeError)
 
 
 def api_error(error_code: int, about: str, message: str | None = None) -> ApiError:

@@ -16,6 +16,7 @@ import trio
 from ..net.channel import Channel
 from ..net.close_reason import CloseReason
 from ..net.connecting import Address
+from ..net.framing import LimitNames
 from ..net.network import Network
 from ..net.selector import Selector
 from .addresses import HostAddresses, is_ipv4
@@ -24,6 +25,10 @@ from .security.connecting import ClientSecurity
 
 # The threads that a client's look-ups may take; those that hang would else take all of the program.
 LOOKUPS_MAX: Final = 8
+
+#: The setting of the largest response that is taken, which is librdkafka's.
+RESPONSE_LIMIT: Final = "receive.message.max.bytes"
+_LIMIT_NAMES: Final = LimitNames(RESPONSE_LIMIT, "an authentication by SASL")
 
 
 @attrs.frozen(kw_only=True)
@@ -81,6 +86,11 @@ class Connections:
         self._threads = trio.CapacityLimiter(LOOKUPS_MAX)
         self._failed: dict[int, str] = {}
 
+    @property
+    def response_bytes_max(self) -> int:
+        """The largest response that is taken (``receive.message.max.bytes``)."""
+        return self._settings.frame_bytes_max
+
     def channel(self, node_id: int) -> Channel | None:
         """The channel to a node, ready or not; None without one."""
         return self._channels.get(node_id)
@@ -134,6 +144,7 @@ class Connections:
                 f"{node.id}-{number}",
                 transport,
                 settings.frame_bytes_max,
+                limit_names=_LIMIT_NAMES,
                 initiator=self._security.initiator(),
             )
             channel.attachment = node.id

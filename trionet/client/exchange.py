@@ -13,6 +13,7 @@ from ..errors import (
     AuthenticationError,
     DisconnectedError,
     RequestTimedOutError,
+    ResponseTooLargeError,
     TrionetError,
     WireFormatError,
 )
@@ -30,7 +31,7 @@ from .api_versions import NodeApiVersions
 from .awaited_answer import AwaitedAnswer
 from .cluster import Cluster
 from .connection_states import ClusterConnectionStates, ConnectionState
-from .connections import Connections
+from .connections import RESPONSE_LIMIT, Connections
 from .counters import ClientCounters
 from .in_flight import InFlightRequest, InFlightRequests
 from .metadata_updater import MetadataUpdater
@@ -359,6 +360,9 @@ class Exchange:
         elif self._states.state(node_id) is ConnectionState.CHECKING_API_VERSIONS:
             is_doubtful = True
             why += _BEFORE_ITS_VERSIONS
+        elif channel.oversized_bytes:
+            is_doubtful = True
+            self._too_large(node_id, channel.oversized_bytes, now)
         if reason is CloseReason.AUTHENTICATION_FAILED:
             denied = AuthenticationError(f"node {node_id}: {channel.close_detail}")
             logger.error("%s", denied)
@@ -367,6 +371,21 @@ class Exchange:
             level = logging.WARNING if is_doubtful else logging.INFO
             logger.log(level, "the connection to node %d has ended: %s", node_id, why)
             self._lost(node_id, DisconnectedError(f"node {node_id}: {why}"), now)
+
+    def _too_large(self, node_id: int, size: int, now: float) -> None:
+        """The next response is larger than we take: that is no lost connection for its request."""
+        if not self.in_flight.count(node_id):
+            return
+        request = self.in_flight.complete_next(node_id)
+        bytes_max = self._connections.response_bytes_max
+        error = ResponseTooLargeError(
+            f"node {node_id}: the response to {api_keys.name_of(request.codec.api_key)} has {size}"
+            f" bytes, more than {RESPONSE_LIMIT} = {bytes_max} of this client allows; set it to"
+            f" {size} or more",
+            size,
+            bytes_max,
+        )
+        self._complete(request, now, error=error)
 
     def _lost(
         self, node_id: int, error: AuthenticationError | DisconnectedError, now: float

@@ -30,6 +30,7 @@ from ..net.selector import Selector
 from ..protocol.codec import ApiVersionCodec
 from ..protocol.request_keys import api_key_of
 from ..protocol.wire import Message
+from .api_errors import LASTING
 from .api_versions import NodeApiVersions
 from .awaited_answer import AwaitedAnswer
 from .client_metrics import ClientMetrics
@@ -323,6 +324,7 @@ class NetworkClient:
             AuthenticationError: the node does not let us in.
             UnsupportedVersionError: the node has no version in common with us.
             WireFormatError: the answer does not decode.
+            ResponseTooLargeError: the answer is larger than ``receive.message.max.bytes``.
             trio.ClosedResourceError: the client is closed.
 
         Cancellation: before the request is sent nothing happened; after, it may be carried out, and
@@ -389,6 +391,7 @@ class NetworkClient:
 
         Raises:
             AuthenticationError, UnsupportedVersionError: the brokers cannot be asked.
+            ResponseTooLargeError: their metadata are larger than ``receive.message.max.bytes``.
             trio.ClosedResourceError: the client is closed.
         """
         await trio.lowlevel.checkpoint()
@@ -397,7 +400,7 @@ class NetworkClient:
         while self.metadata.updates <= updates:
             self._check_open()
             error = self.metadata.error if self.metadata.errors > errors else None
-            if isinstance(error, (AuthenticationError, UnsupportedVersionError)):
+            if isinstance(error, LASTING):
                 raise again(error)
             await self._wait_for_news()
 

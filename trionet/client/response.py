@@ -19,7 +19,8 @@ class ClientResponse:
         error: why there is no answer: :class:`.UnsupportedVersionError` if the node shares no
             version of the API, :class:`.DisconnectedError` if the connection was lost,
             :class:`.RequestTimedOutError` if the answer was late, :class:`.WireFormatError` if the
-            answer does not decode.
+            answer does not decode, :class:`.ResponseTooLargeError` if it is larger than
+            ``receive.message.max.bytes``.
         latency_seconds: from the send to this.
     """
 

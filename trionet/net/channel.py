@@ -14,14 +14,8 @@ from typing import Any, Final
 from ..errors import LocalProtocolError
 from .authenticator import Authenticator, Initiator, Step
 from .close_reason import CloseReason
-from .framing import (
-    AUTHENTICATION_LIMIT,
-    REQUEST_LIMIT,
-    SIZE_BYTES,
-    Decoder,
-    Frame,
-    FrameDecoder,
-)
+from .framing import SIZE_BYTES, Decoder, Frame, FrameDecoder, LimitNames
+from .head_decoder import HeadDecoder
 from .memory_pool import MemoryLease, MemoryPool
 from .principal import ANONYMOUS
 from .tls import TlsTransport
@@ -34,6 +28,8 @@ READ_BYTES: Final = 4096
 # How much of one large frame is read in one poll, so that no channel keeps the others waiting.
 READ_BYTES_PER_POLL_MAX: Final = 1024 * 1024
 
+_UNNAMED: Final = LimitNames()
+
 
 class Channel:
     """A connection as the Selector keeps it; only the Selector changes one.
@@ -41,7 +37,8 @@ class Channel:
     Args:
         id: the connection id, unique in its Selector.
         transport: the connection; one under TLS has a handshake before it.
-        frame_bytes_max: largest frame that is accepted (``socket.request.max.bytes``).
+        frame_bytes_max: largest frame that is accepted.
+        limit_names: what sets the limits of frames, for errors.
         authenticator: decides who the peer is before frames are requests; None: nobody asks.
         initiator: the same for an outgoing connection, where we say first who we are.
         after_handshake: called with the channel when the TLS handshake is done: sets the principal
@@ -102,6 +99,7 @@ class Channel:
         "is_shaking_hands",
         "last_used_at",
         "lease",
+        "limit_names",
         "pool",
         "principal",
         "send",
@@ -116,6 +114,7 @@ class Channel:
         transport: TransportLayer,
         frame_bytes_max: int,
         *,
+        limit_names: LimitNames = _UNNAMED,
         authenticator: Authenticator | None = None,
         initiator: Initiator | None = None,
         after_handshake: Callable[[Channel], None] | None = None,
@@ -130,7 +129,9 @@ class Channel:
         # The decoder once more if it is Kafka's: most of its frames need not pass through it.
         self._frame_decoder: FrameDecoder | None = None
         if decoder is None:
-            decoder = self._frame_decoder = FrameDecoder(frame_bytes_max)
+            decoder = self._frame_decoder = FrameDecoder(frame_bytes_max, limit_names.frame)
+        elif isinstance(decoder, HeadDecoder):
+            decoder.limit_name = limit_names.frame
         self._decoder = decoder
         self.staged: deque[Frame] = self._decoder.frames
         self.has_staged = False
@@ -160,6 +161,7 @@ class Channel:
         self.lease: MemoryLease | None = None
         self.is_out_of_memory = False
         self._frame_bytes_max = frame_bytes_max
+        self.limit_names = limit_names
         if authenticator is not None:
             self.ask(authenticator)
 
@@ -173,6 +175,11 @@ class Channel:
         tls = self.tls
         return tls is not None and tls.has_buffered
 
+    @property
+    def oversized_bytes(self) -> int:
+        """The size of the frame that was too large, and closed the channel; 0 without one."""
+        return 0 if self._frame_decoder is None else self._frame_decoder.oversized_bytes
+
     def ask(self, authenticator: Authenticator) -> None:
         """Have an authenticator decide who the peer is, before frames are requests.
 
@@ -181,20 +188,21 @@ class Channel:
         """
         self.authenticator = authenticator
         if authenticator.frame_bytes_max < self._frame_bytes_max:
-            self._limit_frames(authenticator.frame_bytes_max, AUTHENTICATION_LIMIT)
+            self._limit_frames(authenticator.frame_bytes_max, self.limit_names.authentication)
 
     def become_ready(self) -> None:
         """From here on frames are requests."""
         authenticator = self.authenticator
         if authenticator is not None:
             self.principal = authenticator.principal
-            self._limit_frames(self._frame_bytes_max, REQUEST_LIMIT)
+            self._limit_frames(self._frame_bytes_max, self.limit_names.frame)
         self.is_ready = True
 
     def _limit_frames(self, frame_bytes_max: int, limit_name: str) -> None:
-        self._decoder.frame_bytes_max = frame_bytes_max
-        if self._frame_decoder is not None:
-            self._frame_decoder.limit_name = limit_name
+        decoder = self._decoder
+        decoder.frame_bytes_max = frame_bytes_max
+        if isinstance(decoder, (FrameDecoder, HeadDecoder)):
+            decoder.limit_name = limit_name
 
     def take_lease(self) -> MemoryLease | None:
         """The memory of the large frame that was handed out; who takes it gives it back."""

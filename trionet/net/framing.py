@@ -1,7 +1,7 @@
 """Bytes to frames, without I/O: feed what was read, take the whole frames that came of it.
 
 A size is checked as soon as its four bytes are known (Kafka: NetworkReceive): negative or above
-``socket.request.max.bytes`` ends the stream, zero is legal. Frames that were whole before the bad
+the limit ends the stream, zero is legal. Frames that were whole before the bad
 size are still handed out; only then does the error show, as it would had they come one by one.
 
 Small frames become ``bytes`` cut from what was read. A frame larger than what has arrived gets a
@@ -14,15 +14,27 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ..errors import InvalidReceiveError, LocalProtocolError
 
 SIZE_BYTES: Final = 4
 
-#: The settings that limit the size of a frame, for the peer that may not send a larger one.
-REQUEST_LIMIT: Final = "socket.request.max.bytes"
-AUTHENTICATION_LIMIT: Final = "sasl.server.max.receive.size"
+#: What sets the limit of a frame, where its owner names no setting.
+NO_SETTING: Final = "frame_bytes_max"
+
+
+class LimitNames(NamedTuple):
+    """What sets the limits of a channel's frames, as its owner's users know it, for errors.
+
+    Attributes:
+        frame: that of a frame.
+        authentication: that of a frame before the peer is authenticated.
+    """
+
+    frame: str = NO_SETTING
+    authentication: str = NO_SETTING
+
 
 #: How a record of TLS begins: an alert or a handshake, and the version, which is 3 for all.
 _TLS_RECORDS: Final = (0x15, 0x16)
@@ -84,12 +96,15 @@ class FrameDecoder:
 
     Args:
         frame_bytes_max: largest payload that is accepted, in bytes.
+        limit_name: the owner's setting that ``frame_bytes_max`` is from, for the error.
 
     Attributes:
         frames: whole frames, to be taken from the left.
         error: set when a size is not allowed; nothing is decoded after it.
+        oversized_bytes: the size of the frame that was larger than ``frame_bytes_max``; 0 without
+            one, and where the size looks like the text or the TLS of another protocol.
         is_inside_frame: whether the stream would end in mid-frame if it ended now.
-        limit_name: the setting that ``frame_bytes_max`` is from.
+        limit_name: as above; changes with ``frame_bytes_max``.
     """
 
     __slots__ = (
@@ -102,14 +117,16 @@ class FrameDecoder:
         "frames",
         "is_inside_frame",
         "limit_name",
+        "oversized_bytes",
     )
 
-    def __init__(self, frame_bytes_max: int) -> None:
+    def __init__(self, frame_bytes_max: int, limit_name: str = NO_SETTING) -> None:
         self.frame_bytes_max = frame_bytes_max
         self.frames: deque[Frame] = deque()
         self.error: InvalidReceiveError | None = None
         self.is_inside_frame = False
-        self.limit_name = REQUEST_LIMIT
+        self.limit_name = limit_name
+        self.oversized_bytes = 0
         self._head = b""  # fewer than the four bytes of a size
         self._payload: bytearray | None = None
         self._size = 0
@@ -167,6 +184,7 @@ class FrameDecoder:
             end = start + size
             if size < 0 or size > self.frame_bytes_max:
                 hint = _other_protocol(size)
+                self.oversized_bytes = 0 if hint else max(0, size)
                 self.error = invalid_size(size, self.frame_bytes_max, self.limit_name, hint)
             elif end <= available:
                 self.frames.append(data[start:end])
@@ -207,9 +225,9 @@ def enlarge(buffer: bytearray, size: int) -> None:
 
 
 def invalid_size(
-    size: int, frame_bytes_max: int, limit_name: str = REQUEST_LIMIT, hint: str = ""
+    size: int, frame_bytes_max: int, limit_name: str, hint: str = ""
 ) -> InvalidReceiveError:
-    """Why a size is not accepted; ``limit_name`` is the setting that the limit is from."""
+    """Why a size is not accepted; ``limit_name`` is what sets the limit."""
     if size < 0:
         return InvalidReceiveError(f"frame size {size} is negative")
     return InvalidReceiveError(

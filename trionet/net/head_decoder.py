@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ..errors import InvalidReceiveError, LocalProtocolError
-from .framing import Frame, enlarge, invalid_size
+from .framing import NO_SETTING, Frame, enlarge, invalid_size
 
 # The longest head that is waited for.
 HEAD_BYTES_MAX: Final = 1024
@@ -33,6 +33,9 @@ class HeadDecoder:
         frame_bytes_max: largest payload that is accepted, in bytes.
         read_head: reads the head of a frame.
         tail: what stands behind every payload.
+
+    Attributes:
+        limit_name: the owner's setting that ``frame_bytes_max`` is from, for the error.
     """
 
     __slots__ = (
@@ -46,6 +49,7 @@ class HeadDecoder:
         "frame_bytes_max",
         "frames",
         "is_inside_frame",
+        "limit_name",
     )
 
     def __init__(self, frame_bytes_max: int, read_head: ReadHead, tail: bytes = b"") -> None:
@@ -53,6 +57,7 @@ class HeadDecoder:
         self.frames: deque[Frame] = deque()
         self.error: InvalidReceiveError | None = None
         self.is_inside_frame = False
+        self.limit_name = NO_SETTING
         self._read_head = read_head
         self._tail = tail
         self._rest = b""  # the beginning of a frame whose head is not whole
@@ -133,7 +138,7 @@ class HeadDecoder:
             return None
         head_bytes, size = found
         if size < 0 or size > self.frame_bytes_max:
-            self.error = invalid_size(size, self.frame_bytes_max)
+            self.error = invalid_size(size, self.frame_bytes_max, self.limit_name)
             return None
         if head_bytes < 0 or not head_bytes + size + len(self._tail):
             raise LocalProtocolError(f"a head of {head_bytes} bytes, in a frame without any")

@@ -15,7 +15,7 @@ from .channel import Channel
 from .close_reason import CloseReason
 from .connecting import finish_connect
 from .delayed_closes import DelayedCloses
-from .framing import AUTHENTICATION_LIMIT, Frame, invalid_size
+from .framing import Frame, invalid_size
 from .preparing_time import preparing_time
 from .readiness import READ, WRITE
 from .selector_counters import SelectorCounters
@@ -181,7 +181,8 @@ class Preparing:
             return False
         elif len(frame) > authenticator.frame_bytes_max:
             # It came together with the handshake of a re-authentication, when requests may come.
-            error = invalid_size(len(frame), authenticator.frame_bytes_max, AUTHENTICATION_LIMIT)
+            limit_name = channel.limit_names.authentication
+            error = invalid_size(len(frame), authenticator.frame_bytes_max, limit_name)
             self._fail(channel, Step.failed(CloseReason.INVALID_RECEIVE, str(error)), now)
             return False
         with preparing_time().spending():

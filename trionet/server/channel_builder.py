@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
+from typing import Final
 
 import attrs
 
@@ -12,11 +13,14 @@ from ..net.authenticator import Authenticator
 from ..net.certificate import distinguished_name
 from ..net.channel import Channel
 from ..net.endpoint import Endpoint, SecurityProtocol
+from ..net.framing import LimitNames
 from ..net.memory_pool import MemoryPool
 from ..net.network import SYSTEM, Network
 from ..net.principal import Identity, PrincipalBuilder, PrincipalMapping
 from ..net.sockets import Socket
 from .dialect import SIZE_PREFIXED, Dialect
+
+_LIMIT_NAMES: Final = LimitNames("socket.request.max.bytes", "sasl.server.max.receive.size")
 
 NewAuthenticator = Callable[[Identity], Authenticator]
 """Begins the authentication of a connection, of which nothing is proved yet but its address."""
@@ -110,6 +114,7 @@ class ChannelBuilder:
             id,
             transport,
             self._frame_bytes_max,
+            limit_names=_LIMIT_NAMES,
             after_handshake=after_handshake,
             pool=self._pool,
             decoder=decoder,

@@ -15,7 +15,14 @@ from ..client.api_errors import STALE_METADATA, api_error, is_retriable
 from ..client.cluster import TopicMetadata
 from ..client.consumer.leaders import leader_epoch
 from ..client.node import Node
-from ..errors import CorruptRecordError, DisconnectedError, TrionetError, WireFormatError
+from ..errors import (
+    CorruptRecordError,
+    DisconnectedError,
+    FetchTooLargeError,
+    ResponseTooLargeError,
+    TrionetError,
+    WireFormatError,
+)
 from ..net.network import SYSTEM
 from ..protocol import error_codes
 from ..protocol.messages.fetch import (
@@ -185,6 +192,16 @@ class RangeFetcher:
             self._replica = None
             self._client.network.metadata.request_update()
             return None
+        except ResponseTooLargeError as error:
+            raise FetchTooLargeError(
+                f"{self._name} at offset {position} cannot be read: {error}, by option"
+                " kafka.receive.message.max.bytes; or begin behind it, with startingOffsets of a"
+                " new query",
+                *self._name,
+                position,
+                error.size,
+                error.bytes_max,
+            ) from error
         answers = [each for topic in body.responses for each in topic.partitions]
         if body.error_code or len(answers) != 1:
             self._refused(body.error_code or error_codes.UNKNOWN_TOPIC_OR_PARTITION)

@@ -54,7 +54,30 @@ async def test_a_group_hands_out_what_is_in_its_topics() -> None:
             assert [b"a", b"b", b"c"] == await values(consumer, 3)
             assert {T0} == consumer.assignment
             assert frozenset({"t"}) == consumer.subscription
-            assert ("g", 1) == consumer.group_metadata[:2]
+            assert ("g", 1) == consumer.group_metadata()[:2]
+
+
+async def test_the_partition_of_a_record_is_what_all_calls_take() -> None:
+    async with writing() as (broker, writer):
+        await append(writer, b"a", b"b", b"c")
+        async with open_consumer(broker.bootstrap_servers, SETTINGS, topics="t") as consumer:
+            record = await anext(consumer)
+            partition = record.topic_partition
+            assert T0 == partition
+            assert isinstance(partition, TopicPartition)
+
+            await consumer.commit({partition: record.offset + 1})
+            assert {partition: OffsetAndMetadata(1)} == await consumer.committed([partition])
+            consumer.pause(partition)
+            assert {partition} == consumer.paused
+            consumer.resume(partition)
+            assert (1, 2) == (consumer.position(partition), consumer.lag(partition))
+            assert {partition: 3} == await consumer.end_offsets([partition])
+            consumer.seek(partition, 2)
+            assert [b"c"] == await values(consumer, 1)
+            consumer.seek_to_beginning(partition)
+            batch = await consumer.next_batch()
+            assert partition == batch.topic_partition
 
 
 async def test_the_next_consumer_goes_on_behind_what_was_finished() -> None:
@@ -241,7 +264,7 @@ async def test_without_a_group_there_is_nothing_to_subscribe_with() -> None:
             for call in (
                 lambda: consumer.subscribe("t"),
                 lambda: consumer.rejoin("why not"),
-                lambda: consumer.group_metadata,
+                consumer.group_metadata,
             ):
                 with pytest.raises(ValueError, match=r"set group\.id"):
                     call()

@@ -134,7 +134,7 @@ class Consuming:
                 taken += count
                 self._count(batch, count, run)
                 if count < len(batch):  # a group commits what was counted, and no more
-                    partition = TopicPartition(batch.topic, batch.partition)
+                    partition = batch.topic_partition
                     consumer.seek(partition, batch.offsets[count])
             elif now - idle_since >= self._source.idle_seconds_max:
                 self._is_idle = True

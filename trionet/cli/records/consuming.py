@@ -255,7 +255,7 @@ class _Run:
             count = len(batch) if self._ends is None else self._ends.count(batch)
             made = self._made(part(batch, 0, count))
             await self._write(batch, made)
-            partition = TopicPartition(batch.topic, batch.partition)
+            partition = batch.topic_partition
             if made.taken < len(batch):  # only now: what was not written is not finished
                 consumer.seek(partition, batch.offsets[made.taken])
             if made.error is not None:

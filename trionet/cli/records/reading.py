@@ -142,7 +142,7 @@ class Ends:
 
     def count(self, batch: ConsumerBatch) -> int:
         """How many records of a batch are before the end; notes where it is reached."""
-        partition = TopicPartition(batch.topic, batch.partition)
+        partition = batch.topic_partition
         end = self.left.get(partition)
         if end is None:
             return 0

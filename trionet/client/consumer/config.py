@@ -13,6 +13,7 @@ from ...errors import ConfigError
 from ..config.client_config import ClientConfig, check_nothing_beside, read_config
 from ..config.client_settings import client_settings, retry_backoff
 from ..config.keys import CONSUMER_KEYS
+from ..connections import RESPONSE_LIMIT
 from ..security.settings import TokenProvider
 from .assignors import (
     Assignor,
@@ -24,6 +25,9 @@ from .assignors import (
 from .coordinator.settings import GroupSettings
 from .reset_strategy import ResetStrategy
 from .settings import IN_FLIGHT_MAX, ConsumerSettings, FetchSettings
+
+#: What a response has beside its records (librdkafka: the same).
+_FETCH_OVERHEAD_BYTES: Final = 512
 
 _STRATEGY: Final = "partition.assignment.strategy"
 _ASSIGNORS: Final[Mapping[str, Assignor]] = MappingProxyType(
@@ -90,9 +94,11 @@ def _fetch_settings(config: ClientConfig) -> FetchSettings:
             f" request.timeout.ms = {config['request.timeout.ms']}; allowed: less than that, or"
             " every fetch without records would be late"
         )
+    # No broker is asked for more than is taken of it.
+    response_records_max = config.integer(RESPONSE_LIMIT) - _FETCH_OVERHEAD_BYTES
     return FetchSettings(
         bytes_min=config.integer("fetch.min.bytes"),
-        bytes_max=config.integer("fetch.max.bytes"),
+        bytes_max=min(config.integer("fetch.max.bytes"), response_records_max),
         partition_bytes_max=config.integer("max.partition.fetch.bytes"),
         wait_seconds=config.seconds("fetch.max.wait.ms"),
         is_read_committed=config.text("isolation.level") == "read_committed",

@@ -242,9 +242,8 @@ class Consumer:
         """
         self._member().rejoin(reason)
 
-    @property
     def group_metadata(self) -> GroupMetadata:
-        """Who this consumer is to its group at present.
+        """The group, and this member's id, generation and instance id in it at present.
 
         Raises:
             ConfigError: there is no ``group.id``.

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
-from ...errors import AuthenticationError, TrionetError, UnsupportedVersionError
+from ...errors import TrionetError
+from ..api_errors import LASTING
 from ..topic_partition import TopicPartition
 from .partition_state import PartitionState
-
-#: What is not over by itself: another try is one too many before the user knows.
-_FINAL: Final = (AuthenticationError, UnsupportedVersionError)
 
 
 class Failures:
@@ -39,7 +36,7 @@ class Failures:
         Returns:
             Whether it is no use.
         """
-        if not isinstance(error, _FINAL):
+        if not isinstance(error, LASTING):
             return False
         self.add(error)
         return True

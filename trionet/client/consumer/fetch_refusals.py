@@ -1,4 +1,4 @@
-"""What a consumer makes of the error codes of a fetched partition.
+"""What a consumer makes of a partition that could not be fetched.
 
 (Kafka: FetchCollector.handleInitializeErrors.)
 """
@@ -8,9 +8,15 @@ from __future__ import annotations
 import logging
 from typing import Final, NamedTuple
 
-from ...errors import OffsetOutOfRangeError, TrionetError
+from ...errors import (
+    FetchTooLargeError,
+    OffsetOutOfRangeError,
+    ResponseTooLargeError,
+    TrionetError,
+)
 from ...protocol import error_codes
 from ..api_errors import STALE_METADATA, api_error, is_retriable
+from ..connections import RESPONSE_LIMIT
 from ..topic_partition import TopicPartition
 from .partition_state import FetchPosition, PartitionState
 from .reset_strategy import NONE
@@ -77,3 +83,20 @@ def _out_of_range(
         return Refusal(error=OffsetOutOfRangeError(message, *name, position.offset))
     subscriptions.request_reset(name)
     return Refusal()
+
+
+def too_large(
+    name: TopicPartition, position: FetchPosition, error: ResponseTooLargeError
+) -> FetchTooLargeError:
+    """The response about a partition alone is larger than the client takes."""
+    found = FetchTooLargeError(
+        f"{name} cannot be read at offset {position.offset}: the response with its next record"
+        f" batch has {error.size} bytes, more than {RESPONSE_LIMIT} = {error.bytes_max} of this"
+        f" consumer allows; set it to {error.size} or more, or seek() past the batch",
+        *name,
+        position.offset,
+        error.size,
+        error.bytes_max,
+    )
+    found.__cause__ = error
+    return found

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import trio
 
-from ...errors import PartitionError
+from ...errors import PartitionError, ResponseTooLargeError
 from ...protocol import api_keys, error_codes
 from ...protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from ...protocol.wire import NO_UUID
@@ -33,7 +33,7 @@ from .completed_fetch import CompletedFetch
 from .counters import FetchCounters
 from .failures import Failures
 from .fetch_buffer import FetchBuffer
-from .fetch_refusals import refused
+from .fetch_refusals import refused, too_large
 from .fetch_session import LAST_VERSION_WITH_NAMES, FetchSession, Wanted, WantedPartition
 from .hooks import ConsumerHooks
 from .inflation import Inflation
@@ -161,6 +161,7 @@ class Fetcher:
     ) -> tuple[dict[Node, dict[TopicPartition, AskedPartition]], set[int], float]:
         """What to ask each node for, the nodes that have to wait, and how long others have to."""
         wanted: dict[Node, dict[TopicPartition, AskedPartition]] = {}
+        alone: dict[Node, TopicPartition] = {}
         full: set[int] = set()
         seconds = math.inf
         for name, state in self._subscriptions.partitions.items():
@@ -175,10 +176,15 @@ class Fetcher:
                 continue
             if name in ends:
                 size, position = ends[name]
-                if size >= self._settings.partition_bytes_max:
+                # The records before a batch that is too large come before the error about it.
+                if size >= self._settings.partition_bytes_max or state.is_fetched_alone:
                     full.add(node.id)
             asked = AskedPartition(state, state.jumps, position)
             wanted.setdefault(node, {})[name] = asked
+            if state.is_fetched_alone:
+                alone.setdefault(node, name)
+        for node, name in alone.items():
+            wanted[node] = {name: wanted[node][name]}
         return wanted, full, seconds
 
     def _node(self, name: TopicPartition, state: PartitionState, now: float) -> Node | None:
@@ -203,9 +209,11 @@ class Fetcher:
 
     def _fetch(self, node: Node, partitions: dict[TopicPartition, AskedPartition]) -> None:
         settings = self._settings
+        # A broker that waits for records of one partition keeps the others waiting for their turn.
+        is_alone = any(each.state.is_fetched_alone for each in partitions.values())
         session = self._sessions.setdefault(node.id, FetchSession(node.id))
         request = FetchRequest(
-            max_wait_ms=round(settings.wait_seconds * 1000),
+            max_wait_ms=0 if is_alone else round(settings.wait_seconds * 1000),
             min_bytes=settings.bytes_min,
             max_bytes=settings.bytes_max,
             isolation_level=int(settings.is_read_committed),
@@ -250,7 +258,9 @@ class Fetcher:
             session.failed()
             for each in asked.values():
                 each.state.forget_replica()
-            if self._failures.add_if_final(response.error):
+            if isinstance(response.error, ResponseTooLargeError):
+                self._look_for_large(asked, response.error, now)
+            elif self._failures.add_if_final(response.error):
                 self._put_off(asked, now)
         else:
             self._take(session, asked, response.body, now)
@@ -272,6 +282,7 @@ class Fetcher:
                 self._client.metadata.request_update()
             return
         for name, each in asked.items():
+            each.state.is_fetched_alone = False
             if each.state.failures and not (name in found and found[name].error_code):
                 each.state.failures = 0
         self._learn_leaders(found, body)
@@ -288,6 +299,24 @@ class Fetcher:
             else:
                 self._fetched(name, each, data, now)
         self._on_news()
+
+    def _look_for_large(
+        self, asked: dict[TopicPartition, AskedPartition], error: ResponseTooLargeError, now: float
+    ) -> None:
+        """A response was too large: fetch each of its partitions alone, to find the one that is.
+
+        A broker sends the first batch that it finds whatever its size (KIP-74), and where there is
+        one that is too large, the partitions beside it can be read nevertheless.
+        """
+        for each in asked.values():
+            each.state.is_fetched_alone = True
+        if len(asked) > 1:
+            return
+        [(name, each)] = asked.items()
+        if each.is_current and each.position == each.state.position:
+            self._put_off(asked, now)
+            failure = too_large(name, each.position, error)
+            self._failures.add_partition(name, each.state, failure)
 
     def _put_off(self, asked: dict[TopicPartition, AskedPartition], now: float) -> None:
         """Ask for these again after a wait."""

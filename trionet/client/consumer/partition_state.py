@@ -79,6 +79,8 @@ class PartitionState:
         retry_at: not to be reset, validated or fetched before.
         failures: how often that has failed in a row.
         is_asking: a request to reset or validate it is under way.
+        is_fetched_alone: the last fetch of it came to more than can be taken, and it is to be
+            found out whether that was for this partition's sake.
         high_watermark: behind the last record that every replica has; None before the first fetch.
         last_stable_offset: before it every transaction has ended.
         log_start_offset: the first that is still there.
@@ -93,6 +95,7 @@ class PartitionState:
         "failures",
         "high_watermark",
         "is_asking",
+        "is_fetched_alone",
         "is_paused",
         "is_revocation_pending",
         "jumps",
@@ -114,6 +117,7 @@ class PartitionState:
         self.retry_at = -math.inf
         self.failures = 0
         self.is_asking = False
+        self.is_fetched_alone = False
         self.high_watermark: int | None = None
         self.last_stable_offset: int | None = None
         self.log_start_offset: int | None = None

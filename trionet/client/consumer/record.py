@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import attrs
 
 from ...protocol.records.types import Headers
+from ..topic_partition import TopicPartition
 
 
 class ConsumerRecord(NamedTuple):
@@ -36,6 +37,11 @@ class ConsumerRecord(NamedTuple):
     headers: Headers
     timestamp_type: int
     leader_epoch: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition that it is of, as ``commit``, ``seek`` and ``pause`` take it."""
+        return TopicPartition(self.topic, self.partition)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -66,6 +72,11 @@ class ConsumerBatch:
 
     def __len__(self) -> int:
         return len(self.offsets)
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition that they are of, as ``commit``, ``seek`` and ``pause`` take it."""
+        return TopicPartition(self.topic, self.partition)
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         """The same records one by one."""

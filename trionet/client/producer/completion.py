@@ -19,6 +19,7 @@ from ...errors import (
     DeliveryTimeoutError,
     LocalProtocolError,
     RecordTooLargeError,
+    ResponseTooLargeError,
     TrionetError,
 )
 from ...protocol import error_codes
@@ -244,6 +245,8 @@ class Completion:
     def _can_retry(self, batch: ProducerBatch, outcome: Outcome, now: float) -> bool:
         if batch.attempts >= self._limits.retries or now >= self._expiry_of(batch):
             return False
+        if isinstance(outcome.error, ResponseTooLargeError):
+            return False  # the response to the same once more would be as large
         code = outcome.error_code
         if self._idempotence is None:
             return code in error_codes.RETRIABLE

@@ -14,7 +14,7 @@ from typing import Final
 
 import trio
 
-from ...errors import TrionetError, UnsupportedVersionError
+from ...errors import ResponseTooLargeError, TrionetError, UnsupportedVersionError
 from ...protocol import error_codes
 from ...protocol.messages.init_producer_id import (
     InitProducerIdRequest,
@@ -92,6 +92,8 @@ class ProducerIdAsker:
                 self._idempotence.fail(_no_idempotence(response.error))
             else:
                 self._try_later()
+                if isinstance(response.error, ResponseTooLargeError):
+                    self._on_refused(response.error)
             return
         code = body.error_code
         if code == error_codes.NONE:

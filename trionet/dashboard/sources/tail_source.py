@@ -121,7 +121,7 @@ class TailSource:
             batch = await consumer.next_batch()
             pace.begin()
             skipped = 0
-            partition = TopicPartition(batch.topic, batch.partition)
+            partition = batch.topic_partition
             lag, position = consumer.lag(partition), consumer.position(partition)
             if lag is not None and position is not None and lag > BEHIND_MAX:
                 skipped = lag - FIRST_RECORDS
