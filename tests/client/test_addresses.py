@@ -21,6 +21,12 @@ SIX: Address = ("::1", 9092, 0, 0)
         ("PLAINTEXT://a:1", [("a", 1)]),
         (" a:1 , b:2, a:1", [("a", 1), ("b", 2)]),
         (["a:1", "b:2"], [("a", 1), ("b", 2)]),
+        ("a:1,", [("a", 1)]),
+        (",a:1,,b:2", [("a", 1), ("b", 2)]),
+        ("kafka_1.my-net.local.:9092", [("kafka_1.my-net.local.", 9092)]),
+        ("SASL_SSL://[fe80::1%eth0]:9092", [("fe80::1%eth0", 9092)]),
+        ("://a:1", [("a", 1)]),
+        ("a:009092", [("a", 9092)]),
     ],
 )
 def test_bootstrap_servers(servers: str | list[str], expected: list[tuple[str, int]]) -> None:
@@ -36,6 +42,55 @@ def test_bootstrap_servers_that_are_none(servers: str) -> None:
     """C13."""
     with pytest.raises(ConfigError, match=r"bootstrap\.servers"):
         parse_bootstrap_servers(servers)
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        "a b:1",
+        "a\tb:1",
+        "a :1",
+        "a:1\nb:2",
+        "a:1 b:2",
+        "a;b:1",
+        "a/b:1",
+        "user@a:1",
+        "'a':1",
+        "büro:1",
+        "fe80::1%eth0:1",
+        "a%b:1",
+        "2001:db8::1:9092",
+        "a:1:2",
+        "[a]:1",
+        "[127.0.0.1]:1",
+        "[]:1",
+        "[::1:1",
+        "::1]:1",
+        "[[::1]]:1",
+        "[::1%]:1",
+        "[::1]",
+        "PLAINTEXT://",
+        "PLAIN TEXT://a:1",
+        "PLAINTEXT://SSL://a:1",
+        "",
+    ],
+)
+def test_what_no_host_can_be_is_refused_with_what_is_allowed(server: str) -> None:
+    """Kafka: Utils.HOST_PORT_PATTERN."""
+    with pytest.raises(ConfigError, match=r"allowed: host:port, .* IPv6 address in brackets"):
+        parse_bootstrap_servers([server] if server else "")
+
+
+@pytest.mark.parametrize("port", ["", "0", "65536", "9" * 5000])
+def test_port_that_is_none_is_refused_with_what_is_allowed(port: str) -> None:
+    with pytest.raises(ConfigError, match="has no port from 1 to 65535"):
+        parse_bootstrap_servers(f"a:{port}")
+
+
+@pytest.mark.parametrize("servers", [[9092], [("a", 1)], [b"a:1"], b"a:1", [None]])
+def test_what_is_no_text_is_refused(servers: object) -> None:
+    with pytest.raises(ConfigError, match=r"bootstrap\.servers: .* is no text; allowed: host:port"):
+        parse_bootstrap_servers(servers)  # type: ignore[arg-type]
 
 
 def test_only_the_family_of_the_first_address_is_kept() -> None:

@@ -135,9 +135,8 @@ def test_size_one_above_the_limit_is_not_accepted() -> None:
     decoder = decoder_with(frame(bytes(LIMIT + 1)))
 
     assert not decoder.frames
-    assert (
-        "frame size 1001 is larger than 1000, the limit that frame_bytes_max sets"
-        == str(decoder.error)
+    assert "frame size 1001 is larger than 1000, the limit that frame_bytes_max sets" == str(
+        decoder.error
     )
 
 

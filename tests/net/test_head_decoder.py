@@ -133,9 +133,8 @@ def test_the_limit_itself_is_allowed_and_one_more_is_not(form: str) -> None:
     decoder = decoder_with(form, stream_of(form, [bytes(LIMIT), bytes(LIMIT + 1)]))
 
     assert [bytes(LIMIT)] == list(decoder.frames)
-    assert (
-        "frame size 1001 is larger than 1000, the limit that frame_bytes_max sets"
-        == error_of(decoder)
+    assert "frame size 1001 is larger than 1000, the limit that frame_bytes_max sets" == error_of(
+        decoder
     )
 
 

@@ -237,8 +237,7 @@ class NetworkClient:
         Args:
             node: one that :meth:`ready` said yes to.
             body: the request.
-            callback: called with the outcome at the end of that poll; an error of its own is
-                logged and stops nobody else.
+            callback: called with the outcome at the end of that poll; its own errors are logged.
             version_min: the oldest version that can carry the body.
             version_max: the newest that the caller understands; None for all.
             seconds_max: how long the answer may take, in place of ``request.timeout.ms``.
@@ -323,8 +322,7 @@ class NetworkClient:
             RequestTimedOutError: the answer was late.
             AuthenticationError: the node does not let us in.
             UnsupportedVersionError: the node has no version in common with us.
-            WireFormatError: the answer does not decode.
-            ResponseTooLargeError: the answer is larger than ``receive.message.max.bytes``.
+            WireFormatError, ResponseTooLargeError: the answer does not decode, or is too large.
             trio.ClosedResourceError: the client is closed.
 
         Cancellation: before the request is sent nothing happened; after, it may be carried out, and
@@ -390,8 +388,7 @@ class NetworkClient:
             updates: what :meth:`.Metadata.request_update` returned.
 
         Raises:
-            AuthenticationError, UnsupportedVersionError: the brokers cannot be asked.
-            ResponseTooLargeError: their metadata are larger than ``receive.message.max.bytes``.
+            AuthenticationError, UnsupportedVersionError, ResponseTooLargeError: no metadata.
             trio.ClosedResourceError: the client is closed.
         """
         await trio.lowlevel.checkpoint()

@@ -183,7 +183,7 @@ async def test_other_partitions_are_read_beside_it(
         reading(network, broker, T0, T1, T2) as consumer,
     ):
         found: dict[int, list[bytes | None]] = {0: [], 2: []}
-        errors = set()
+        errors: set[tuple[int, int]] = set()
         while sum(map(len, found.values())) < 100 or not errors:
             try:
                 record = await anext(consumer)

@@ -115,7 +115,10 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         ),
         "partitioner.ignore.keys": "records with a key go anywhere, as those without",
         "receive.buffer.bytes": "the socket's buffer for receiving; -1 is the system's default",
-        "receive.message.max.bytes": "the largest response that is taken, a larger one is an error of its request; librdkafka's key",
+        "receive.message.max.bytes": (
+            "the largest response that is taken, a larger one is an error of its request; "
+            "librdkafka's key"
+        ),
         "reconnect.backoff.max.ms": "the most of the wait below",
         "reconnect.backoff.ms": (
             "the wait before a lost connection is made anew, doubled with each failure in a row; "
