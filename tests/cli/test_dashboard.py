@@ -88,7 +88,7 @@ def test_nothing_is_no_answer_where_nobody_answers(run: Run, form: str) -> None:
 
     assert (1, "") == (done.status, done.out)
     lines = done.err.splitlines()
-    assert "no broker was reached" in lines[-1]
+    assert "no bootstrap broker could be reached" in lines[-1]
     assert all(line.startswith("trionet dashboard: ") for line in lines)
     assert len(lines) == len(set(lines))
 

@@ -1,28 +1,43 @@
-"""Why a command had no answer, as far as a client knows."""
+"""Why a command has had no response, as far as its client knows."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
+
+import attrs
 
 from trionet.cli.unreached import unreached
 
 
-def told(**counts: int) -> str:
-    statistics = {name.replace("_", "-"): count for name, count in counts.items()}
-    return str(unreached("b:1", 2, cast(Any, statistics), longer="-m"))
+@attrs.frozen
+class Waiting:
+    """A client that has waited."""
+
+    responses: int = 0
+    problem: str = ""
+
+    def statistics(self) -> Any:
+        return {"response-total": self.responses}
+
+    def connection_problem(self) -> str:
+        return self.problem
 
 
-def test_nobody_was_there() -> None:
-    assert "no broker was reached at b:1" in told(response_total=0, connection_count=0)
+def said_of(client: Waiting) -> str:
+    return str(unreached("b:1", 2, client, longer="-m"))
 
 
-def test_somebody_said_nothing() -> None:
-    text = told(response_total=0, connection_count=1)
-    assert "has answered nothing within 2 seconds" in text
+def test_what_the_client_knows_is_said() -> None:
+    for responses in (0, 3):
+        problem = "broker 1 cannot be reached"
+        expected = f"no success within 2 seconds: {problem}; -m waits longer"
+
+        assert expected == said_of(Waiting(responses, problem))
 
 
-def test_somebody_said_something_else_than_what_was_asked_for() -> None:
-    for connections in (0, 1):
-        text = told(response_total=3, connection_count=connections)
-        assert "b:1 has answered, and did not finish this within 2 seconds" in text
-        assert "security.protocol" not in text
+def test_silence_is_said_before_the_client_has_noticed_it() -> None:
+    assert "b:1 has not responded" in said_of(Waiting())
+
+
+def test_a_broker_that_has_responded_hangs() -> None:
+    assert "b:1 has responded, and hangs" in said_of(Waiting(responses=3))

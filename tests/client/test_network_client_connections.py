@@ -383,7 +383,7 @@ async def test_failed_connect_is_a_warning_and_an_idle_end_is_none(
         client.ready(NODE)
         await poll_until(client, lambda: client.connection_failed(NODE))
 
-    assert ["WARNING"] == [each.levelname for each in caplog.records if "node 1 " in each.message]
+    assert ["WARNING"] == [each.levelname for each in caplog.records if "(node 1)" in each.message]
 
 
 class SlowNames(NamedNetwork):

@@ -1,4 +1,4 @@
-"""A client that has met something else than a broker of Kafka says so."""
+"""A client that has met something else than what it was set up for says so, and what to set."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from trionet.client.opening import open_network_client
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("response", "cause"),
     [
-        (b"", "ended: the peer closed the connection"),
+        (b"", "the listener probably speaks TLS; set security.protocol=SSL"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "it looks like text that begins with 'HTTP'"),
-        (b"\x15\x03\x03\0\2\2\x28", "it looks like TLS"),
+        (b"\x15\x03\x03\0\2\2\x28", "the listener speaks TLS; set security.protocol=SSL"),
     ],
 )
-async def test_a_connection_that_ends_before_versions_are_told_is_a_warning(
-    answer: bytes, told: str, caplog: pytest.LogCaptureFixture
+async def test_connection_that_ends_before_the_response_to_api_versions_is_a_warning(
+    response: bytes, cause: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def other(stream: trio.SocketStream) -> None:
         await stream.receive_some()
-        if answer:
-            await stream.send_all(answer)
+        if response:
+            await stream.send_all(response)
         await stream.aclose()
 
     async with trio.open_nursery() as nursery:
@@ -39,5 +39,5 @@ async def test_a_connection_that_ends_before_versions_are_told_is_a_warning(
 
     [record, *_] = caplog.records
     assert logging.WARNING == record.levelno
-    assert told in caplog.text
-    assert "that may be a listener for TLS or SASL (security.protocol)" in caplog.text
+    assert f"could not connect to 127.0.0.1:{port} (bootstrap): " in record.getMessage()
+    assert cause in record.getMessage()

@@ -74,7 +74,7 @@ def test_a_stream_is_written_and_goes_on_behind_its_checkpoint(
     [
         (["value"], {}, "topic option required when no 'topic' attribute is present"),
         (["cast(1 as int) topic", "value"], {}, "topic must be a(n) string"),
-        (["value"], {"topic": "none"}, "topic none was not known within 0.1 s"),
+        (["value"], {"topic": "none"}, "no metadata for topic 'none' within 0.1 s"),
     ],
 )
 def test_a_stream_fails_and_says_why(

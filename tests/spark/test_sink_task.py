@@ -147,13 +147,19 @@ def test_tasks_share_a_producer_until_one_fails(cluster: ThreadedBroker) -> None
     [
         (None, {}, texts("1", topic=pa.array([None], pa.string())), NullTopicError, "null topic"),
         ("t", {}, texts("x" * 2_000_000), RecordTooLargeError, "max.request.size"),
-        ("none", {"max_block_ms": "100"}, texts("1"), MetadataTimeoutError, "topic none was not"),
+        (
+            "none",
+            {"max_block_ms": "100"},
+            texts("1"),
+            MetadataTimeoutError,
+            "no metadata for topic 'none'",
+        ),
         (
             "t",
             {"max_block_ms": "100"},
             texts("1", partition=pa.array([7], pa.int32())),
             MetadataTimeoutError,
-            "partition t-7 was not known",
+            "no metadata for partition 7 of 't'",
         ),
     ],
 )

@@ -1,8 +1,8 @@
-"""Why a command has had no answer: nobody was there, or somebody who says nothing, or not this."""
+"""Why a command has had no response, as far as its client knows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from trionet.errors import CallTimedOutError
 
@@ -10,34 +10,31 @@ if TYPE_CHECKING:
     from trionet.client.statistics import ClientStatistics
 
 
-def is_answered(statistics: ClientStatistics) -> bool:
-    """Whether a broker has answered anything."""
-    return statistics["response-total"] > 0
+class Client(Protocol):
+    """A producer, a consumer or an admin client, while it is open."""
+
+    def connection_problem(self) -> str: ...
+
+    def statistics(self) -> ClientStatistics: ...
 
 
-def unreached(
-    servers: str, seconds: float, statistics: ClientStatistics, *, longer: str
-) -> CallTimedOutError:
-    """The error that says it.
+def is_answered(client: Client) -> bool:
+    """Whether a broker has responded to anything, and all that is known of can be reached."""
+    return client.statistics()["response-total"] > 0 and not client.connection_problem()
+
+
+def unreached(servers: str, seconds: float, client: Client, *, longer: str) -> CallTimedOutError:
+    """The error of a command that has waited in vain.
 
     Args:
-        servers: where the client looked.
+        servers: where the client began.
         seconds: for how long.
-        statistics: of the client, while it was still open.
+        client: that waited.
         longer: the option that waits longer.
     """
-    if is_answered(statistics):
-        return CallTimedOutError(
-            f"{servers} has answered, and did not finish this within {seconds:g} seconds: a leader"
-            f" that cannot be reached, or a broker that hangs; {longer} waits longer"
-        )
-    if statistics["connection-count"]:
-        return CallTimedOutError(
-            f"{servers} takes connections, and has answered nothing within {seconds:g} seconds: a"
-            " listener with another security.protocol, a broker that hangs, a proxy without one,"
-            f" or something else than Kafka; {longer} waits longer"
-        )
-    return CallTimedOutError(
-        f"no broker was reached at {servers} within {seconds:g} seconds; is it the right address"
-        f" (-b)? {longer} waits longer"
-    )
+    why = client.connection_problem()
+    if not why and is_answered(client):
+        why = f"{servers} has responded, and hangs, or a leader cannot be reached"
+    elif not why:
+        why = f"{servers} has not responded"
+    return CallTimedOutError(f"no success within {seconds:g} seconds: {why}; {longer} waits longer")

@@ -53,7 +53,7 @@ async def _work(settings: dict[str, str], work: Work) -> int:
                     raise unreached(
                         servers or settings[CONTROLLERS],
                         REACH_SECONDS,
-                        admin.statistics(),
+                        admin,
                         longer=f"-X {_TIMEOUT}=60000",
                     )
             return await work(admin)

@@ -15,12 +15,18 @@ from __future__ import annotations
 import math
 import random
 from enum import Enum
+from typing import Final
 
 import attrs
 
 from ..errors import AuthenticationError, DisconnectedError, LocalProtocolError, TrionetError
 from .addresses import HostAddresses
 from .backoff import ExponentialBackoff
+
+#: A connection that is not ready after so long does not hold up what another node can do as well:
+#: that is tried beside it. (Kafka waits for ``socket.connection.setup.timeout.ms`` and then for
+#: ``request.timeout.ms``.)
+PATIENCE_SECONDS: Final = 2.0
 
 
 class ConnectionState(Enum):
@@ -61,6 +67,8 @@ class _NodeConnection:
         self.wait_seconds = 0.0
         self.failed_setups = 0
         self.setup_seconds = 0.0
+        self.slow_at = math.inf
+        self.is_slow = False
         self.throttled_until = -math.inf
         self.error: TrionetError | None = None
         self.addresses = HostAddresses()
@@ -72,6 +80,9 @@ class ClusterConnectionStates:
     Args:
         times: the waits.
         chance: what blurs them.
+
+    Attributes:
+        next_slow_at: when :meth:`take_slow` may find something, if nothing happens before.
     """
 
     def __init__(self, times: ConnectionTimes, chance: random.Random) -> None:
@@ -79,6 +90,7 @@ class ClusterConnectionStates:
         self._chance = chance
         self._nodes: dict[int, _NodeConnection] = {}
         self._departed: set[int] = set()
+        self.next_slow_at = math.inf
 
     # What may be done.
 
@@ -139,6 +151,11 @@ class ClusterConnectionStates:
         """Whether it connects, or asks for versions."""
         return self.state(node_id) in _PREPARING
 
+    def is_slow(self, node_id: int) -> bool:
+        """Whether it has connected, or asked for versions, for :data:`PATIENCE_SECONDS`."""
+        node = self._nodes.get(node_id)
+        return node is not None and node.is_slow and node.state in _PREPARING
+
     def is_disconnected(self, node_id: int) -> bool:
         """Whether a connection was there, or tried, and is not now (KAFKA-4841)."""
         return self.state(node_id) in _LOST
@@ -172,6 +189,10 @@ class ClusterConnectionStates:
             and now >= node.changed_at + node.setup_seconds
         ]
 
+    def setup_seconds(self, node_id: int) -> float:
+        """How long the connect under way may take."""
+        return self._node(node_id).setup_seconds
+
     def next_late_connect(self) -> float:
         """When the first connect under way will have taken too long; never: ``math.inf``."""
         at = math.inf
@@ -179,6 +200,23 @@ class ClusterConnectionStates:
             if node.state is ConnectionState.CONNECTING:
                 at = min(at, node.changed_at + node.setup_seconds)
         return at
+
+    def take_slow(self, now: float) -> list[int]:
+        """The nodes whose connections have become slow since the last time."""
+        if now < self.next_slow_at:
+            return []
+        found = []
+        for node_id, node in self._nodes.items():
+            if node.state in _PREPARING and now >= node.slow_at:
+                node.slow_at = math.inf
+                node.is_slow = True
+                found.append(node_id)
+        self._plan_slow()
+        return found
+
+    def _plan_slow(self) -> None:
+        on_their_way = (each for each in self._nodes.values() if each.state in _PREPARING)
+        self.next_slow_at = min((each.slow_at for each in on_their_way), default=math.inf)
 
     # What happened.
 
@@ -193,7 +231,10 @@ class ClusterConnectionStates:
         if node is None or node.host != host:
             node = self._nodes[node_id] = _NodeConnection(host)
         node.state = ConnectionState.CONNECTING
+        node.is_slow = False
         node.changed_at = now
+        node.slow_at = now + PATIENCE_SECONDS
+        self._plan_slow()
         node.setup_seconds = self._times.setup.seconds(node.failed_setups + 1, self._chance)
         return node.addresses
 
@@ -208,6 +249,7 @@ class ClusterConnectionStates:
         node.state = ConnectionState.READY
         node.error = None
         node.failures = node.failed_setups = 0
+        self._plan_slow()
 
     def authentication_failed(self, node_id: int, error: AuthenticationError, now: float) -> None:
         """It was connected, and would not let us in."""
@@ -261,12 +303,14 @@ class ClusterConnectionStates:
     def remove(self, node_id: int) -> None:
         """Forget everything about a node."""
         self._nodes.pop(node_id, None)
+        self._plan_slow()
 
     def _lost(self, node: _NodeConnection, error: TrionetError | None, now: float) -> None:
         node.error = error
         node.failures += 1
         node.wait_seconds = self._times.reconnect.seconds(node.failures, self._chance)
         node.changed_at = now
+        self._plan_slow()
 
     def _wait_left(self, node: _NodeConnection, now: float) -> float:
         return max(0.0, node.changed_at + node.wait_seconds - now)

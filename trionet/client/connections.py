@@ -15,7 +15,8 @@ import trio
 
 from ..net.channel import Channel
 from ..net.close_reason import CloseReason
-from ..net.connecting import Address
+from ..net.connecting import Address, reason_of
+from ..net.endpoint import SecurityProtocol
 from ..net.framing import LimitNames
 from ..net.network import Network
 from ..net.selector import Selector
@@ -81,10 +82,16 @@ class Connections:
         self._nursery = nursery
         self._channels: dict[int, Channel] = {}
         self._attempts: dict[int, int] = {}
+        self._nodes: dict[int, Node] = {}
         self._numbers = itertools.count(1)
         self._lookups: dict[str, dict[int, _Attempt]] = {}
         self._threads = trio.CapacityLimiter(LOOKUPS_MAX)
-        self._failed: dict[int, str] = {}
+        self._failed: dict[int, tuple[Node, str]] = {}
+
+    @property
+    def protocol(self) -> SecurityProtocol:
+        """``security.protocol``."""
+        return self._security.protocol
 
     @property
     def response_bytes_max(self) -> int:
@@ -95,9 +102,14 @@ class Connections:
         """The channel to a node, ready or not; None without one."""
         return self._channels.get(node_id)
 
+    def node(self, node_id: int) -> Node:
+        """The node of a connection, or of an attempt to make one, as it was when that was begun."""
+        return self._nodes[node_id]
+
     def connect(self, node: Node, addresses: HostAddresses) -> None:
         """Begin to connect; how it ends, a later poll tells."""
         number = self._attempts[node.id] = next(self._numbers)
+        self._nodes[node.id] = node
         if addresses.needs_lookup and is_ipv4(node.host):
             addresses.found([(node.host, node.port)])
         if not addresses.needs_lookup:
@@ -115,7 +127,7 @@ class Connections:
             async with self._threads:
                 found = await self._network.resolve(host, port)
         except OSError as error:
-            failure = str(error)
+            failure = f"name does not resolve ({reason_of(error.__cause__ or error)})"
             await trio.lowlevel.checkpoint()
         for attempt in self._lookups.pop(host).values():
             node = attempt.node
@@ -150,34 +162,35 @@ class Connections:
             channel.attachment = node.id
             self._selector.connect(channel, sock, address)
         except OSError as error:
-            self._fail(node.id, f"{address[0]}:{address[1]}: {error}")
+            self._fail(node.id, reason_of(error))
         else:
             self._channels[node.id] = channel
 
-    def _fail(self, node_id: int, detail: str) -> None:
+    def _fail(self, node_id: int, cause: str) -> None:
         del self._attempts[node_id]
-        self._failed[node_id] = detail
+        self._failed[node_id] = self._nodes.pop(node_id), cause
         self._selector.wakeup()
 
-    def take_failed(self) -> dict[int, str]:
-        """The nodes for which there was not even a channel, with what went wrong."""
+    def take_failed(self) -> dict[int, tuple[Node, str]]:
+        """The nodes for which there was not even a channel, by id, with what went wrong."""
         failed, self._failed = self._failed, {}
         return failed
 
-    def ended(self, channel: Channel) -> int | None:
-        """A channel was closed; the id of its node, or None if it was given up before."""
+    def ended(self, channel: Channel) -> Node | None:
+        """A channel was closed; its node, or None if it was given up before."""
         node_id: int = channel.attachment
         if self._channels.get(node_id) is not channel:
             return None
         del self._channels[node_id]
         self._attempts.pop(node_id, None)
-        return node_id
+        return self._nodes.pop(node_id)
 
     def rename(self, node_id: int, new_id: int) -> None:
         """The channel to a node turned out to be one to another, to whom there is none."""
         channel = self._channels[new_id] = self._channels.pop(node_id)
         channel.attachment = new_id
         self._attempts[new_id] = self._attempts.pop(node_id)
+        self._nodes[new_id] = attrs.evolve(self._nodes.pop(node_id), id=new_id)
 
     def give_up_all(self) -> None:
         """The client is closed: begin no connection any more, though a look-up is about to end."""
@@ -186,6 +199,7 @@ class Connections:
     def close(self, node_id: int, reason: CloseReason, detail: str = "") -> None:
         """Close the channel to a node, or give up the attempt to have one."""
         self._attempts.pop(node_id, None)
+        self._nodes.pop(node_id, None)
         self._failed.pop(node_id, None)
         channel = self._channels.pop(node_id, None)
         if channel is not None:

@@ -30,12 +30,14 @@ from ..protocol.wire import Chunk, Message
 from .api_versions import NodeApiVersions
 from .awaited_answer import AwaitedAnswer
 from .cluster import Cluster
-from .connection_states import ClusterConnectionStates, ConnectionState
+from .connection_causes import Stage, cause_of_end, silence, stage_of
+from .connection_states import PATIENCE_SECONDS, ClusterConnectionStates, ConnectionState
 from .connections import RESPONSE_LIMIT, Connections
 from .counters import ClientCounters
 from .in_flight import InFlightRequest, InFlightRequests
 from .metadata_updater import MetadataUpdater
 from .node import Node
+from .reachability import Reachability
 from .record_pieces import flattened
 from .request_settings import RequestSettings
 from .response import ClientResponse
@@ -51,16 +53,6 @@ Callback = Callable[[ClientResponse], None]
 CORRELATION_ID_MAX = RESERVED_IDS[0] - 1
 
 _DESCRIPTIONS: Final = frozenset({api_keys.METADATA, api_keys.DESCRIBE_CLUSTER})
-
-# Brokers before KIP-152 had no words for a refusal.
-_WHILE_AUTHENTICATING = (
-    ", while we authenticated: that may be a firewall, a listener that is not for TLS or not for"
-    " SASL, or a broker before Kafka 1.0 that refuses us"
-)
-_BEFORE_ITS_VERSIONS = (
-    ", before it told which versions it serves: that may be a listener for TLS or SASL"
-    " (security.protocol), or something else than Kafka"
-)
 
 
 class Exchange:
@@ -78,6 +70,7 @@ class Exchange:
     Attributes:
         in_flight: what was sent and not answered.
         versions: what each connected node serves.
+        reachability: which nodes were reached, and why others were not.
     """
 
     def __init__(
@@ -94,12 +87,14 @@ class Exchange:
         self._counters = counters
         self._awaited = awaited
         self.versions: dict[int, NodeApiVersions] = {}
+        self.reachability = Reachability()
         self._selector = selector
         self._connections = connections
         self._states = states
         self._updater = updater
         self._settings = settings
         self._discovery = VersionDiscovery()
+        self._unproven: set[int] = set()
         self._completed: list[tuple[Callback | None, ClientResponse]] = []
         self._last_correlation_id = -1
 
@@ -208,9 +203,8 @@ class Exchange:
             self._received(channel, received, now)
         for channel in result.disconnected:
             self._disconnected(channel, now)
-        for node_id, detail in self._connections.take_failed().items():
-            logger.warning("the connection to node %d could not be made: %s", node_id, detail)
-            self._lost(node_id, DisconnectedError(f"node {node_id}: {detail}"), now)
+        for node, cause in self._connections.take_failed().values():
+            self._unreached(node, cause, now)
         for channel in result.connected:
             self._discovery.connected(channel.attachment)
         self._discover(now)
@@ -241,6 +235,8 @@ class Exchange:
             self._break_off(node_id, str(error), now)
             return
         self.in_flight.complete_next(node_id)
+        if self._unproven and request.codec.api_key != api_keys.API_VERSIONS:
+            self._prove(node_id)
         seconds = throttle_seconds(request.codec, body)
         self._counters.answered(
             node_id, request.codec.api_key, len(received), now - request.sent_at, seconds
@@ -273,8 +269,10 @@ class Exchange:
                 self._updater.answered(body, now)
                 cluster = self._updater.metadata.cluster
                 if before.is_bootstrap and not cluster.is_bootstrap:
+                    self._close_losers(before, now)
                     self._keep_connection(before.nodes.get(request.node_id), cluster)
                 self._states.keep_up(set(before.nodes), set(cluster.nodes))
+                self.reachability.keep_up(cluster)
             else:
                 self._updater.failed(now, error)
         elif error is None:
@@ -295,6 +293,13 @@ class Exchange:
         self._states.rename(asked.id, node.id)
         self._connections.rename(asked.id, node.id)
         self._counters.rename(asked.id, node.id)
+        self.reachability.reached(node)
+
+    def _close_losers(self, bootstrap: Cluster, now: float) -> None:
+        """Another bootstrap server has responded: give up those that have not even connected."""
+        for node_id in bootstrap.nodes:
+            if self._states.is_preparing(node_id) and node_id not in self._awaited:
+                self.drop(node_id, now)
 
     # Versions.
 
@@ -322,23 +327,52 @@ class Exchange:
     def _become_ready(self, node_id: int, versions: NodeApiVersions) -> None:
         self.versions[node_id] = versions
         self._states.ready(node_id)
+        self._unproven.add(node_id)
+
+    def _prove(self, node_id: int) -> None:
+        """A node has responded to more than the question for its versions: it lets us in."""
+        if node_id in self._unproven:
+            self._unproven.discard(node_id)
+            self.reachability.reached(self._connections.node(node_id))
 
     # Ends.
 
+    def _stage(self, node_id: int, channel: Channel | None) -> Stage:
+        """How far a connection has come, were it at its end."""
+        is_checking = self._states.state(node_id) is ConnectionState.CHECKING_API_VERSIONS
+        is_unproven = node_id in self._unproven and self.in_flight.count(node_id) > 0
+        return stage_of(channel, is_checking=is_checking, is_unproven=is_unproven)
+
     def _end_late(self, now: float) -> None:
-        """Give up connects and answers that took longer than they may."""
+        """Say what is slow, and give up connects and answers that took longer than they may."""
+        for node_id in self._states.take_slow(now):
+            node = self._connections.node(node_id)
+            self.reachability.failed(node, self._silence(node_id, PATIENCE_SECONDS))
         for node_id in self._states.late_connects(now):
-            error = DisconnectedError(f"node {node_id}: connecting took too long")
-            self.give_up(node_id, error, now)
+            node = self._connections.node(node_id)
+            seconds = min(PATIENCE_SECONDS, self._states.setup_seconds(node_id))
+            cause = self._silence(node_id, round(seconds, 1))
+            self.reachability.failed(node, cause)
+            self.give_up(node_id, DisconnectedError(f"could not connect to {node}: {cause}"), now)
         for node_id in self.in_flight.late_nodes(now):
-            late = RequestTimedOutError(f"node {node_id} did not answer in time")
+            node = self._connections.node(node_id)
+            request = self.in_flight.oldest(node_id)
+            cause = f"no response to {request.codec.name} within {request.timeout_seconds:g} s"
+            if node_id in self._unproven:
+                self.reachability.failed(node, cause)
+            late = RequestTimedOutError(f"{node}: {cause} (request.timeout.ms)")
             self.give_up(node_id, late, now)
+
+    def _silence(self, node_id: int, seconds: float) -> str:
+        stage = self._stage(node_id, self._connections.channel(node_id))
+        return silence(stage, seconds)
 
     def _break_off(self, node_id: int, why: str, now: float) -> None:
         """End a connection by its peer's fault."""
-        logger.warning("the connection to node %d is closed: %s", node_id, why)
+        node = self._connections.node(node_id)
+        logger.warning("the connection to %s is closed: %s", node, why)
         self._connections.close(node_id, CloseReason.INVALID_RECEIVE, why)
-        self._lost(node_id, DisconnectedError(f"node {node_id}: {why}"), now)
+        self._lost(node_id, DisconnectedError(f"{node}: {why}"), now)
 
     def give_up(self, node_id: int, error: DisconnectedError, now: float) -> None:
         """End a connection by our own decision; its requests end with ``error``."""
@@ -347,39 +381,39 @@ class Exchange:
         self._lost(node_id, error, now)
 
     def _disconnected(self, channel: Channel, now: float) -> None:
-        node_id = self._connections.ended(channel)
-        if node_id is None:
+        node = self._connections.ended(channel)
+        if node is None:
             return
-        reason = channel.close_reason
-        assert reason is not None
-        why = f"{reason.value}: {channel.close_detail}" if channel.close_detail else reason.value
-        is_doubtful = reason is CloseReason.NOT_CONNECTED
-        if not (channel.is_connecting or channel.is_ready):  # in the middle of TLS, or of SASL
-            is_doubtful = True
-            why += _WHILE_AUTHENTICATING
-        elif self._states.state(node_id) is ConnectionState.CHECKING_API_VERSIONS:
-            is_doubtful = True
-            why += _BEFORE_ITS_VERSIONS
-        elif channel.oversized_bytes:
-            is_doubtful = True
-            self._too_large(node_id, channel.oversized_bytes, now)
-        if reason is CloseReason.AUTHENTICATION_FAILED:
-            denied = AuthenticationError(f"node {node_id}: {channel.close_detail}")
-            logger.error("%s", denied)
-            self._lost(node_id, denied, now)
+        stage = self._stage(node.id, channel)
+        if stage is Stage.FIRST_REQUEST and channel.oversized_bytes:
+            stage = Stage.IN_USE  # it has responded, though with too much
+        cause = cause_of_end(channel, stage, self._connections.protocol)
+        if channel.close_reason is CloseReason.AUTHENTICATION_FAILED:
+            self.reachability.failed(node, cause, logging.ERROR)
+            self._lost(node.id, AuthenticationError(f"could not connect to {node}: {cause}"), now)
+        elif stage is Stage.IN_USE:
+            size = channel.oversized_bytes
+            level = logging.WARNING if size else logging.INFO
+            logger.log(level, "the connection to %s has ended: %s", node, cause)
+            if size:
+                self._too_large(node, size, now)
+            self._lost(node.id, DisconnectedError(f"{node}: {cause}"), now)
         else:
-            level = logging.WARNING if is_doubtful else logging.INFO
-            logger.log(level, "the connection to node %d has ended: %s", node_id, why)
-            self._lost(node_id, DisconnectedError(f"node {node_id}: {why}"), now)
+            self._unreached(node, cause, now)
 
-    def _too_large(self, node_id: int, size: int, now: float) -> None:
+    def _unreached(self, node: Node, cause: str, now: float) -> None:
+        """A connection could not be made, or ended before it was of use."""
+        self.reachability.failed(node, cause)
+        self._lost(node.id, DisconnectedError(f"could not connect to {node}: {cause}"), now)
+
+    def _too_large(self, node: Node, size: int, now: float) -> None:
         """The next response is larger than we take: that is no lost connection for its request."""
-        if not self.in_flight.count(node_id):
+        if not self.in_flight.count(node.id):
             return
-        request = self.in_flight.complete_next(node_id)
+        request = self.in_flight.complete_next(node.id)
         bytes_max = self._connections.response_bytes_max
         error = ResponseTooLargeError(
-            f"node {node_id}: the response to {api_keys.name_of(request.codec.api_key)} has {size}"
+            f"{node}: the response to {api_keys.name_of(request.codec.api_key)} has {size}"
             f" bytes, more than {RESPONSE_LIMIT} = {bytes_max} of this client allows; set it to"
             f" {size} or more",
             size,
@@ -402,6 +436,7 @@ class Exchange:
 
     def _forget(self, node_id: int) -> None:
         self._discovery.forget(node_id)
+        self._unproven.discard(node_id)
         self.versions.pop(node_id, None)
 
     def drop(self, node_id: int, now: float) -> None:
@@ -410,7 +445,7 @@ class Exchange:
         self._forget(node_id)
         self._states.remove(node_id)
         for request in self.in_flight.clear(node_id):
-            error = DisconnectedError(f"node {node_id}: the client closed it")
+            error = DisconnectedError(f"node {node_id}: the client closed the connection")
             if request.is_internal:
                 self._complete(request, now, error=error)
             elif isinstance(request.callback, AwaitedAnswer):

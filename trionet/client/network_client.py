@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import random
+from contextlib import AbstractContextManager
 from typing import Any
 
 import trio
@@ -38,6 +39,7 @@ from .connection_states import ClusterConnectionStates
 from .connections import Connections
 from .exchange import Callback, Exchange
 from .in_flight import InFlightRequest
+from .least_loaded import least_loaded
 from .metadata import Metadata
 from .metadata_updater import MetadataUpdater
 from .node import Node
@@ -159,6 +161,19 @@ class NetworkClient:
         """Why the last connection to a node was lost, or could not be made; None if it was made."""
         return self._states.error(node.id)
 
+    def connection_problem(self) -> str:
+        """See :meth:`.Reachability.problem`."""
+        return self._exchange.reachability.problem(self.metadata.cluster)
+
+    @property
+    def was_reached(self) -> bool:
+        """See :class:`.Reachability`."""
+        return self._exchange.reachability.was_reached
+
+    def until_reached(self, seconds: float) -> AbstractContextManager[None]:
+        """See :meth:`.Reachability.until_reached`."""
+        return self._exchange.reachability.until_reached(seconds, self.connection_problem)
+
     def versions(self, node: Node) -> NodeApiVersions | None:
         """What a node serves; None before it was asked."""
         return self._exchange.versions.get(node.id)
@@ -189,31 +204,22 @@ class NetworkClient:
         self._selector.wakeup()  # who waits until this node is ready begins anew
 
     def least_loaded_node(self, now: float) -> tuple[Node | None, bool]:
-        """The node that will answer soonest, and whether any connection is ready.
+        """The node that will respond soonest, and whether any connection is ready.
 
-        In this order: ready with nothing in flight, ready with the least in flight, on its way to
-        being ready, one that may be connected and was tried longest ago; none at all otherwise.
-        Throttled nodes are passed over (KAFKA-8275, KAFKA-8376).
+        None if none can be asked now: throttled nodes are passed over (KAFKA-8275, KAFKA-8376). See
+        :func:`.least_loaded.least_loaded`.
         """
         nodes = list(self.metadata.cluster.nodes.values())
         start = self._chance.randrange(len(nodes)) if nodes else 0
         has_ready = any(map(self._states.is_established, self.metadata.cluster.nodes))
-        sendable: list[Node] = []
-        preparing: list[Node] = []
-        connectable: list[Node] = []
-        for node in nodes[start:] + nodes[:start]:
-            if self.can_send(node.id, now):
-                sendable.append(node)
-            elif self._states.is_preparing(node.id):
-                preparing.append(node)
-            elif self._states.can_connect(node.id, now):
-                connectable.append(node)
-        if sendable:
-            return min(sendable, key=self.in_flight_count), True
-        if preparing:
-            return preparing[0], has_ready
-        states = self._states
-        return min(connectable, key=lambda n: states.last_attempt_at(n.id), default=None), has_ready
+        node = least_loaded(
+            nodes[start:] + nodes[:start],
+            self._states,
+            now,
+            can_send=self.can_send,
+            in_flight_count=self.in_flight_count,
+        )
+        return node, has_ready
 
     def soonest(self, now: float) -> float:
         """Seconds until time alone may make one of the cluster's nodes usable."""
@@ -363,21 +369,13 @@ class NetworkClient:
             while not self.ready(node):
                 has_failed = self.connection_failed(node)
                 if has_failed and was_tried:
-                    raise self._why_failed(node)
+                    raise again(self._states.error(node.id) or DisconnectedError(str(node)))
                 was_tried = was_tried or not has_failed
-                await self._wait_for_news()
+                await self.until_news()
         finally:
             self._awaited[node.id] -= 1
             if not self._awaited[node.id]:
                 del self._awaited[node.id]
-
-    def _why_failed(self, node: Node) -> TrionetError:
-        """A new error with the cause of the last: it may be raised in many tasks."""
-        error = self._states.error(node.id)
-        if isinstance(error, AuthenticationError):
-            return again(error)
-        cause = str(error or "").removeprefix(f"node {node.id}")
-        return DisconnectedError(f"{node} cannot be reached{cause}")
 
     async def until_updated(self, updates: int = 0) -> None:
         """Wait until the cluster was described more than ``updates`` times.
@@ -399,7 +397,7 @@ class NetworkClient:
             error = self.metadata.error if self.metadata.errors > errors else None
             if isinstance(error, LASTING):
                 raise again(error)
-            await self._wait_for_news()
+            await self.until_news()
 
     # The turn.
 
@@ -467,14 +465,19 @@ class NetworkClient:
             self._news.set()
             self._news = None
 
-    async def _wait_for_news(self) -> None:
+    async def until_news(self) -> None:
+        """Wait until a poll has ended, which may have changed anything."""
         if self._news is None:
             self._news = trio.Event()
         await self._news.wait()
 
     def _next_event(self, now: float) -> float:
         """Seconds until time alone brings something."""
-        at = min(self._exchange.in_flight.next_expiry(), self._states.next_late_connect())
+        at = min(
+            self._exchange.in_flight.next_expiry(),
+            self._states.next_late_connect(),
+            self._states.next_slow_at,
+        )
         soonest = at - now
         for node_id in self._awaited:
             delay = self._states.poll_delay(node_id, now)

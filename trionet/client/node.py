@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
+
+COORDINATOR_ID_BASE: Final = 2**31 - 1
+"""A connection to a group's coordinator is one of its own, whose id counts down from here, as in
+Kafka: a heartbeat must not wait behind a Fetch that the broker holds."""
+
+# Ids of brokers are far below it, those of connections to coordinators above.
+_COORDINATORS_ABOVE: Final = 2**30
 
 
 @attrs.frozen
@@ -11,8 +20,9 @@ class Node:
 
     Attributes:
         id: the broker's ``node.id``; below zero for one that is only known from
-            ``bootstrap.servers``.
-        host: the name or address that it tells clients to connect to.
+            ``bootstrap.servers``; counted down from :data:`COORDINATOR_ID_BASE` for the connection
+            to a coordinator.
+        host: the name or address that it advertises.
         port: its port.
         rack: where it stands; None if it does not say.
     """
@@ -22,6 +32,21 @@ class Node:
     port: int
     rack: str | None = None
 
-    def __str__(self) -> str:
+    @property
+    def address(self) -> str:
+        """``host:port``, with brackets around an IPv6 address."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port} (node {self.id})"
+        return f"{host}:{self.port}"
+
+    @property
+    def broker_id(self) -> int | None:
+        """The broker's ``node.id``; None for a bootstrap server."""
+        if self.id < 0:
+            return None
+        return COORDINATOR_ID_BASE - self.id if self.id > _COORDINATORS_ABOVE else self.id
+
+    def __str__(self) -> str:
+        if self.id < 0:
+            return f"{self.address} (bootstrap)"
+        role = "coordinator, " if self.id > _COORDINATORS_ABOVE else ""
+        return f"{self.address} ({role}node {self.broker_id})"

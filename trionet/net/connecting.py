@@ -19,6 +19,12 @@ IPV6_PARTS = 4
 _GOES_ON = (errno.EINPROGRESS, errno.EWOULDBLOCK, getattr(errno, "WSAEWOULDBLOCK", -1))
 
 
+def reason_of(error: BaseException) -> str:
+    """What the system says is wrong, without its number: ``connection refused``."""
+    text = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+
 async def resolve(host: str, port: int) -> list[Address]:
     """All addresses of a host, those to be tried first in front (KIP-302).
 

@@ -7,6 +7,7 @@ import logging
 from ..errors import AuthenticationError, InvalidReceiveError
 from .channel import Channel
 from .close_reason import CloseReason
+from .connecting import reason_of
 from .tls_errors import TlsError
 
 logger = logging.getLogger("trionet.net.selector")
@@ -29,7 +30,7 @@ def fault_of(channel: Channel, error: Exception) -> tuple[CloseReason, str]:
         case InvalidReceiveError():
             return CloseReason.INVALID_RECEIVE, str(error)
         case OSError() if channel.is_connecting:
-            return CloseReason.NOT_CONNECTED, str(error)
+            return CloseReason.NOT_CONNECTED, reason_of(error)
         case OSError() if channel.send is not None:
             return CloseReason.SEND_FAILED, str(error)
         case OSError():

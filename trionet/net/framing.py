@@ -36,6 +36,8 @@ class LimitNames(NamedTuple):
     authentication: str = NO_SETTING
 
 
+#: What is said of a size that is none because a record of TLS has come.
+LOOKS_LIKE_TLS: Final = "it looks like TLS"
 #: How a record of TLS begins: an alert or a handshake, and the version, which is 3 for all.
 _TLS_RECORDS: Final = (0x15, 0x16)
 _TLS_MAJOR_VERSION: Final = 3
@@ -242,7 +244,7 @@ def _other_protocol(size: int) -> str:
         return ""
     data = size.to_bytes(4, "big")
     if data[0] in _TLS_RECORDS and data[1] == _TLS_MAJOR_VERSION:
-        return "; it looks like TLS"
+        return f"; {LOOKS_LIKE_TLS}"
     text = data.decode("latin-1")
     if text.isascii() and text.isprintable():
         return f"; it looks like text that begins with {text!r}, as that of another protocol"

@@ -160,6 +160,7 @@ async def test_cluster_that_nobody_serves_is_not_waited_for_longer(
         "10.0.0.9:9092", network=network, default_api_timeout_ms=3000
     ) as admin:
         began_at = trio.current_time()
+        cause = r"no bootstrap broker could be reached \(10.0.0.9:9092: connection refused\)"
 
         for call in (
             lambda: admin.describe_topics(["a"]),
@@ -167,7 +168,7 @@ async def test_cluster_that_nobody_serves_is_not_waited_for_longer(
             admin.nodes,
             lambda: admin.request(DescribeClusterRequest()),
         ):
-            with pytest.raises(CallTimedOutError, match="no broker was reached, node -1") as raised:
+            with pytest.raises(CallTimedOutError, match=cause) as raised:
                 await call()
             assert isinstance(raised.value.__cause__, trionet.DisconnectedError)
 

@@ -181,5 +181,5 @@ async def test_topic_that_may_be_is_waited_for(
         leaders.listening(),
         open_producer(leaders.address, AT_ONCE, network=network) as producer,
     ):
-        with pytest.raises(MetadataTimeoutError, match="topic xxx"):
+        with pytest.raises(MetadataTimeoutError, match="no metadata for topic 'xxx"):
             await producer.send("x" * 249, b"a")

@@ -99,10 +99,10 @@ async def test_a_broker_that_leaves_in_the_exchange_may_be_an_old_one_that_says_
     node = ScriptedNode(network)
     node.replies["SaslHandshake"] = lambda _: Hangup()
     async with node.listening(), polled_client(node.address, by_password(), network) as client:
-        with pytest.raises(DisconnectedError, match="while we authenticated"):
+        with pytest.raises(DisconnectedError, match="during SASL authentication"):
             await client.until_ready(Node(-1, node.host, 9092))
 
-    assert "or a broker before Kafka 1.0 that refuses us" in caplog.text
+    assert "or a broker before Kafka 1.0 that rejects the credentials" in caplog.text
 
 
 async def test_an_exchange_that_nobody_answers_ends_with_the_connect(

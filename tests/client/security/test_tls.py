@@ -133,7 +133,7 @@ async def test_a_broker_that_leaves_during_the_handshake_is_no_failed_authentica
         port = listener.socket.getsockname()[1]
         async with polled_client(f"{LOOPBACK}:{port}", over_tls()) as client:
             [node] = client.metadata.cluster.nodes.values()
-            with pytest.raises(DisconnectedError, match="a listener that is not for TLS"):
+            with pytest.raises(DisconnectedError, match="does not speak TLS"):
                 await client.until_ready(node)
         nursery.cancel_scope.cancel()
 

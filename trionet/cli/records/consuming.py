@@ -197,7 +197,7 @@ class _Run:
 
     def _unreached(self, client: Admin | Consumer) -> CallTimedOutError:
         wanted = self._wanted
-        return unreached(wanted.servers, wanted.known_seconds, client.statistics(), longer="-m")
+        return unreached(wanted.servers, wanted.known_seconds, client, longer="-m")
 
     async def _look_for(self, consumer: Consumer, topics: Sequence[str]) -> None:
         """A group waits for topics that may still come, but not for an address that is wrong."""

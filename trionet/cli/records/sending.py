@@ -111,9 +111,8 @@ class Sending:
             with trio.move_on_after(self._known_seconds) as late:
                 self._partitions[topic] = await self._producer.key_partitions(topic)
             if late.cancelled_caught:
-                statistics = self._producer.statistics()
-                if not is_answered(statistics):
-                    raise unreached(self._servers, self._known_seconds, statistics, longer="-m")
+                if not is_answered(self._producer):
+                    raise unreached(self._servers, self._known_seconds, self._producer, longer="-m")
                 raise CallTimedOutError(
                     f"no broker at {self._servers} has told of topic {topic} within "
                     f"{self._known_seconds:g} seconds: is the address right (-b), and is there "

@@ -55,6 +55,14 @@ class Admin(
     A cancelled call may have been carried out, or not.
     """
 
+    def connection_problem(self) -> str:
+        """Why the cluster, or a broker of it, cannot be reached; empty if nothing is known of it.
+
+        For after a ``trio.move_on_after`` of your own; a :class:`.CallTimedOutError` has it in its
+        text.
+        """
+        return self._calls.client.connection_problem()
+
     def statistics(self) -> ClientStatistics:
         """What this client did and holds at the moment, by Kafka's names."""
         return self._calls.client.statistics()

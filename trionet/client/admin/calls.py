@@ -328,13 +328,12 @@ class _Attempts:
 
     def timed_out(self, error: TrionetError | None) -> CallTimedOutError:
         """Time is up."""
-        what = str(error)
-        if error is None:
-            error = self._nodes.last_error()
-            what = "no broker was reached" + (f", {error}" if error else "")
+        error = error or self._nodes.last_error()
+        what = str(error or "no broker has responded")
+        if not isinstance(error, ApiError):
+            what = self._nodes.problem() or what
         failure = CallTimedOutError(
-            f"no success within default.api.timeout.ms ({self._settings.api_seconds:g} s);"
-            f" the last error: {what}"
+            f"no success within default.api.timeout.ms ({self._settings.api_seconds:g} s): {what}"
         )
         failure.__cause__ = error
         return failure

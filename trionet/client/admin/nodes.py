@@ -6,7 +6,6 @@ asked for each time: administration is rare, and what was known before may have 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final
@@ -22,6 +21,7 @@ from ...protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseTopic,
 )
+from ..any_node import until_any_ready
 from ..api_errors import api_error
 from ..network_client import NetworkClient
 from ..node import Node
@@ -53,7 +53,6 @@ LEADER_CODES: Final = frozenset(
 )
 """A leader has moved, or is not known yet (Kafka: PartitionLeaderStrategy)."""
 
-_WAIT_SECONDS_MIN: Final = 0.01
 # Who asks all brokers must not miss one that came a minute ago.
 _FRESH_SECONDS: Final = 1.0
 _MANY_KEYS_VERSION: Final = 4  # KIP-699
@@ -105,18 +104,12 @@ class Nodes:
         """
         if self.of_controllers:
             return await self.controller()
-        await self.known()
         while True:
-            now = trio.current_time()
-            node, _ = self._client.least_loaded_node(now)
-            if node is not None:
+            await self.known()
+            node = await until_any_ready(self._client)
+            if node.id >= 0:
                 return node
-            # No time makes a connected one usable that is busy with a large request.
-            nodes = self._client.metadata.cluster.nodes.values()
-            busy = [each for each in nodes if self._client.poll_delay(each) == math.inf]
-            if busy:
-                return min(busy, key=self._client.in_flight_count)
-            await trio.sleep(max(_WAIT_SECONDS_MIN, self._client.soonest(now)))
+            self.refresh()  # the client has begun anew from bootstrap.servers meanwhile
 
     async def controller(self) -> Node:
         """The broker that is the controller, or that hands over to it (KIP-590)."""
@@ -145,6 +138,10 @@ class Nodes:
                 f" {', '.join(map(str, sorted(nodes)))}",
             )
         return nodes[node_id]
+
+    def problem(self) -> str:
+        """See :meth:`.NetworkClient.connection_problem`."""
+        return self._client.connection_problem()
 
     def last_error(self) -> TrionetError | None:
         """Why a broker cannot be reached; None if all can, as far as is known."""

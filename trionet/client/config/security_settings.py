@@ -51,8 +51,8 @@ def security_settings(
             read; never quotes a secret.
     """
     protocol = SecurityProtocol(config.text("security.protocol"))
-    uses_tls = protocol in {SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}
-    uses_sasl = protocol in {SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}
+    uses_tls = protocol.has_tls
+    uses_sasl = protocol.has_sasl
     if token_provider is not None and not uses_sasl:
         raise ConfigError(
             f"a token provider is given, and security.protocol is {protocol.value}; allowed:"

@@ -15,6 +15,7 @@ from ..network_client import NetworkClient
 from ..offset_and_metadata import OffsetAndMetadata
 from ..statistics import ClientStatistics
 from ..topic_partition import TopicPartition
+from .batch_loop import BatchLoop
 from .chunk import Chunk
 from .coordinator.callbacks import RebalanceCallback, RebalanceCallbacks
 from .coordinator.consumer_coordinator import ConsumerCoordinator
@@ -310,6 +311,13 @@ class Consumer:
         """What this consumer did and holds at the moment, by Kafka's names."""
         return self._client.statistics()
 
+    def connection_problem(self) -> str:
+        """Why the cluster, or a broker of it, cannot be reached; empty if nothing is known of it.
+
+        For after a ``trio.move_on_after`` of your own around the wait for a record.
+        """
+        return self._client.connection_problem()
+
     # What logs say.
 
     async def offsets_for_times(
@@ -373,6 +381,9 @@ class Consumer:
             PartitionError: one partition cannot be read; see the subclasses.
             ApiError: the brokers refuse something.
             AuthenticationError: they do not let us in.
+            CallTimedOutError: no broker of the cluster was reached within
+                ``default.api.timeout.ms`` since the first record was asked for; says why. A
+                consumer that reached one waits through every later failure.
             trio.BusyResourceError: another task asks for records.
             trio.ClosedResourceError: the consumer is closed.
             ValueError: nothing is subscribed to or assigned.
@@ -390,7 +401,7 @@ class Consumer:
         Each has up to ``max.poll.records``, and counts as finished when the next one is asked for.
         Otherwise as ``async for record in consumer``.
         """
-        return _Batches(self)
+        return BatchLoop(self.next_batch)
 
     async def next_batch(self) -> ConsumerBatch:
         """One batch of :meth:`batches`; a full checkpoint."""
@@ -406,23 +417,36 @@ class Consumer:
             coordinator = self._coordinator
             if coordinator is not None:
                 coordinator.poll_interval.asked(self._clock())
-            while True:
-                self._raise_failure()
-                if coordinator is not None and coordinator.needs_poll:
-                    await coordinator.poll()
-                    continue  # another task may have closed the consumer, or unsubscribed
-                chunk = self._fetcher.next_chunk(self._settings.records_max, self._clock())
-                if chunk is not None:
-                    break
-                if self._fetcher.inflation is not None:
-                    await self._fetcher.inflation.run()
-                elif coordinator is None:
-                    await self._news.park()
-                else:
-                    await coordinator.wait(self._news)
+            if self._client.was_reached:
+                chunk = await self._wait_for_chunk()
+            else:
+                chunk = await self._wait_for_first_chunk()
         self._in_hand = self._subscriptions.partitions[chunk.name]
         self._loop.checkpoint_at = self._clock() + CHECKPOINT_SECONDS
         return chunk
+
+    async def _wait_for_first_chunk(self) -> Chunk:
+        """The same as long as no broker was ever reached: an error ends it then."""
+        while True:
+            with self._client.until_reached(self._settings.api_seconds):
+                return await self._wait_for_chunk()
+
+    async def _wait_for_chunk(self) -> Chunk:
+        coordinator = self._coordinator
+        while True:
+            self._raise_failure()
+            if coordinator is not None and coordinator.needs_poll:
+                await coordinator.poll()
+                continue  # another task may have closed the consumer, or unsubscribed
+            chunk = self._fetcher.next_chunk(self._settings.records_max, self._clock())
+            if chunk is not None:
+                return chunk  # noqa: ASYNC910 -- its caller has made a checkpoint
+            if self._fetcher.inflation is not None:
+                await self._fetcher.inflation.run()
+            elif coordinator is None:
+                await self._news.park()
+            else:
+                await coordinator.wait(self._news)
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
@@ -473,18 +497,3 @@ class Consumer:
         self._loop.checkpoint_at = 0.0
         self._fetcher.close()
         self._news.unpark_all()
-
-
-class _Batches:
-    """The batches of a consumer; a generator would have to be closed by who stops reading."""
-
-    __slots__ = ("_consumer",)
-
-    def __init__(self, consumer: Consumer) -> None:
-        self._consumer = consumer
-
-    def __aiter__(self) -> AsyncIterator[ConsumerBatch]:
-        return self
-
-    def __anext__(self) -> Awaitable[ConsumerBatch]:
-        return self._consumer.next_batch()

@@ -99,10 +99,7 @@ class OffsetQuestions:
                 failures += 1
         if len(found) < len(timestamps):
             missing = ", ".join(str(each) for each in timestamps if each not in found)
-            raise CallTimedOutError(
-                f"the offsets of {missing} could not be asked for within "
-                f"default.api.timeout.ms = {self._settings.api_seconds * 1000:.0f}"
-            ) from last
+            raise self._timed_out(f"the offsets of {missing}", last) from last
         return {
             each: None if found[each].offset == UNKNOWN_OFFSET else found[each]
             for each in timestamps
@@ -121,13 +118,17 @@ class OffsetQuestions:
                 await self._until_known({topic})
             known = self._client.metadata.cluster.topics.get(topic)
         if known is None:
-            raise CallTimedOutError(
-                f"topic {topic} could not be asked for within "
-                f"default.api.timeout.ms = {self._settings.api_seconds * 1000:.0f}"
-            )
+            raise self._timed_out(f"topic {topic}", None)
         if known.error_code not in STALE_METADATA | {0}:
             raise api_error(known.error_code, f"topic {topic}")
         return sorted(known.partitions)
+
+    def _timed_out(self, what: str, last: TrionetError | None) -> CallTimedOutError:
+        problem = self._client.connection_problem() or str(last or "no broker has responded")
+        return CallTimedOutError(
+            f"{what} could not be asked for within default.api.timeout.ms ="
+            f" {self._settings.api_seconds * 1000:.0f}: {problem}"
+        )
 
     # Metadata.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import attrs
@@ -79,6 +79,7 @@ class Completion:
         limits: how long and how often it is tried.
         keeps_order: of a partition only one batch is under way (``max.in.flight`` of 1).
         hook: is told of what became of batches.
+        connection_problem: why a broker cannot be reached; empty if all can, as far as is known.
 
     Attributes:
         counters: what became of records.
@@ -93,8 +94,10 @@ class Completion:
         *,
         keeps_order: bool,
         hook: AcknowledgementHook,
+        connection_problem: Callable[[], str],
     ) -> None:
         self._hook = hook
+        self._connection_problem = connection_problem
         self.counters = SenderCounters()
         self._accumulator = accumulator
         self._metadata = metadata
@@ -164,11 +167,12 @@ class Completion:
             self._expires_at = min(waiting, default=math.inf)
 
     def _fail_late(self, batch: ProducerBatch) -> None:
-        why = self._last_errors.get(batch.topic_partition)
+        last = self._last_errors.get(batch.topic_partition)
+        whys = [f"the last error was {last}" if last else "", self._connection_problem()]
         error = DeliveryTimeoutError(
             f"{batch.record_count} records for {batch.topic_partition} were not acknowledged in "
             f"{self._limits.seconds:g} s (delivery.timeout.ms)"
-            + (f"; the last error was {why}" if why else "")
+            + "".join(f"; {why}" for why in whys if why)
         )
         self._fail(batch, error)
 

@@ -118,6 +118,7 @@ class _Parts:
             DeliveryLimits(seconds=settings.delivery_seconds, retries=settings.retries),
             keeps_order=requests.in_flight_max == 1,
             hook=AcknowledgementHook(on_acknowledgement, self._undelivered),
+            connection_problem=client.connection_problem,
         )
         self.sender = Sender(
             client,

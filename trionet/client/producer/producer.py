@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 import trio
 
 from ..._util.cancellation import is_cancelled
-from ...errors import BufferExhaustedError, MetadataTimeoutError, SendBatchError
+from ...errors import BufferExhaustedError, SendBatchError
 from ...protocol.records.types import Headers
 from ..statistics import ClientStatistics
 from .accumulator import RecordAccumulator
@@ -428,6 +428,7 @@ class Producer:
         """Take something to be sent when it is known where to, and there is room."""
         self._is_awaited = False  # by whoever runs meanwhile
         self._sender.attend()
+        updates = self._topics.updates
         with trio.move_on_after(self._max_block_seconds):
             while True:
                 await self._topics.until_known(topic, partition)
@@ -439,15 +440,16 @@ class Producer:
                             return self._room.let_try(take)
                         except trio.WouldBlock:
                             self._sender.kick(self._clock())
-        raise self._too_late(topic, partition)
+        error = self._topics.too_late(topic, partition, updates, self._max_block_seconds)
+        self._room.exhausted += isinstance(error, BufferExhaustedError)
+        raise error
 
-    def _too_late(self, topic: str, partition: int | None) -> Exception:
-        seconds = f"{self._max_block_seconds:g} s (max.block.ms)"
-        if self._accumulator.knows(topic, partition):
-            self._room.exhausted += 1
-            return BufferExhaustedError(f"buffer.memory had no room within {seconds}")
-        what = f"topic {topic}" if partition is None else f"partition {topic}-{partition}"
-        return MetadataTimeoutError(f"{what} was not known within {seconds}")
+    def connection_problem(self) -> str:
+        """Why the cluster, or a broker of it, cannot be reached; empty if nothing is known of it.
+
+        For after a ``trio.move_on_after`` of your own; errors of calls have it in their text.
+        """
+        return self._sender.connection_problem()
 
     async def key_partitions(self, topic: str) -> int:
         """How many partitions the keys of a topic's records choose from; 0 where they choose none.

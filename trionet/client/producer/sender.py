@@ -246,6 +246,10 @@ class Sender:
         """See :meth:`.Producer.statistics`."""
         return self._client.statistics()
 
+    def connection_problem(self) -> str:
+        """See :meth:`.Producer.connection_problem`."""
+        return self._client.connection_problem()
+
     # The half of a turn that does not wait.
 
     def _send_ready(self, now: float) -> float:

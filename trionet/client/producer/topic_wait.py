@@ -6,8 +6,11 @@ from typing import Final
 
 import trio
 
+from ..._util.counted import counted
+from ...errors import BufferExhaustedError, MetadataTimeoutError
 from ...protocol import error_codes
 from ..api_errors import api_error
+from ..cluster import TopicMetadata
 from ..network_client import NetworkClient
 from .accumulator import RecordAccumulator
 from .record_check import check_topic
@@ -35,6 +38,11 @@ class TopicWait:
         self._accumulator = accumulator
         self._topics = topics
 
+    @property
+    def updates(self) -> int:
+        """How often the cluster was described so far."""
+        return self._client.metadata.updates
+
     def knows(self, topic: str, partition: int | None) -> bool:
         """Whether something can be sent there, as far as is known now."""
         self._accumulator.update(self._client.metadata.cluster)
@@ -52,6 +60,31 @@ class TopicWait:
             self._topics.use(topic, now)
             self._client.metadata.request_update()
             self._client.wakeup()
+
+    def too_late(
+        self, topic: str, partition: int | None, updates: int, seconds: float
+    ) -> BufferExhaustedError | MetadataTimeoutError:
+        """Why nothing was taken for a topic, or for one partition of it.
+
+        Args:
+            topic: its name.
+            partition: its number; None for any.
+            updates: how often the cluster had been described when the wait began.
+            seconds: ``max.block.ms``.
+        """
+        limit = f"{seconds:g} s (max.block.ms)"
+        metadata, problem = self._client.metadata, self._client.connection_problem()
+        if self._accumulator.knows(topic, partition):
+            why = f": {problem}" if problem else ""
+            return BufferExhaustedError(f"buffer.memory had no room within {limit}{why}")
+        if metadata.updates == updates and problem:
+            why = problem
+        elif not metadata.updates:
+            why = str(metadata.error or "no broker has responded")
+        else:
+            why = _what_is_known(metadata.cluster.topics.get(topic), partition)
+        what = f"topic {topic!r}" if partition is None else f"partition {partition} of {topic!r}"
+        return MetadataTimeoutError(f"no metadata for {what} within {limit}: {why}")
 
     async def until_known(self, topic: str, partition: int | None) -> None:
         """Wait until a topic, or one partition of it, is known.
@@ -76,3 +109,13 @@ class TopicWait:
                 raise api_error(found.error_code, f"topic {topic}")
             self._topics.use(topic, trio.current_time())
             updates = metadata.request_update()
+
+
+def _what_is_known(found: TopicMetadata | None, partition: int | None) -> str:
+    if found is None:
+        return "the brokers have not described it"
+    if found.error_code:
+        return f"the brokers respond {error_codes.name_of(found.error_code)}"
+    if partition is not None and partition not in found.partitions:
+        return f"the topic has {counted(len(found.partitions), 'partition')}, and no {partition}"
+    return "the brokers know of no leader"

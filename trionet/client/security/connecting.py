@@ -10,6 +10,7 @@ from typing import Any
 import trio
 
 from ...errors import ConfigError
+from ...net.endpoint import SecurityProtocol
 from ...net.network import Network
 from ...net.sasl import oauthbearer, plain
 from ...net.sasl.mechanism import SaslClient
@@ -28,6 +29,7 @@ class ClientSecurity:
     """The security of all connections of one client; made by :func:`prepare_security`.
 
     Args:
+        protocol: ``security.protocol``.
         network: where they come from.
         tls_context: what they speak TLS with; None for those in the clear.
         begin_sasl: begins the exchange of a connection; None for those without SASL.
@@ -36,11 +38,13 @@ class ClientSecurity:
 
     def __init__(
         self,
+        protocol: SecurityProtocol,
         network: Network,
         tls_context: ssl.SSLContext | None,
         begin_sasl: Callable[[], SaslClientExchange] | None,
         login: TokenLogin | None,
     ) -> None:
+        self.protocol = protocol
         self._network = network
         self._tls_context = tls_context
         self._begin_sasl = begin_sasl
@@ -93,7 +97,7 @@ async def prepare_security(
             await login.log_in()
         begin = _mechanism(sasl, login)
         begin_sasl = partial(SaslClientExchange, sasl.mechanism, begin, client_id, network.chance)
-    return ClientSecurity(network, context, begin_sasl, login)
+    return ClientSecurity(settings.protocol, network, context, begin_sasl, login)
 
 
 def _mechanism(sasl: SaslClientSettings, login: TokenLogin | None) -> Callable[[], SaslClient]:

@@ -37,6 +37,8 @@ from ...protocol.wire import Chunk, Message
 RESERVED_IDS: Final = range(2**31 - 8, 2**31)
 """The correlation ids of the exchange; it takes one after the other, and then the first again."""
 
+NOT_FOR_SASL: Final = "the broker's listener is not one for SASL"
+
 # What a broker says before it knows us is short (Kafka: sasl.server.max.receive.size).
 FRAME_BYTES_MAX: Final = 524_288
 # After what part of its life a session is renewed: from this, and so much later by chance.
@@ -222,7 +224,7 @@ class SaslClientExchange:
                 f" {', '.join(body.mechanisms)}"
             )
         if code == error_codes.ILLEGAL_SASL_STATE:
-            raise AuthenticationError("the broker's listener is not one for SASL")
+            raise AuthenticationError(NOT_FOR_SASL)
         if code:
             raise AuthenticationError(f"SaslHandshake is refused: {error_codes.name_of(code)}")
         self._client = self._begin_mechanism()

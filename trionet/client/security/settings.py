@@ -15,9 +15,6 @@ from .token_settings import TokenEndpoint
 MECHANISMS = (plain.NAME, *scram.HASHES, oauthbearer.NAME)
 """The SASL mechanisms that a client can use."""
 
-_WITH_TLS = (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
-_WITH_SASL = (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
-
 
 @attrs.frozen
 class BearerToken:
@@ -130,8 +127,8 @@ class SecuritySettings:
 
     @property
     def has_tls(self) -> bool:
-        return self.protocol in _WITH_TLS
+        return self.protocol.has_tls
 
     @property
     def has_sasl(self) -> bool:
-        return self.protocol in _WITH_SASL
+        return self.protocol.has_sasl

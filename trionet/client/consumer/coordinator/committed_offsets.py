@@ -226,7 +226,11 @@ class CommittedOffsets:
                     last = error
                 failures += 1
                 await trio.sleep(self._settings.retry.seconds(failures, self._chance))
-        raise last or RequestTimedOutError(
-            f"group {self._settings.group_id}: no coordinator answered within"
+        if last is not None:
+            raise last
+        problem = self._finder.connection_problem()
+        raise RequestTimedOutError(
+            f"group {self._settings.group_id}: no coordinator responded within"
             f" default.api.timeout.ms = {self._settings.api_seconds_max * 1000:.0f}"
+            + (f": {problem}" if problem else "")
         )

@@ -16,17 +16,14 @@ from ....protocol.messages.find_coordinator import (
 )
 from ....protocol.request_keys import api_key_of
 from ....protocol.wire import Message
+from ...any_node import until_any_ready
 from ...api_errors import api_error, is_retriable
 from ...awaited_answer import AwaitedAnswer
 from ...network_client import NetworkClient
-from ...node import Node
+from ...node import COORDINATOR_ID_BASE, Node
 from .settings import GroupSettings
 
 LOGGER: Final = logging.getLogger(__name__)
-
-CONNECTION_ID_BASE: Final = 2**31 - 1
-"""The coordinator has a connection of its own, whose id counts down from here, as in Kafka: a
-heartbeat must not wait behind a Fetch that the broker holds."""
 
 _KEY_TYPE_GROUP: Final = 0
 _MANY_KEYS_VERSION: Final = 4
@@ -56,6 +53,10 @@ class CoordinatorFinder:
         self._finding = trio.Lock()
         self.node: Node | None = None
 
+    def connection_problem(self) -> str:
+        """See :meth:`.NetworkClient.connection_problem`."""
+        return self._client.connection_problem()
+
     async def find(self) -> Node:
         """The coordinator; looked for until it is found.
 
@@ -77,10 +78,7 @@ class CoordinatorFinder:
             return node
 
     async def _ask_anybody(self) -> Node | None:
-        anybody, _ = self._client.least_loaded_node(trio.current_time())
-        if anybody is None:
-            await trio.lowlevel.checkpoint()
-            return None
+        anybody = await until_any_ready(self._client)
         group_id = self._settings.group_id
 
         def body(version: int) -> Message:
@@ -96,7 +94,7 @@ class CoordinatorFinder:
                 raise error
             return None
         LOGGER.debug("group %s: node %d is the coordinator", group_id, found.node_id)
-        return Node(CONNECTION_ID_BASE - found.node_id, found.host, found.port)
+        return Node(COORDINATOR_ID_BASE - found.node_id, found.host, found.port)
 
     async def ask(
         self,
