@@ -199,6 +199,38 @@ async def test_a_mechanism_that_is_not_enabled_and_a_listener_without_sasl(kafka
     assert "the broker's listener is not one for SASL" in found
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs", "cause"),
+    [
+        ("PLAINTEXT", "mutual", "speaks TLS; set security.protocol=SSL"),
+        ("PLAINTEXT", "sasl_tls", "speaks TLS; set security.protocol=SSL"),
+        ("PLAINTEXT", "sasl", "requires SASL; set security.protocol=SASL_PLAINTEXT"),
+        ("SSL", "clear", "does not speak TLS; set security.protocol=PLAINTEXT"),
+        ("SSL", "sasl", "does not speak TLS; set security.protocol=PLAINTEXT"),
+        ("SSL", "sasl_tls", "requires SASL; set security.protocol=SASL_SSL"),
+        ("SASL_PLAINTEXT", "clear", "not one for SASL; set security.protocol=PLAINTEXT"),
+        ("SASL_PLAINTEXT", "sasl_tls", "speaks TLS; set security.protocol=SASL_SSL"),
+    ],
+)
+async def test_a_listener_with_another_protocol_is_named(
+    kafka: Kafka, ours: str, theirs: str, cause: str
+) -> None:
+    """What to set is said, as far as the broker's behaviour tells."""
+    security = {
+        "PLAINTEXT": SecuritySettings(),
+        "SSL": over_tls(),
+        "SASL_PLAINTEXT": by_password(),
+    }[ours]
+    address = getattr(kafka, theirs)
+    async with polled_client(address, security) as client:
+        with trio.fail_after(30):
+            while not client.connection_problem():
+                await client.until_news()
+
+        assert f"no bootstrap broker could be reached ({address}: " in client.connection_problem()
+        assert cause in client.connection_problem()
+
+
 async def test_sessions_are_renewed(kafka: Kafka) -> None:
     """A23: the broker would close the connection else."""
     async with polled_client(kafka.sasl, by_password()) as client:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 import random
-from contextlib import AbstractContextManager
 from typing import Any
 
 import trio
@@ -62,6 +61,7 @@ class NetworkClient:
 
     Attributes:
         metrics: what can be measured of it.
+        reachability: which nodes were reached, and why others cannot be.
         telemetry: pushes that to brokers that ask for it; None if it does not.
     """
 
@@ -88,6 +88,7 @@ class NetworkClient:
         self._exchange = Exchange(
             selector, connections, states, updater, settings, metrics.counters, self._awaited
         )
+        self.reachability = self._exchange.reachability
         self._clock = trio.lowlevel.current_clock().current_time
         # No longer, and what is sent meanwhile need not end a poll for the sake of its own time.
         self._poll_seconds = settings.timeout_seconds
@@ -163,16 +164,7 @@ class NetworkClient:
 
     def connection_problem(self) -> str:
         """See :meth:`.Reachability.problem`."""
-        return self._exchange.reachability.problem(self.metadata.cluster)
-
-    @property
-    def was_reached(self) -> bool:
-        """See :class:`.Reachability`."""
-        return self._exchange.reachability.was_reached
-
-    def until_reached(self, seconds: float) -> AbstractContextManager[None]:
-        """See :meth:`.Reachability.until_reached`."""
-        return self._exchange.reachability.until_reached(seconds, self.connection_problem)
+        return self.reachability.problem(self.metadata.cluster)
 
     def versions(self, node: Node) -> NodeApiVersions | None:
         """What a node serves; None before it was asked."""

@@ -381,9 +381,8 @@ class Consumer:
             PartitionError: one partition cannot be read; see the subclasses.
             ApiError: the brokers refuse something.
             AuthenticationError: they do not let us in.
-            CallTimedOutError: no broker of the cluster was reached within
-                ``default.api.timeout.ms`` since the first record was asked for; says why. A
-                consumer that reached one waits through every later failure.
+            CallTimedOutError: no broker of the cluster was ever reached, for
+                ``default.api.timeout.ms``; says why.
             trio.BusyResourceError: another task asks for records.
             trio.ClosedResourceError: the consumer is closed.
             ValueError: nothing is subscribed to or assigned.
@@ -417,7 +416,7 @@ class Consumer:
             coordinator = self._coordinator
             if coordinator is not None:
                 coordinator.poll_interval.asked(self._clock())
-            if self._client.was_reached:
+            if self._client.reachability.was_reached:
                 chunk = await self._wait_for_chunk()
             else:
                 chunk = await self._wait_for_first_chunk()
@@ -427,8 +426,9 @@ class Consumer:
 
     async def _wait_for_first_chunk(self) -> Chunk:
         """The same as long as no broker was ever reached: an error ends it then."""
+        client, seconds = self._client, self._settings.api_seconds
         while True:
-            with self._client.until_reached(self._settings.api_seconds):
+            with client.reachability.until_reached(seconds, client.connection_problem):
                 return await self._wait_for_chunk()
 
     async def _wait_for_chunk(self) -> Chunk:
