@@ -7,6 +7,7 @@ import pytest
 
 from trionet.client.backoff import ExponentialBackoff
 from trionet.client.connection_states import (
+    PATIENCE_SECONDS,
     ClusterConnectionStates,
     ConnectionState,
     ConnectionTimes,
@@ -276,6 +277,35 @@ def test_late_connects(states: ClusterConnectionStates) -> None:
     states.disconnected(C, 17.1)
     assert [] == states.late_connects(100)
     assert math.inf == states.next_late_connect()
+
+
+def test_slow_connections_are_taken_once_an_attempt(states: ClusterConnectionStates) -> None:
+    states.connecting(A, HOST, 0)
+    states.connecting(B, HOST, 1)
+
+    assert [] == states.take_slow(PATIENCE_SECONDS - 0.1)
+    assert [A] == states.take_slow(PATIENCE_SECONDS)
+    assert states.is_slow(A)
+    assert not states.is_slow(B)
+    assert PATIENCE_SECONDS + 1 == states.next_slow_at
+    assert [B] == states.take_slow(PATIENCE_SECONDS + 5)
+    assert math.inf == states.next_slow_at
+    states.disconnected(A, 10)
+    assert not states.is_slow(A)
+    states.connecting(A, HOST, 11)
+    assert [A] == states.take_slow(11 + PATIENCE_SECONDS)
+
+
+def test_asking_for_versions_may_be_slow_and_a_ready_connection_is_not(
+    states: ClusterConnectionStates,
+) -> None:
+    states.connecting(A, HOST, 0)
+    states.checking_api_versions(A)
+    become_ready(states, B, 0)
+
+    assert [A] == states.take_slow(PATIENCE_SECONDS)
+    states.ready(A)
+    assert not states.is_slow(A)
 
 
 def test_node_that_was_never_tried_cannot_become_ready(states: ClusterConnectionStates) -> None:
