@@ -8,7 +8,14 @@ import trio
 from trio.testing import MockClock
 
 from support.coordinator_members import make_topic
-from support.network_clients import HEARTBEAT, NODE, SETTINGS, be_able_to_send, outcomes
+from support.network_clients import (
+    HEARTBEAT,
+    NODE,
+    SETTINGS,
+    be_able_to_send,
+    outcomes,
+    poll_until,
+)
 from support.scripted_leaders import Leaders
 from support.scripted_node import ScriptedNode, Seen
 from trionet import open_admin, open_broker, open_producer
@@ -33,13 +40,12 @@ async def test_request_of_a_response_that_is_too_large_fails_and_those_behind_it
 ) -> None:
     node.replies["Heartbeat"] = lambda _: None
     async with open_network_client(node.address, with_limit(), network=network) as client:
-        await be_able_to_send(client)
-        client.send(NODE, HEARTBEAT)
-        await be_able_to_send(client)
-        client.send(NODE, HEARTBEAT)
-        while not node.seen or "Heartbeat" != node.seen[-1].name:
-            await client.poll(0.01)
-        await node.seen[-1].stream.send_all(SIZE)
+        await poll_until(client, lambda: client.metadata.updates)
+        for _ in range(2):
+            await be_able_to_send(client)
+            client.send(NODE, HEARTBEAT)
+        await poll_until(client, lambda: 2 == node.names().count("Heartbeat"))
+        await node.last("Heartbeat").stream.send_all(SIZE)
         first, second = await outcomes(client, 2)
 
         assert isinstance(first.error, ResponseTooLargeError)
