@@ -16,7 +16,7 @@ import trio
 
 import trionet
 from trionet.client.topic_partition import TopicPartition
-from trionet.errors import ApiError, AuthenticationError
+from trionet.errors import ApiError, AuthenticationError, FetchTooLargeError
 from trionet.spark.errors import (
     OffsetChangedError,
     OffsetsMismatchError,
@@ -199,6 +199,19 @@ def test_a_refusal_is_told_at_once(cluster: ThreadedBroker, topic: str) -> None:
 
     with pytest.raises(ApiError, match="TOPIC_AUTHORIZATION_FAILED"):
         values(options_of(cluster, topic), planned(cluster, topic, 0, 10))
+
+
+def test_batch_that_is_too_large_for_the_client_is_an_error_that_says_what_to_set(
+    cluster: ThreadedBroker, topic: str
+) -> None:
+    cluster.seed(topic, [b"x" * 50_000])
+    wanted = planned(cluster, topic, 10, 11)
+
+    with pytest.raises(
+        FetchTooLargeError, match=r"offset 10 .* option kafka\.receive\.message\.max\.bytes"
+    ) as caught:
+        values(options_of(cluster, topic, kafka_receive_message_max_bytes="10000"), wanted)
+    assert (0, 10, 10_000) == (caught.value.partition, caught.value.offset, caught.value.bytes_max)
 
 
 @pytest.mark.slow
