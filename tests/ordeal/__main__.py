@@ -8,24 +8,43 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
+from typing import Final
 
 import trio
 
+from ordeal import first_batches, new_topics
+from ordeal.client_log import add_log_argument, log_to
 from ordeal.rigs import RIGS
 from ordeal.run import Outcome, run
 from support.cache import Unavailable
 
 logger = logging.getLogger("ordeal")
 
+#: Other scenarios: each is chosen by its name in front, and has arguments of its own.
+SCENARIOS: Final = {"first-batches": first_batches.main, "new-topics": new_topics.main}
+
+DESCRIPTION: Final = """\
+Our producers and consumers while leaders move and brokers are restarted and killed.
+
+  trionet         three nodes of our own
+  process         one, on disk, with SIGKILL
+  kafka, kafka3   Apache Kafka with one node and with three
+
+Other scenarios, each with --help of its own:
+
+  python3 tests ordeal first-batches   producers begin, and their first batches fail
+  python3 tests ordeal new-topics      records for topics that are a moment old
+"""
+
 
 def main(arguments: list[str]) -> int:
     """Run, tell, and say by the exit status whether nothing was wrong."""
+    if arguments and arguments[0] in SCENARIOS:
+        return SCENARIOS[arguments[0]](arguments[1:])
     parser = argparse.ArgumentParser(
         prog="python3 tests ordeal",
-        description="Our producers and consumers while leaders move and brokers are restarted and"
-        " killed. trionet: three nodes of our own; process: one, on disk, with SIGKILL; kafka and"
-        " kafka3: Apache Kafka with one node and with three.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=DESCRIPTION,
     )
     parser.add_argument("clusters", nargs="*", metavar="CLUSTER", help=", ".join(RIGS))
     parser.add_argument("--seed", type=int, default=0, help="the first one (default %(default)s)")
@@ -33,9 +52,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--seconds", type=float, default=5.0, help="of disturbances (default %(default)s)"
     )
-    parser.add_argument("--log", type=Path, help="a file for what the clients tell meanwhile")
+    add_log_argument(parser)
     chosen = parser.parse_args(arguments)
-    _log_to(chosen.log)
+    log_to(chosen.log)
     unknown = set(chosen.clusters) - set(RIGS)
     if unknown:
         parser.error(f"no such cluster: {', '.join(unknown)}; there are {', '.join(RIGS)}")
@@ -47,16 +66,6 @@ def main(arguments: list[str]) -> int:
         except Unavailable as reason:
             print(f"{name}: skipped: {reason}")
     return 1 if bad else 0
-
-
-def _log_to(path: Path | None) -> None:
-    """Where brokers are killed warnings are no news; errors are."""
-    if path is None:
-        logging.basicConfig(level=logging.ERROR)
-    else:
-        logging.basicConfig(
-            filename=path, level=logging.INFO, format="%(asctime)s %(name)s %(message)s"
-        )
 
 
 async def _run_all(name: str, seeds: range, seconds: float) -> int:

@@ -14,13 +14,17 @@ Place = tuple[int, int]
 class Ledger:
     """One run. Every value is ``b"producer number"``, and numbers count up in each producer.
 
+    Args:
+        is_idempotent: without, records may be there twice and in any order.
+
     Attributes:
         acknowledged: values by where producers were told that they are.
         counts: how often what happened, by what it is, for people.
         wrong: what was found, in words.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_idempotent: bool = True) -> None:
+        self._is_idempotent = is_idempotent
         self.acknowledged: dict[Place, bytes] = {}
         self.counts: Counter[str] = Counter()
         self.wrong: list[str] = []
@@ -102,7 +106,7 @@ class Ledger:
             logged[partition, offset] = value
             producer, _, number = value.partition(b" ")
             last = newest.get((partition, producer), -1)
-            if int(number) <= last:
+            if int(number) <= last and self._is_idempotent:
                 self.wrong.append(f"partition {partition}: {value!r} comes behind {last}")
             newest[partition, producer] = int(number)
         for place, value in self.acknowledged.items():
@@ -117,7 +121,7 @@ class Ledger:
                 self.wrong.append(f"partition {partition}: acknowledged {value!r} is not there")
         counts = Counter(logged.values())
         twice = [value for value, count in counts.items() if count > 1]
-        if twice:
+        if twice and self._is_idempotent:
             self.wrong.append(f"{len(twice)} records are there twice, such as {twice[0]!r}")
         unknown = counts.keys() - self._sent
         if unknown:

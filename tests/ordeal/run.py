@@ -14,10 +14,10 @@ import trio
 import trionet
 from ordeal.administrator import Administrator
 from ordeal.ledger import Ledger
+from ordeal.logs import read_log
 from ordeal.members import Group
 from ordeal.producers import Producers
 from ordeal.rigs import Rig
-from trionet import TopicPartition
 from trionet.client.admin import Admin
 
 PARTITIONS = 3
@@ -25,7 +25,6 @@ PARTITIONS = 3
 PATIENCE_SECONDS = 120.0
 #: However long they take: one comes while the work of the other is still under way.
 _DISTURBANCES_MIN = 2
-_IDLE_SECONDS = 0.5
 
 
 @attrs.frozen
@@ -59,7 +58,7 @@ async def run(rig: Rig, seed: int, seconds: float) -> Outcome:
         ) as admin:
             await ordeal.live(seconds, admin)
     except* Exception as errors:  # boundary: one run
-        ordeal.ledger.wrong += [f"{type(each).__name__}: {each}" for each in _flat(errors)]
+        ordeal.ledger.wrong += in_words(errors)
     ledger = ordeal.ledger
     return Outcome(
         seed,
@@ -71,10 +70,14 @@ async def run(rig: Rig, seed: int, seconds: float) -> Outcome:
     )
 
 
-def _flat(errors: BaseExceptionGroup[Exception]) -> list[Exception]:
-    found: list[Exception] = []
+def in_words(errors: BaseExceptionGroup[Exception]) -> list[str]:
+    """Each error in a group, however deep."""
+    found: list[str] = []
     for each in errors.exceptions:
-        found += _flat(each) if isinstance(each, BaseExceptionGroup) else [each]
+        if isinstance(each, BaseExceptionGroup):
+            found += in_words(each)
+        else:
+            found.append(f"{type(each).__name__}: {each}")
     return found
 
 
@@ -131,17 +134,6 @@ class _Ordeal:
 
     async def _look_at_log(self) -> dict[int, int]:
         """Read all of it once more, by itself; by partition, how long it is."""
-        found: list[tuple[int, int, bytes]] = []
-        partitions = [TopicPartition(self._topic, each) for each in range(PARTITIONS)]
-        async with trionet.open_consumer(
-            self._rig.bootstrap_servers, auto_offset_reset="earliest"
-        ) as consumer:
-            consumer.assign(partitions)
-            while any(consumer.lag(each) != 0 for each in partitions):
-                with trio.move_on_after(_IDLE_SECONDS):
-                    batch = await consumer.next_batch()
-                    pairs = zip(batch.offsets, batch.values, strict=True)
-                    found += [(batch.partition, offset, value or b"") for offset, value in pairs]
-            ends = {each.partition: consumer.position(each) or 0 for each in partitions}
+        found, ends = await read_log(self._rig.bootstrap_servers, self._topic, range(PARTITIONS))
         self.ledger.check(found)
         return ends

@@ -65,6 +65,18 @@ def test_records_out_of_order_and_twice_are_found() -> None:
     ] == ledger.wrong
 
 
+def test_without_idempotence_what_is_acknowledged_is_there_and_no_more() -> None:
+    ledger = Ledger(is_idempotent=False)
+    for value in (b"0 0", b"0 1", b"0 2"):
+        ledger.send(value)
+    ledger.acknowledge((0, 2), b"0 0")
+    ledger.acknowledge((0, -1), b"0 2")
+
+    ledger.check([(0, 0, b"0 1"), (0, 1, b"0 1"), (0, 2, b"0 0")])
+
+    assert ["partition 0: acknowledged b'0 2' is not there"] == ledger.wrong
+
+
 def test_order_is_that_of_each_producer_in_each_partition() -> None:
     ledger = ledger_of(b"0 0", b"0 1", b"1 0")
 
