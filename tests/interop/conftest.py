@@ -58,6 +58,7 @@ LONG = (
     "test_client_telemetry.py",
     "test_cluster.py",
     "test_dashboard.py",
+    "test_first_batches.py",
     "test_java_configs.py",
     "test_java_topic_tools.py",
     "test_kafka_cluster.py",
