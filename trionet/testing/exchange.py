@@ -87,7 +87,7 @@ class Exchange:
             chunks.append(answer)
         else:
             codec.encode_response(answer, chunks)
-        return b"".join(map(_plain, frame(chunks)))
+        return b"".join(map(plain, frame(chunks)))
 
     def start(self, work: Callable[[], Any]) -> None:
         """Do the rest of a call in a task of the broker's."""
@@ -104,7 +104,8 @@ class Exchange:
         return f"<Exchange {self.seen.as_line()}>"
 
 
-def _plain(chunk: Chunk) -> bytes:
+def plain(chunk: Chunk) -> bytes:
+    """The bytes of a chunk, also of one that is in a file."""
     if isinstance(chunk, FileRange):
         return chunk.file.read_at(chunk.offset, chunk.count)
     return bytes(cast(bytes, chunk))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import trio
 
@@ -165,3 +165,33 @@ class Fault:
     def __repr__(self) -> str:
         times = "" if self._times is None else f" of {self._times}"
         return f"<Fault {self}; {self.hits}{times} hits>"
+
+
+def check_timing(times: int | None, skip: int, delay: float) -> None:
+    """Check how many requests a fault meets, how many pass before, and how long it keeps each.
+
+    Raises:
+        TypeError: one of these is no number, or not of its kind.
+        ValueError: a number is not allowed.
+    """
+    _check_number("times", times, int, "1 or more, or None for all", is_optional=True)
+    _check_number("skip", skip, int, "0 or more")
+    _check_number("delay", delay, (int, float), "seconds, 0 or more")
+    if (times is not None and times < 1) or skip < 0 or delay < 0:
+        raise ValueError(
+            f"times={times}, skip={skip}, delay={delay}: allowed are 1 or more times, or None"
+            " for all, and 0 or more of the others"
+        )
+
+
+def _check_number(
+    name: str,
+    value: Any,
+    kinds: type[int] | tuple[type[int], type[float]],
+    allowed: str,
+    *,
+    is_optional: bool = False,
+) -> None:
+    is_one = isinstance(value, kinds) and not isinstance(value, bool) and not math.isnan(value)
+    if not is_one and not (is_optional and value is None):
+        raise TypeError(f"{name}={value!r} is not allowed; allowed: {allowed}")

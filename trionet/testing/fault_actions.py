@@ -21,8 +21,10 @@ from ..net.channel import Channel
 from ..net.close_reason import CloseReason
 from ..protocol import api_keys, error_codes
 from ..protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from ..protocol.messages.produce import ProduceRequest
 from ..protocol.wire import Message
 from ..server.request_channel import CloseConnection
+from .corruption import corrupt_response, corrupted_request
 from .error_answers import ErrorAnswers, is_of_the_whole, merge, response_class, rest_of
 from .exchange import Exchange, Waiting
 from .memory_transport import MemoryTransport
@@ -36,6 +38,9 @@ _CLOSE_WITH_RESET = struct.pack("ii", 1, 0)  # linger, for no time
 _LEFT_CHECK_SECONDS = 0.001
 # APIs whose answer is needed for one with errors in it: it has what the request does not name.
 _ANSWERED_FIRST = (api_keys.FETCH, api_keys.METADATA, api_keys.DESCRIBE_LOG_DIRS)
+
+#: Their requests, or their responses, carry records.
+RECORD_APIS = (api_keys.PRODUCE, api_keys.FETCH)
 
 
 class Action(Protocol):
@@ -293,6 +298,28 @@ class Cut:
             if each is channel:
                 processor.selector.disconnect(channel, CloseReason.CLOSE_RESPONSE, f"fault: {self}")
                 processor.wakeup()
+
+
+@attrs.frozen
+class Corrupt:
+    """Flip a bit of the records of a Produce request, or of a Fetch response, and go on with it."""
+
+    def __str__(self) -> str:
+        return "flip a bit of the records"
+
+    async def act(self, exchange: Exchange, which: Which) -> None:
+        name_of = exchange.node.topic_name
+
+        def flip(response: Any) -> None:
+            if isinstance(response, FetchResponse):
+                corrupt_response(response, which, name_of)
+            exchange.give(response)
+
+        message = exchange.message
+        if isinstance(message, ProduceRequest):
+            await exchange.execute(message=corrupted_request(message, which, name_of))
+        else:
+            await exchange.execute(flip)
 
 
 @attrs.frozen

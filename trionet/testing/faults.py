@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from math import isnan
 from typing import Any, Final, TypedDict, Unpack
 
 import trio
@@ -25,12 +24,14 @@ from ..net.selector import Selector
 from ..protocol import api_keys
 from ..server.processor import Processor
 from .error_answers import response_class
-from .fault import FOREVER, Fault
+from .fault import FOREVER, Fault, check_timing
 from .fault_actions import (
+    RECORD_APIS,
     Action,
     Answer,
     Body,
     Close,
+    Corrupt,
     Cut,
     Fail,
     GoOn,
@@ -196,6 +197,22 @@ class Faults:
         if at < 0 or (not isinstance(at, int) and at > 1):
             raise ValueError(f"at={at!r} is not allowed; allowed: bytes, or a part from 0.0 to 1.0")
         return self._add(apis, Cut(at), meets)
+
+    def corrupt(self, apis: Apis = None, **meets: Unpack[Meets]) -> Fault:
+        """Flip a bit of the records on their way, as bad memory or a bad cable does.
+
+        Of each partition it is in the first batch, where the checksum covers it: the broker refuses
+        the records of a Produce request with CORRUPT_MESSAGE by itself, and a consumer gets those
+        of a Fetch response as they are.
+
+        Args:
+            apis: Produce, Fetch, or None for both.
+            meets: see :class:`Meets`.
+
+        Raises:
+            ValueError: another API, which carries no records.
+        """
+        return self._add(apis or ("Produce", "Fetch"), Corrupt(), meets)
 
     def throttle(
         self, apis: Apis, throttle_ms: int, *, mute: bool = False, **meets: Unpack[Meets]
@@ -399,6 +416,8 @@ class Faults:
                 raise ValueError(f"{name} is not served by this broker, so no fault can meet it")
             if isinstance(action, Fail) and not any(error_fields(response_class(key))):
                 raise ValueError(f"answers of {name} carry no error; answer() gives other ones")
+            if isinstance(action, Corrupt) and key not in RECORD_APIS:
+                raise ValueError(f"{name} carries no records; allowed: Produce, Fetch")
 
     def _fault(
         self,
@@ -411,14 +430,7 @@ class Faults:
         until: float = FOREVER,
         on_remove: Callable[[], None] | None = None,
     ) -> Fault:
-        _check_number("times", times, int, "1 or more, or None for all", is_optional=True)
-        _check_number("skip", skip, int, "0 or more")
-        _check_number("delay", delay, (int, float), "seconds, 0 or more")
-        if (times is not None and times < 1) or skip < 0 or delay < 0:
-            raise ValueError(
-                f"times={times}, skip={skip}, delay={delay}: allowed are 1 or more times, or None"
-                " for all, and 0 or more of the others"
-            )
+        check_timing(times, skip, delay)
         fault = Fault(
             which,
             action,
@@ -474,16 +486,3 @@ class Faults:
             if which.connection in (None, channel.id)
             and which.client_id in (None, self._clients.get(channel.id))
         ]
-
-
-def _check_number(
-    name: str,
-    value: Any,
-    kinds: type[int] | tuple[type[int], type[float]],
-    allowed: str,
-    *,
-    is_optional: bool = False,
-) -> None:
-    is_one = isinstance(value, kinds) and not isinstance(value, bool) and not isnan(value)
-    if not is_one and not (is_optional and value is None):
-        raise TypeError(f"{name}={value!r} is not allowed; allowed: {allowed}")
