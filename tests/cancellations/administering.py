@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 import trio
 
 from cancellations.consuming import RECORDS, make_records, places
-from cancellations.scene import ADDRESS, PARTITIONS, Scene, Violation
+from cancellations.scene import ADDRESS, PARTITIONS, Scene
+from support.ledger import Violation
 from trionet import Admin, open_admin
 from trionet.client.admin import NewPartitions, NewTopic, OffsetSpec
 from trionet.client.opening import open_network_client

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import trio
 
-from cancellations.scene import ADDRESS, PARTITIONS, Scene, Violation
+from cancellations.scene import ADDRESS, PARTITIONS, Scene
+from support.ledger import Violation
 from trionet import Consumer, TopicPartition, open_consumer
 
 # In each partition, in batches of so many.

@@ -8,7 +8,8 @@ import trio
 
 from cancellations import consuming
 from cancellations.consuming import RECORDS, make_records
-from cancellations.scene import ADDRESS, PARTITIONS, Scene, UserError, Violation
+from cancellations.scene import ADDRESS, PARTITIONS, Scene, UserError
+from support.ledger import Violation
 from trionet import Consumer, TopicPartition, open_consumer
 from trionet.errors import CommitFailedError, RebalanceInProgressError
 

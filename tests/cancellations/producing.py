@@ -6,14 +6,21 @@ from typing import Any
 
 import trio
 
-from cancellations.scene import ADDRESS, PARTITIONS, Scene, UserError, Violation
-from trionet import Producer, TrionetError, open_producer
-from trionet.client.producer.delivery import Delivery, RecordMetadata
-from trionet.errors import RecordWithdrawnError
+import support.ledger
+from cancellations.scene import ADDRESS, PARTITIONS, Scene, UserError
+from support import produce_faults
+from trionet import Producer, open_producer
 
 CALLS = 4
 # Less than the buffers of two batches: who sends more waits for room.
 SMALL_BUFFER = 4_000
+# A request whose response never comes is soon given up, and no wait between attempts is long.
+UNDER_FAULTS = {
+    "request.timeout.ms": 1_000,
+    "retry.backoff.ms": 10,
+    "retry.backoff.max.ms": 100,
+    "reconnect.backoff.max.ms": 100,
+}
 
 
 def settings_of(scene: Scene) -> dict[str, object]:
@@ -26,65 +33,23 @@ def settings_of(scene: Scene) -> dict[str, object]:
     }
 
 
-class Ledger:
-    """What one producer was given, and what it said of that.
+class Ledger(support.ledger.Ledger):
+    """The records of one producer.
 
     Args:
         scene: where.
         topic: of all records.
+        is_idempotent: see :class:`support.ledger.Ledger`.
     """
 
-    def __init__(self, scene: Scene, topic: str) -> None:
+    def __init__(self, scene: Scene, topic: str, *, is_idempotent: bool = True) -> None:
+        super().__init__(is_idempotent=is_idempotent)
         self._scene = scene
         self._topic = topic
-        self._sent: dict[bytes, int] = {}
-        self._acknowledged: dict[bytes, RecordMetadata] = {}
-        self._deliveries: list[tuple[Delivery, bytes]] = []
-
-    def next(self) -> bytes:
-        """Another value."""
-        value = b"%d" % len(self._sent)
-        self._sent[value] = len(self._sent)
-        return value
-
-    def acknowledged(self, value: bytes, told: RecordMetadata) -> None:
-        self._acknowledged[value] = told
-
-    def taken(self, value: bytes, delivery: Delivery) -> None:
-        self._deliveries.append((delivery, value))
-
-    def check_taken(self) -> None:
-        """After a flush: everything that was taken is written."""
-        for delivery, value in self._deliveries:
-            self.acknowledged(value, delivery.result())
 
     def check(self) -> None:
         """After the end of the block."""
-        there: dict[bytes | None, tuple[int, int]] = {}
-        last = dict.fromkeys(range(PARTITIONS), -1)
-        for record in self._scene.kit.records(self._topic):
-            value = record.value
-            if value in there:
-                raise Violation(f"{value!r} is there twice")
-            if value not in self._sent:
-                raise Violation(f"{value!r} was never sent")
-            if self._sent[value] < last[record.partition]:
-                raise Violation(f"{value!r} is behind what was sent after it")
-            last[record.partition] = self._sent[value]
-            there[value] = record.partition, record.offset
-        for delivery, value in self._deliveries:
-            if not delivery.is_done:
-                raise Violation(f"what became of {value!r} is not decided")
-            try:
-                self.acknowledged(value, delivery.result())
-            except RecordWithdrawnError as error:
-                if value in there:
-                    raise Violation(f"{value!r} was withdrawn, and is there") from error
-            except TrionetError:
-                pass  # nobody knows
-        for value, told in self._acknowledged.items():
-            if there.get(value) != (told.partition, told.offset):
-                raise Violation(f"{value!r} was acknowledged at {told}, it is {there.get(value)}")
+        self.check_log(self._scene.kit.records(self._topic))
 
 
 async def send(scene: Scene) -> None:
@@ -220,4 +185,41 @@ async def fail(scene: Scene) -> None:
                 raise UserError
     except UserError:
         pass
+    ledger.check()
+
+
+async def first_batches(scene: Scene) -> None:
+    """The first requests to a partition are refused or lost, several of them in flight."""
+    chance = scene.chance
+    is_idempotent = chance.random() < 0.75
+    ledger = Ledger(scene, topic := await scene.make_topic(), is_idempotent=is_idempotent)
+    settings = {
+        **settings_of(scene),
+        **UNDER_FAULTS,
+        "enable.idempotence": is_idempotent,
+        "linger.ms": 0,
+        "batch.size": chance.choice((1, 1, 1, 200)),
+        "max.in.flight.requests.per.connection": chance.choice((2, 5, 5)),
+    }
+    with scene.kit.faults.block():
+        for partition in range(PARTITIONS):
+            outcomes = produce_faults.draw(chance)
+            produce_faults.plant(scene.kit.faults, outcomes, topic=topic, partition=partition)
+        async with open_producer(ADDRESS, settings, network=scene.network) as producer:
+            for _ in range(2):
+                deliveries, partition = [], chance.randrange(PARTITIONS)
+                for _ in range(CALLS):
+                    value = ledger.next()
+                    with scene.cut.around():
+                        delivery = await producer.enqueue(topic, value, partition=partition)
+                        ledger.taken(value, delivery)
+                        deliveries.append(delivery)
+                value = ledger.next()
+                with scene.cut.around():
+                    ledger.acknowledged(value, await producer.send(topic, value, partition=1))
+                for delivery in deliveries:
+                    with scene.cut.around():
+                        await delivery
+            await producer.flush()
+            ledger.check_taken()
     ledger.check()

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import random
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import attrs
 import trio
 
 from cancellations import administering, consuming, grouping, producing
 from cancellations.cut import Cut, Lag
-from cancellations.scene import ADDRESS, BROKER_HOST, Program, Scene, Violation
+from cancellations.scene import ADDRESS, BROKER_HOST, Program, Scene
+from support.complaints import no_faults_logged
+from support.ledger import Violation
 from trionet import open_broker
 from trionet.testing import MemoryNetwork, NetworkFaults, control, run_virtual
 
@@ -24,6 +23,7 @@ PROGRAMS: dict[str, Program] = {
         (consuming, "records batches wait_for_records ask live"),
         (grouping, "records two commit commit_in_rebalance unsubscribe live fail"),
         (administering, "ask change live request"),
+        (producing, "first_batches"),
     )
     for name in names.split()
 }
@@ -97,33 +97,6 @@ def run(seed: int, *, schedules_max: int | None = None, first: int = 1) -> Outco
         violation = f"{name}, await {progress.at}: {described(error)}"
     seconds = time.perf_counter() - began
     return Outcome(seed, name, progress.made, progress.virtual_seconds, seconds, violation)
-
-
-class Complaints(logging.Handler):
-    """Collects what the broker and the clients log of faults of their own."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.found: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.exc_info or record.levelno >= logging.ERROR:
-            self.found.append(self.format(record))
-
-
-@contextmanager
-def no_faults_logged() -> Iterator[None]:
-    """Let nobody else hear what is logged meanwhile; a fault in it is a violation."""
-    logger, complaints = logging.getLogger("trionet"), Complaints()
-    before, logger.propagate = logger.propagate, False
-    logger.addHandler(complaints)
-    try:
-        yield
-    finally:
-        logger.removeHandler(complaints)
-        logger.propagate = before
-    if complaints.found:
-        raise Violation(f"it was logged: {complaints.found[0]}")
 
 
 def described(error: BaseException) -> str:

@@ -16,10 +16,6 @@ ADDRESS = f"{BROKER_HOST}:9092"
 PARTITIONS = 2
 
 
-class Violation(Exception):
-    """A rule does not hold."""
-
-
 class UserError(Exception):
     """What a user's own code raises."""
 

@@ -10,12 +10,15 @@ import trio
 
 from cancellations.__main__ import main
 from cancellations.run import PROGRAMS, run
+from sim.planted import planted
 from trionet import ConsumerRecord
 from trionet.client.consumer.record_loop import RecordLoop
 from trionet.client.consumer.subscription_state import SubscriptionState
 from trionet.client.producer.batch_queues import BatchQueues
 
 NAMES = list(PROGRAMS)
+#: Of the program with faults, whose seeds differ in these.
+FIRST_BATCHES_SEEDS = range(NAMES.index("producing.first_batches"), 24 * len(NAMES), len(NAMES))
 #: Of each program here; the job goes on until the program has no await point left.
 SCHEDULES = 2
 
@@ -27,6 +30,21 @@ def test_every_rule_holds_wherever_a_program_is_cancelled() -> None:
 
         assert "" == outcome.violation, name
         assert SCHEDULES == outcome.schedules, name
+
+
+@pytest.mark.slow
+def test_every_rule_holds_for_first_batches_that_are_refused_or_lost() -> None:
+    violations = [run(seed, schedules_max=SCHEDULES).violation for seed in FIRST_BATCHES_SEEDS]
+
+    assert [] == list(filter(None, violations))
+
+
+@pytest.mark.slow
+def test_first_batches_find_records_that_are_acknowledged_and_not_there() -> None:
+    with planted("infer-written"):
+        violations = (run(seed, schedules_max=1).violation for seed in FIRST_BATCHES_SEEDS)
+
+        assert any("was acknowledged" in violation for violation in violations)
 
 
 @pytest.mark.slow
@@ -71,18 +89,18 @@ PLANTED: list[tuple[str, type, str, Callable[[Any], Any], str]] = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("program", "owner", "name", "planted", "told"), PLANTED)
+@pytest.mark.parametrize(("program", "owner", "name", "change", "told"), PLANTED)
 def test_what_is_planted_is_found(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     program: str,
     owner: type,
     name: str,
-    planted: Callable[[Any], Any],
+    change: Callable[[Any], Any],
     told: str,
 ) -> None:
     seed = NAMES.index(program)
-    monkeypatch.setattr(owner, name, planted(vars(owner)[name]))
+    monkeypatch.setattr(owner, name, change(vars(owner)[name]))
 
     assert 1 == main(["--seed", str(seed), "--schedules", "1"])
     said = capsys.readouterr().out

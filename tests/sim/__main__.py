@@ -1,27 +1,42 @@
-"""`python3 tests sim [--seed N] [--seeds K] [--steps M]`: a broker's life from a seed."""
+"""`python3 tests sim [--seed N] [--seeds K] [--steps M]`: a broker's life from a seed.
+
+`python3 tests sim first-batches` has short lives of producers in its place, which take less time.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from functools import partial
+from itertools import islice
 from multiprocessing import get_context
 
 import attrs
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from sim.planted import BUGS, planted
-from sim.run import Outcome, run
+from sim import first_batches
+from sim.outcome import Outcome
+from sim.planted import BUGS, PRODUCER_BUGS, planted
+from sim.run import run
 
-SEEDS = 10
+LIFE = "life"
+FIRST_BATCHES = "first-batches"
+# How many seeds by default.
+SEEDS = {LIFE: 10, FIRST_BATCHES: 1000}
 STEPS = 1000
 # How many seeds each planted bug is searched with at most.
 SEEDS_FOR_BUG = 40
 # Plain lines tell of the progress after so many seeds.
-SEEDS_PER_LINE = 25
+SEEDS_PER_LINE = {LIFE: 25, FIRST_BATCHES: 500}
+# With several processes, so many seeds are under way or wait for one.
+SEEDS_AHEAD = 100
+
+Run = Callable[[int], Outcome]
+"""What is done with a seed."""
 
 
 def main(arguments: list[str]) -> int:
@@ -31,11 +46,22 @@ def main(arguments: list[str]) -> int:
         description="Simulate a broker, its clients, faults of the network and crashes, in virtual"
         " time. One seed gives one course of events.",
     )
+    parser.add_argument(
+        "what",
+        nargs="?",
+        choices=[LIFE, FIRST_BATCHES],
+        default=LIFE,
+        help=f"a broker's {LIFE}, or {FIRST_BATCHES}: short lives of producers of trionet whose"
+        " first requests are refused or lost (default %(default)s)",
+    )
     parser.add_argument("--seed", type=int, default=0, help="the first one (default %(default)s)")
-    parser.add_argument("--seeds", type=int, help=f"how many (default {SEEDS})")
-    parser.add_argument("--steps", type=int, default=STEPS, help="of each (default %(default)s)")
+    parser.add_argument("--seeds", type=int, help=f"how many (default {SEEDS[LIFE]}, or 1000)")
+    parser.add_argument(
+        "--steps", type=int, default=STEPS, help="of each life (default %(default)s)"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes (default %(default)s)")
-    parser.add_argument("--own", action="store_true", help="with the clients of trionet")
+    parser.add_argument("--own", action="store_true", help="a life with the clients of trionet")
+    parser.add_argument("--keep-going", action="store_true", help="also after a violation")
     parser.add_argument("--json", action="store_true", help="the outcome as JSON, and nothing else")
     parser.add_argument(
         "--planted",
@@ -48,41 +74,53 @@ def main(arguments: list[str]) -> int:
         names = list(BUGS) if chosen.planted == "all" else [chosen.planted]
         seeds = range(chosen.seed, chosen.seed + (chosen.seeds or SEEDS_FOR_BUG))
         return search_all(names, seeds, chosen.steps, as_json=chosen.json)
-    seeds = range(chosen.seed, chosen.seed + (chosen.seeds or SEEDS))
-    outcomes = list(
-        shown(
-            simulate(seeds, chosen.steps, chosen.jobs, own=chosen.own),
-            len(seeds),
-            quiet=chosen.json,
-        )
+    seeds = range(chosen.seed, chosen.seed + (chosen.seeds or SEEDS[chosen.what]))
+    run_seed: Run = partial(run, steps=chosen.steps, own=chosen.own)
+    repeat = f"python3 tests sim --seed {{}} --seeds 1 --steps {chosen.steps}"
+    repeat += " --own" * chosen.own
+    if chosen.what == FIRST_BATCHES:
+        run_seed = first_batches.run
+        repeat = f"python3 tests sim {FIRST_BATCHES} --seed {{}} --seeds 1"
+    outcomes = simulate(run_seed, seeds, chosen.jobs, keeps_going=chosen.keep_going)
+    per_line = SEEDS_PER_LINE[chosen.what]
+    return report(
+        list(shown(outcomes, len(seeds), per_line, quiet=chosen.json)), repeat, as_json=chosen.json
     )
-    return report(outcomes, chosen.steps, own=chosen.own, as_json=chosen.json)
 
 
-def simulate(seeds: range, steps: int, jobs: int, *, own: bool) -> Iterator[Outcome]:
-    """Run all seeds, until one breaks a rule."""
+def simulate(run_seed: Run, seeds: range, jobs: int, *, keeps_going: bool) -> Iterator[Outcome]:
+    """Run all seeds, until one breaks a rule if it is not to go on then."""
+    for outcome in outcomes_of(run_seed, seeds, jobs):
+        yield outcome
+        if outcome.violation and not keeps_going:
+            return
+
+
+def outcomes_of(run_seed: Run, seeds: range, jobs: int) -> Iterator[Outcome]:
+    """What becomes of the seeds, as it becomes known."""
     if jobs == 1:
-        for seed in seeds:
-            outcome = run(seed, steps, own=own)
-            yield outcome
-            if outcome.violation:
-                return
+        yield from map(run_seed, seeds)
         return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as executor:
-        futures = [executor.submit(run, seed, steps, own=own) for seed in seeds]
-        for future in as_completed(futures):
-            yield future.result()
-            if future.result().violation:
-                executor.shutdown(cancel_futures=True)
-                return
+    executor = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+    waiting = iter(seeds)
+    running = {executor.submit(run_seed, seed) for seed in islice(waiting, SEEDS_AHEAD)}
+    try:
+        while running:
+            ended, running = wait(running, return_when=FIRST_COMPLETED)
+            running |= {executor.submit(run_seed, seed) for seed in islice(waiting, len(ended))}
+            yield from (each.result() for each in ended)
+    finally:
+        executor.shutdown(cancel_futures=True)
 
 
-def shown(outcomes: Iterator[Outcome], count: int, *, quiet: bool) -> Iterator[Outcome]:
-    """Tell how far it is: with a bar on a terminal, with a line now and then elsewhere."""
+def shown(
+    outcomes: Iterator[Outcome], count: int, per_line: int, *, quiet: bool
+) -> Iterator[Outcome]:
+    """Show the progress: with a bar on a terminal, with a line now and then elsewhere."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         for number, outcome in enumerate(outcomes, 1):
-            if not quiet and (number % SEEDS_PER_LINE == 0 or number == count):
+            if not quiet and (number % per_line == 0 or number == count):
                 print(f"{number} of {count} seeds", flush=True)
             yield outcome
         return
@@ -94,8 +132,8 @@ def shown(outcomes: Iterator[Outcome], count: int, *, quiet: bool) -> Iterator[O
             yield outcome
 
 
-def report(outcomes: list[Outcome], steps: int, *, own: bool, as_json: bool) -> int:
-    """The figures, and the violation if there is one."""
+def report(outcomes: list[Outcome], repeat: str, *, as_json: bool) -> int:
+    """Print the figures, and each violation with the command that repeats it."""
     broken = [each for each in outcomes if each.violation]
     virtual = sum(each.virtual_seconds for each in outcomes)
     real = sum(each.real_seconds for each in outcomes)
@@ -106,8 +144,7 @@ def report(outcomes: list[Outcome], steps: int, *, own: bool, as_json: bool) -> 
     for each in broken:
         print(*each.tail, sep="\n")
         print(f"\nseed {each.seed}: {each.violation}")
-        which = f"--seed {each.seed} --seeds 1 --steps {steps}" + " --own" * own
-        print(f"repeat it: python3 tests sim {which}")
+        print(f"repeat it: {repeat.format(each.seed)}")
     if len(outcomes) == 1:
         print(f"trace {outcomes[0].digest}")
     print(
@@ -123,7 +160,7 @@ def search(name: str, seeds: range, steps: int) -> Outcome | None:
     """The first run that finds a planted bug."""
     for seed in seeds:
         with planted(name):
-            outcome = run(seed, steps)
+            outcome = first_batches.run(seed) if name in PRODUCER_BUGS else run(seed, steps)
         if outcome.violation:
             return outcome
     return None

@@ -6,10 +6,10 @@ from enum import Enum, auto
 
 import trio
 
-from sim.model import Violation
 from sim.world import LOST, PARTITIONS, TOPICS, World
 from support.calls import batch, create_topic, describe_topics, fetch, produce, values_of
 from support.client import Client
+from support.ledger import Violation
 from trionet.protocol import error_codes
 from trionet.protocol.messages.create_partitions import (
     CreatePartitionsRequest,

@@ -6,6 +6,7 @@ import trio
 
 from sim.model import End
 from sim.world import BROKER_HOST, LOST, PARTITIONS, PATIENCE_SECONDS, TOPICS, World
+from support import produce_faults
 from support.calls import batch, fetch_request, produce_request
 from support.client import Client, encode_request
 
@@ -52,6 +53,20 @@ def end_faults(world: World) -> None:
     faults = world.network.faults
     faults.delay_seconds, faults.short_share, faults.reset_share = (0.0, 0.0), 0.0, 0.0
     world.network.heal()
+    if world.faults is not None:
+        world.faults.clear()
+
+
+def disturb_first_batches(world: World, client_id: str) -> None:
+    """Draw what becomes of the first batches of a producer that is about to begin."""
+    if world.faults is None:
+        return
+    for topic, partition in world.partitions:
+        outcomes = produce_faults.draw(world.chance)
+        world.note(f"{client_id}: {topic}-{partition}: {outcomes}")
+        produce_faults.plant(
+            world.faults, outcomes, client_id=client_id, topic=topic, partition=partition
+        )
 
 
 async def break_rules(world: World) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import trio
 
-from sim.model import Partition, Violation
+from sim.model import Partition
 from sim.world import LOST, World
 from support.calls import EARLIEST, fetch, fetch_request, list_offset, records_of
 from support.client import Client
+from support.ledger import Violation
 from trionet.protocol import error_codes
 from trionet.protocol.messages.fetch import PartitionData
 

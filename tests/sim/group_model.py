@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sim.model import Violation
+from support.ledger import Violation
 
 GroupPartition = tuple[str, int]
 

@@ -7,10 +7,10 @@ import json
 import trio
 
 from sim.group_model import GroupPartition
-from sim.model import Violation
 from sim.world import LOST, World
 from support.client import Client
 from support.group_calls import commit_request, committed, heartbeat, join, sync
+from support.ledger import Violation
 from trionet.protocol import error_codes
 from trionet.protocol.messages.join_group import JoinGroupResponse
 from trionet.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity

@@ -6,9 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from enum import Enum, auto
 
-
-class Violation(AssertionError):
-    """A rule that must always hold was broken."""
+from support.ledger import Violation
 
 
 def short(value: bytes) -> str:
@@ -32,6 +30,9 @@ class Partition:
         is_durable: what is acknowledged there survives even a power cut.
 
     Attributes:
+        acknowledged: by offset.
+        somewhere: what is there as its producer was told, but not where.
+        repeatable: what may be there several times, and in any order.
         end: behind the last record that is known to be there.
         start: where the log begins at least, as who deleted records was told.
         may_start_at: where it may begin, as somebody has asked for.
@@ -46,6 +47,8 @@ class Partition:
         self.acknowledged: dict[int, bytes] = {}
         self.read: dict[int, bytes] = {}
         self.sent: set[bytes] = set()
+        self.somewhere: set[bytes] = set()
+        self.repeatable: set[bytes] = set()
         self.start = 0
         self.may_start_at = 0
         self.cuts = 0
@@ -55,11 +58,14 @@ class Partition:
         """A producer was told that its records are there.
 
         Args:
-            offset: of the first one.
+            offset: of the first one; -1 where its leader only knows that it has them.
             values: of them.
             since: :attr:`cuts` when it sent them; what was answered before a power cut may be late.
         """
         if since != self.cuts:
+            return
+        if offset < 0:
+            self.somewhere.update(values)
             return
         for number, value in enumerate(values, offset):
             before = self.acknowledged.setdefault(number, value)
@@ -127,6 +133,8 @@ class Partition:
         if how is not End.POWER and any(offset >= end for offset in self.read):
             raise Violation(f"{self.name}: records that were read are lost from {end} on")
         self.cuts += may_lose
+        if may_lose:
+            self.somewhere.clear()
         for known in (self.acknowledged, self.read):
             for offset in [each for each in known if each >= end]:
                 del known[offset]
@@ -140,12 +148,15 @@ class Partition:
         for offset, value in self.acknowledged.items():
             if offset >= start and values.get(offset) != value:
                 raise Violation(f"{self.name}: acknowledged {short(value)} at {offset} is lost")
-        if len(set(values.values())) < len(values):
-            counts = Counter(values.values())
-            twice = [value for value, count in counts.items() if count > 1]
+        if start == 0:  # else they may have been deleted
+            for value in self.somewhere.difference(values.values()):
+                raise Violation(f"{self.name}: acknowledged {short(value)} is nowhere")
+        once = [value for value in values.values() if value not in self.repeatable]
+        if len(set(once)) < len(once):
+            twice = [value for value, count in Counter(once).items() if count > 1]
             raise Violation(f"{self.name}: there twice: {list(map(short, twice))}")
         last: dict[bytes, int] = {}
-        for value in values.values():
+        for value in once:
             producer, _, number = value.split(b" ")[0].rpartition(b"-")
             if int(number) < last.get(producer, -1):
                 raise Violation(f"{self.name}: {short(value)} comes behind {last[producer]}")

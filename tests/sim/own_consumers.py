@@ -6,8 +6,9 @@ import math
 
 import trio
 
-from sim.model import Partition, Violation
+from sim.model import Partition
 from sim.world import ADDRESS, World
+from support.ledger import Violation
 from trionet import PartitionError, TopicPartition, open_consumer
 from trionet.client.consumer.consumer import Consumer
 from trionet.client.consumer.record import ConsumerRecord

@@ -8,10 +8,10 @@ import random
 import trio
 
 from sim.members import SHARED
-from sim.model import Violation
 from sim.own_producers import Stop
 from sim.world import ADDRESS, World
 from support.group_calls import committed
+from support.ledger import Violation
 from trionet import CommitFailedError, PartitionError, TrionetError, open_consumer
 from trionet.client.consumer.consumer import Consumer
 

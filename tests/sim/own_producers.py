@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import trio
 
-from sim.model import Violation, short
+from sim.chaos import disturb_first_batches
+from sim.model import short
 from sim.world import ADDRESS, PARTITIONS, TOPICS, World
+from support.ledger import Violation
 from trionet import TrionetError, UndeliveredError, open_producer
 from trionet.client.producer.delivery import Delivery
 from trionet.client.producer.producer import Producer
@@ -25,7 +27,10 @@ async def produce(world: World, name: str) -> None:
     while not world.is_over:
         lives += 1
         chance = world.chance
+        is_idempotent = chance.random() < 0.8
         settings = {
+            "client.id": f"{name}.{lives}",
+            "enable.idempotence": is_idempotent,
             "linger.ms": chance.choice((0, 5, 300)),
             "batch.size": chance.choice((0, 200, 2_000, 16_384)),
             "max.in.flight.requests.per.connection": chance.choice((1, 2, 5, 5)),
@@ -34,7 +39,9 @@ async def produce(world: World, name: str) -> None:
             "delivery.timeout.ms": chance.choice((31_000, 120_000)),
         }
         world.step(name, f"open a producer, {settings}")
-        life = Life(world, f"{name}.{lives}".encode())
+        life = Life(world, f"{name}.{lives}".encode(), is_idempotent=is_idempotent)
+        if chance.random() < 0.5:
+            disturb_first_batches(world, f"{name}.{lives}")
         try:
             async with open_producer(ADDRESS, settings, network=world.network) as producer:
                 await life.live(producer)
@@ -53,11 +60,13 @@ class Life:
     Args:
         world: where it lives.
         name: what its values begin with.
+        is_idempotent: nothing that it sends is there twice, or behind what it sent later.
     """
 
-    def __init__(self, world: World, name: bytes) -> None:
+    def __init__(self, world: World, name: bytes, *, is_idempotent: bool) -> None:
         self._world = world
         self._name = name
+        self._is_idempotent = is_idempotent
         self._number = 0
         self._under_way: list[tuple[Delivery, bytes, dict[int, int]]] = []
 
@@ -83,6 +92,8 @@ class Life:
         places = range(PARTITIONS) if partition is None else [partition]
         for index in places:
             world.partitions[topic, index].sent.add(value)
+            if not self._is_idempotent:
+                world.partitions[topic, index].repeatable.add(value)
         return (
             topic,
             partition,

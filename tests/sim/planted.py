@@ -1,13 +1,13 @@
 """Bugs planted on purpose: what the simulation must find, or it finds nothing.
 
-Each is a small change of one method while a block lasts. Nothing of them is in the package; they
-need the modules as they are, not compiled.
+Each is a small change of a method or two while a block lasts. Nothing of them is in the package;
+they need the modules as they are, not compiled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from trionet.broker.groups.group import Group
@@ -16,10 +16,13 @@ from trionet.broker.log import producer_state
 from trionet.broker.log.assignment import Appended
 from trionet.broker.log.log import Log
 from trionet.broker.log.log_folder import LogFolder
+from trionet.client.producer import completion
+from trionet.client.producer.idempotence import Idempotence
+from trionet.client.producer.sequences import NONE, PartitionSequences
 from trionet.protocol import error_codes
 from trionet.server.processor import Processor
 
-Bug = tuple[Any, str, Callable[[Any], Any]]
+Change = tuple[Any, str, Callable[[Any], Any]]
 """Where it is, which attribute, and what that becomes of what it was."""
 
 
@@ -99,7 +102,31 @@ def _forget_deleted_records(_: Any) -> Any:
     return never
 
 
-BUGS: dict[str, Bug] = {
+def _always(_: Any) -> Any:
+    """Yes, whatever the question."""
+    return lambda *_, **__: True
+
+
+def _number_retries_anew(assign: Any) -> Any:
+    """A batch that is sent again has a number that its leader does not know."""
+
+    def numbering(self: Idempotence, batch: Any) -> None:
+        sequences = self._of(batch.topic_partition)
+        if batch.base_sequence != NONE and sequences.remove(batch):
+            sequences.assign(batch)
+        else:
+            assign(self, batch)
+
+    return numbering
+
+
+def _acknowledge_refused(written: Any) -> Any:
+    """A batch that its leader has not appended counts as written."""
+    return written | {error_codes.NOT_ENOUGH_REPLICAS}
+
+
+#: What is wrong in the broker; the life of a broker finds it.
+BROKER_BUGS: dict[str, Change] = {
     "acknowledge-before-append": (Log, "append", _acknowledge_before_append),
     "acknowledge-before-flush": (Log, "must_flush", _acknowledge_before_flush),
     "forget-deleted-records": (LogFolder, "write_start_offsets", _forget_deleted_records),
@@ -110,6 +137,22 @@ BUGS: dict[str, Bug] = {
     "unmute-too-early": (Processor, "_hand_over", _unmute_too_early),
 }
 
+#: What is wrong in our producer; its first batches find it.
+PRODUCER_BUGS: dict[str, tuple[Change, ...]] = {
+    "acknowledge-refused": ((completion, "_WRITTEN", _acknowledge_refused),),
+    # The success of a batch acknowledges those before it, and the first batches of an epoch at a
+    # partition may be several in flight: a leader that knows none of them takes any of them first.
+    "infer-written": (
+        (PartitionSequences, "may_pipeline", _always),
+        (PartitionSequences, "holds_all_between", _always),
+    ),
+    "number-retries-anew": ((Idempotence, "assign", _number_retries_anew),),
+}
+BUGS: dict[str, tuple[Change, ...]] = {
+    **{name: (change,) for name, change in BROKER_BUGS.items()},
+    **PRODUCER_BUGS,
+}
+
 
 @contextmanager
 def planted(name: str | None) -> Iterator[None]:
@@ -118,13 +161,20 @@ def planted(name: str | None) -> Iterator[None]:
     Raises:
         KeyError: there is none of this name.
     """
-    if name is None:
+    with ExitStack() as changes:
+        for change in BUGS[name] if name is not None else ():
+            changes.enter_context(_changed(*change))
         yield
-        return
-    owner, attribute, change = BUGS[name]
-    real = vars(owner)[attribute]
+
+
+@contextmanager
+def _changed(owner: Any, attribute: str, change: Callable[[Any], Any]) -> Iterator[None]:
+    real = vars(owner).get(attribute)
     setattr(owner, attribute, change(real))
     try:
         yield
     finally:
-        setattr(owner, attribute, real)
+        if real is None:
+            delattr(owner, attribute)
+        else:
+            setattr(owner, attribute, real)

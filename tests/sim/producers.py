@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import trio
 
-from sim.model import Violation, short
+from sim.model import short
 from sim.world import LOST, PARTITIONS, TOPICS, World
 from support.calls import PRODUCE_BY_NAME, batch, produce_request
 from support.client import Client
+from support.ledger import Violation
 from trionet.protocol import error_codes
 from trionet.protocol.messages.init_producer_id import InitProducerIdRequest
 

@@ -7,19 +7,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import attrs
 import trio
 
 from sim.admins import Scratch, delete_records, make_topics
 from sim.chaos import break_rules, disturb, end_faults
 from sim.consumers import fetch_in_session, fetch_singly, read_whole
 from sim.members import SHARED, Member
-from sim.model import End, Violation
+from sim.model import End
+from sim.outcome import Outcome, violation_in
 from sim.own_consumers import read
 from sim.own_members import OwnGroup
 from sim.own_producers import produce
 from sim.producers import send_again, send_once
 from sim.world import Complaints, World
+from support.ledger import Violation
 from trionet.testing import MemoryNetwork, NetworkEvent, run_virtual
 
 MEMBERS = 3
@@ -27,33 +28,6 @@ MEMBERS = 3
 SETTLE_SECONDS = 120.0
 # Longer than this, in virtual time, no run takes: what goes on then would go on for ever.
 RUN_SECONDS_MAX = 100_000.0
-
-
-@attrs.frozen
-class Outcome:
-    """What came of a run.
-
-    Attributes:
-        seed: that it was made of.
-        steps: what the clients did.
-        crashes: how often the broker died.
-        virtual_seconds: how long it lasted by its own clock.
-        real_seconds: how long it took.
-        cpu_seconds: how long it had the processor meanwhile: the same where nothing else runs.
-        digest: the same for the same course of events.
-        violation: the rule that was broken; empty for none.
-        tail: the last events before that.
-    """
-
-    seed: int
-    steps: int
-    crashes: int
-    virtual_seconds: float
-    real_seconds: float
-    cpu_seconds: float
-    digest: str
-    violation: str = ""
-    tail: tuple[str, ...] = ()
 
 
 def run(seed: int, steps: int, *, own: bool = False) -> Outcome:
@@ -74,7 +48,7 @@ def run(seed: int, steps: int, *, own: bool = False) -> Outcome:
 
     async def main(network: MemoryNetwork) -> None:
         nonlocal ended_at
-        world = World(seed, steps, network)
+        world = World(seed, steps, network, has_faults=own)
         worlds.append(world)
         try:
             with complaints_to(world), trio.fail_after(RUN_SECONDS_MAX):
@@ -102,20 +76,6 @@ def run(seed: int, steps: int, *, own: bool = False) -> Outcome:
         violation,
         tuple(world.tail) if violation else (),
     )
-
-
-def violation_in(error: BaseException) -> str:
-    """The first violation in a group of errors; other errors are violations, too, but for ^C."""
-    if isinstance(error, BaseExceptionGroup):
-        found = [violation_in(each) for each in error.exceptions]
-        return next(filter(None, found), "")
-    if isinstance(error, trio.TooSlowError):
-        return "it does not come to its end"
-    if isinstance(error, Violation):
-        return str(error)
-    if isinstance(error, Exception):
-        return f"{type(error).__name__}: {error}"
-    return ""
 
 
 @contextmanager

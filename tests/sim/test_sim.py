@@ -11,11 +11,15 @@ from pathlib import Path
 import pytest
 import trio
 
+from sim import first_batches
+from sim.__main__ import main
 from sim.planted import BUGS, planted
 from sim.run import run
 
 TESTS = Path(__file__).resolve().parent.parent
 STEPS = 120
+#: Of first batches: a second or two of the processor's time.
+FIRST_BATCHES_SEEDS = 50
 #: Found so early that every run of the tests can see it; `python3 tests sim --planted all` has all.
 FOUND_AT_ONCE = ["acknowledge-before-append", "skip-offset-at-roll", "unmute-too-early"]
 
@@ -85,22 +89,73 @@ def test_a_planted_bug_is_found(name: str) -> None:
     assert any(outcome.violation for outcome in outcomes)
 
 
-def test_what_is_planted_is_taken_out_again() -> None:
-    before = {name: vars(owner)[attribute] for name, (owner, attribute, _) in BUGS.items()}
-    for name in BUGS:
-        with planted(name):
-            owner, attribute, _ = BUGS[name]
-            assert before[name] is not vars(owner)[attribute]
+def changed_by(name: str) -> list[object]:
+    return [vars(owner).get(attribute) for owner, attribute, _ in BUGS[name]]
 
-    assert before == {name: vars(owner)[attribute] for name, (owner, attribute, _) in BUGS.items()}
+
+@pytest.mark.parametrize("name", BUGS)
+def test_what_is_planted_is_taken_out_again(name: str) -> None:
+    before = changed_by(name)
+    with planted(name):
+        assert all(now is not was for now, was in zip(changed_by(name), before, strict=True))
+
+    assert before == changed_by(name)
+
+
+@pytest.mark.slow
+def test_every_rule_holds_when_the_first_batches_of_a_producer_are_refused_or_lost() -> None:
+    violations = {seed: first_batches.run(seed).violation for seed in range(FIRST_BATCHES_SEEDS)}
+
+    assert {} == {seed: violation for seed, violation in violations.items() if violation}
+
+
+@pytest.mark.slow
+def test_one_seed_gives_the_same_first_batches_twice() -> None:
+    first, again, other = (first_batches.run(seed) for seed in (1, 1, 2))
+
+    assert first.digest == again.digest
+    assert first.digest != other.digest
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("acknowledge-refused", "was acknowledged"),
+        ("infer-written", "was acknowledged"),
+        ("number-retries-anew", "times"),
+    ],
+)
+def test_a_bug_that_is_planted_in_the_producer_is_found_by_its_first_batches(
+    name: str, found: str
+) -> None:
+    with planted(name):
+        violations = (first_batches.run(seed).violation for seed in range(FIRST_BATCHES_SEEDS))
+
+        assert any(found in violation for violation in violations)
+
+
+@pytest.mark.slow
+def test_a_violation_among_first_batches_tells_how_to_have_it_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with planted("acknowledge-refused"):
+        status = main(["first-batches", "--seeds", str(FIRST_BATCHES_SEEDS)])
+        first = capsys.readouterr().out.splitlines()
+        repeated = next(line for line in first if line.startswith("repeat it: python3 tests sim "))
+        main(repeated.removeprefix("repeat it: python3 tests sim ").split())
+
+    again = capsys.readouterr().out.splitlines()
+    assert 1 == status
+    assert [line for line in first if line.startswith("seed ")] == [
+        line for line in again if line.startswith("seed ")
+    ]
 
 
 @pytest.mark.slow
 def test_a_violation_tells_how_to_have_it_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from sim.__main__ import main
-
     with planted("skip-offset-at-roll"):
         status = main(["--steps", "300", "--seeds", "2"])
 

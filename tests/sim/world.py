@@ -14,11 +14,13 @@ import trio
 
 from sim.disk import SimDisk
 from sim.group_model import GroupModel
-from sim.model import End, Partition, Violation
+from sim.model import End, Partition
 from support.client import Client
+from support.ledger import Violation
 from trionet import Broker, open_broker
 from trionet.net.close_reason import CloseReason
-from trionet.testing import MemoryNetwork, NetworkEvent
+from trionet.testing import MemoryNetwork, NetworkEvent, control
+from trionet.testing.faults import Faults
 
 BROKER_HOST = "10.0.0.1"
 ADDRESS = f"{BROKER_HOST}:9092"
@@ -84,8 +86,10 @@ class World:
         seed: of all that happens.
         steps: how much the clients do.
         network: where they meet.
+        has_faults: its brokers have faults on demand.
 
     Attributes:
+        faults: of the broker that is up; None while there is none, or without ``has_faults``.
         chance: for the clients' decisions.
         up: set while the broker may be connected to.
         has_ended: set when nothing of the broker runs any more.
@@ -93,7 +97,9 @@ class World:
         is_ending: the broker does not come back.
     """
 
-    def __init__(self, seed: int, steps: int, network: MemoryNetwork) -> None:
+    def __init__(
+        self, seed: int, steps: int, network: MemoryNetwork, *, has_faults: bool = False
+    ) -> None:
         self.chance = random.Random(f"clients {seed}")
         self.network = network
         self.disk = SimDisk(seed)
@@ -104,6 +110,7 @@ class World:
         self.is_dying = False
         self.crashes = 0
         self.group = GroupModel()
+        self.faults: Faults | None = None
         self.partitions = {
             (topic, number): Partition(f"{topic}-{number}", is_durable=is_durable)
             for topic, (_, is_durable) in TOPICS.items()
@@ -111,6 +118,7 @@ class World:
         }
         self.tail: deque[str] = deque(maxlen=TAIL_LINES)
         self._digest = hashlib.sha256()
+        self._has_faults = has_faults
         self._steps_max = steps
         self._broker: Broker | None = None
         self._scope = trio.CancelScope()
@@ -198,7 +206,7 @@ class World:
                         self._begin(broker)
                         await self._stop.wait()
                         self.up = trio.Event()
-                        self._broker = None
+                        self._broker = self.faults = None
             except Exception:  # boundary: a broker that was killed
                 if not self.is_dying:
                     raise
@@ -212,6 +220,8 @@ class World:
     def _begin(self, broker: Broker) -> None:
         self.note("the broker is up")
         self._broker = broker
+        if self._has_faults:
+            self.faults = control(broker).faults
         logs = broker._cluster.folder.logs
         for key, partition in self.partitions.items():
             log = logs.get(key)
@@ -233,7 +243,7 @@ class World:
         self.crashes += 1
         self.is_dying = True
         self.up = trio.Event()
-        self._broker = None
+        self._broker = self.faults = None
         if how is End.KILL:
             self.disk.kill()
         else:
