@@ -133,10 +133,11 @@ class RangeFetcher:
         if after != position:
             return None, after
         seconds = self._options.poll_timeout_seconds
+        problem = self._client.network.connection_problem()
         raise PollTimeoutError(
             f"offset {position} of {self._name} could not be fetched within"
             f" kafkaConsumer.pollTimeoutMs = {seconds * 1000:.0f}; the last error:"
-            f" {self._last_error or 'none, the broker had nothing to send'}"
+            f" {self._last_error or problem or 'none, the broker had nothing to send'}"
         ) from self._last_error
 
     def _taken(self, answer: PartitionData, position: int) -> tuple[Fetched | None, int]:

@@ -108,7 +108,8 @@ class Consuming:
         if late.cancelled_caught:
             raise CallTimedOutError(
                 f"nothing was heard of topic {source.topic} at {source.servers} within"
-                f" {REACH_SECONDS:g} seconds; is it the right address (--brokers)?"
+                f" {REACH_SECONDS:g} seconds: "
+                + (consumer.connection_problem() or "is it the right address (--brokers)?")
             )
         if not numbers:
             raise ConfigError(f"there is no topic {source.topic}")

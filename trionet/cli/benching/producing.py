@@ -109,7 +109,8 @@ class Producing:
         if late.cancelled_caught:
             raise CallTimedOutError(
                 f"nothing was heard of topic {self._target.topic} at {self._target.servers} within"
-                f" {REACH_SECONDS:g} seconds; is it the right address (--brokers)?"
+                f" {REACH_SECONDS:g} seconds: "
+                + (producer.connection_problem() or "is it the right address (--brokers)?")
             )
 
     async def _warm_up(self, producer: Producer, run: Run) -> None:
