@@ -18,7 +18,7 @@ from support import produce_faults
 from support.complaints import no_faults_logged
 from support.ledger import Ledger, Violation
 from support.virtual import Digest
-from trionet import Producer, TrionetError, open_broker, open_producer
+from trionet import Producer, TrionetError, UndeliveredError, open_broker, open_producer
 from trionet.testing import BrokerControl, MemoryNetwork, NetworkFaults, control, run_virtual
 
 ADDRESS = "10.0.0.1:9092"
@@ -216,8 +216,8 @@ class Life:
                     raise Stop
                 if rng.random() < 0.5:
                     await producer.flush()
-        except Stop:
-            pass
+        except (Stop, UndeliveredError) as error:
+            self._trace.lines.append(f"{self._name}: {error}")
         if self._is_patient:
             self._ledger.check_taken()
 
