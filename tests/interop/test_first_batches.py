@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.cache import Unavailable
-from support.first_batches import ALL, UNWRITTEN, held, send_first_batches
+from support.first_batches import ALL, FORGOTTEN, UNWRITTEN, send_first_batches
 from support.kafka_node import kafka_node
 from support.produce_fates import LOST_RESPONSE, PASSED, Fate
 
@@ -31,8 +31,15 @@ async def test_first_batch_that_is_refused_is_written_before_the_second(
 ) -> None:
     topic = f"{first.text}-{second.text}-{in_flight}".replace(" ", "-")
     sent = await send_first_batches(
-        address, topic, {(0, 0): held(first), (1, 0): second}, in_flight=in_flight
+        address, topic, {(0, 0): first, (1, 0): second}, in_flight=in_flight
     )
+
+    assert [] == sent.acknowledged_elsewhere
+    assert sent.log == ALL
+
+
+async def test_batch_is_sent_again_while_its_leader_remembers_it(address: str) -> None:
+    sent = await send_first_batches(address, "forgotten", FORGOTTEN, in_flight=5)
 
     assert [] == sent.acknowledged_elsewhere
     assert sent.log == ALL

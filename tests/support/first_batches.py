@@ -10,16 +10,23 @@ import trio
 
 import trionet
 from support.kafka_proxy import open_kafka_proxy
-from support.produce_fates import PASSED, REFUSALS, Fate, bit_flipped, refused
+from support.produce_fates import PASSED, REFUSALS, Fate, after_append, bit_flipped, refused
 from trionet import Admin, TopicPartition
 from trionet.client.admin import NewTopic, OffsetSpec
+from trionet.protocol import error_codes
 
 #: What is sent; each record is a batch.
-ALL: list[bytes | None] = [b"%d" % number for number in range(4)]
+ALL: list[bytes | None] = [b"%d" % number for number in range(12)]
 
 #: Each leaves a batch unwritten.
 UNWRITTEN = {fate.text: fate for fate in (*map(refused, REFUSALS), bit_flipped(400))}
-#: Meanwhile the batch behind it is sent, too.
+#: Of a batch that is on its way once more, since its leader has it and says something else. Of each
+#: producer a leader remembers five batches (KIP-98); those behind it must not be more.
+FORGOTTEN = {
+    (1, 0): after_append(error_codes.REQUEST_TIMED_OUT),
+    (1, 1): bit_flipped(400),
+}
+#: Meanwhile the batches behind it are sent, too.
 _DELAY_SECONDS = 0.05
 
 
@@ -52,13 +59,15 @@ async def send_first_batches(
     Args:
         bootstrap_servers: of the cluster.
         topic: a new one.
-        fates: by batch and attempt, each counted from 0; all others are passed on.
+        fates: by batch and attempt, each counted from 0; all others are passed on. Where one is
+            not, the batches behind it are on their way when it is met.
         in_flight: how many batches may be under way.
     """
     async with trionet.open_admin(bootstrap_servers) as admin:
         await _create(admin, topic)
     async with open_kafka_proxy(bootstrap_servers) as (servers, proxy):
-        proxy.fate_of = lambda arrival: fates.get((arrival.batch, arrival.attempt), PASSED)
+        held = {place: _held(fate) for place, fate in fates.items()}
+        proxy.fate_of = lambda arrival: held.get((arrival.batch, arrival.attempt), PASSED)
         async with trionet.open_producer(
             servers,
             {
@@ -74,8 +83,7 @@ async def send_first_batches(
     return Sent(offsets, await _read(bootstrap_servers, topic))
 
 
-def held(fate: Fate) -> Fate:
-    """A fate of the first batch, with the second under way when it is met."""
+def _held(fate: Fate) -> Fate:
     return attrs.evolve(fate, delay_seconds=_DELAY_SECONDS)
 
 
