@@ -272,6 +272,20 @@ def test_batch_whose_successor_is_acknowledged_is_written_when_it_is_out_of_orde
     assert (0, 3) == new.number
 
 
+def test_no_new_batch_follows_one_that_the_leader_may_have() -> None:
+    """D20: after five others the leader would not know any more that it has it (KIP-98)."""
+    state = idempotence(T0)
+    doubtful = Batch()
+    sent(state, doubtful)
+    lost(state, doubtful)
+
+    assert not may_drain(state, Batch())
+    sent(state, doubtful)
+    assert not may_drain(state, Batch())
+    written(state, doubtful, 1)
+    assert may_drain(state, Batch())
+
+
 def test_leader_that_knows_none_of_them_gets_them_in_a_new_epoch() -> None:
     """D20, D21: it has lost them, and takes them in their order."""
     state = idempotence(T0)

@@ -102,8 +102,13 @@ class Idempotence:
         if batch.base_sequence == NONE:
             if sequences.is_unresolved or sequences.has_refused:
                 return False
-            return not sequences.has_in_flight or (
-                sequences.identity == self.identity and sequences.may_pipeline(leader_epoch, now)
+            first = sequences.first_in_flight
+            return first is None or (
+                # A leader remembers five batches. More than these must not follow one that it may
+                # have, or it cannot tell any more that it has it.
+                not first.may_be_written
+                and sequences.identity == self.identity
+                and sequences.may_pipeline(leader_epoch, now)
             )
         first = sequences.first_in_flight
         return first is None or first is batch
