@@ -31,6 +31,9 @@ SETTINGS = {
 }
 PARTITIONS_MAX = 2
 RECORDS_MAX = 6
+# What some topics take: a few records, and not one with the other.
+MESSAGE_BYTES_MAX = 200
+TOO_LARGE = random.Random("too large").randbytes(300)
 # How long bytes are on their way, in seconds.
 DELAYS = ((0.0, 0.0), (0.0, 0.003), (0.001, 0.05))
 # No seed takes longer, in virtual seconds.
@@ -112,9 +115,11 @@ async def use_topic(
 ) -> None:
     """Let producers write to a new topic, and compare what they say with what is there."""
     partitions = rng.randint(1, PARTITIONS_MAX)
-    await kit.create_topic(topic, partitions)
+    is_narrow = rng.random() < 0.4
+    configs = {"max_message_bytes": MESSAGE_BYTES_MAX} if is_narrow else {}
+    await kit.create_topic(topic, partitions, **configs)
     lives = [
-        Life(network, rng, f"{topic}-{name}", topic, partitions, trace)
+        Life(network, rng, f"{topic}-{name}", topic, partitions, trace, is_narrow=is_narrow)
         for name in rng.choice(("a", "a", "ab"))
     ]
     at_once = rng.random() < 0.5
@@ -145,6 +150,7 @@ class Life:
         topic: what it writes to.
         partitions: how many that has.
         trace: takes what it does.
+        is_narrow: some of what it sends is too large for the topic.
 
     Attributes:
         ledgers: what it was given and what it said of that.
@@ -158,8 +164,11 @@ class Life:
         topic: str,
         partitions: int,
         trace: Trace,
+        *,
+        is_narrow: bool,
     ) -> None:
         self._network = network
+        self._is_narrow = is_narrow
         self._rng = rng
         self._name = name
         self._topic = topic
@@ -233,8 +242,15 @@ class Life:
 
     async def _enqueue(self, producer: Producer) -> None:
         for partition, value in self._next():
-            delivery = await producer.enqueue(self._topic, value, partition=partition)
-            self._ledger.taken(value, delivery)
+            is_too_large = self._is_narrow and self._rng.random() < 0.3
+            headers = [("fill", TOO_LARGE)] if is_too_large else ()
+            delivery = await producer.enqueue(
+                self._topic, value, partition=partition, headers=headers
+            )
+            if is_too_large:
+                self._ledger.taken_too_large(value, delivery)
+            else:
+                self._ledger.taken(value, delivery)
 
     async def _batch(self, producer: Producer) -> None:
         partition, _ = (entries := self._next())[0]

@@ -32,6 +32,7 @@ class Ledger:
         self._sent: dict[bytes, int] = {}
         self._acknowledged: dict[bytes, RecordMetadata] = {}
         self._deliveries: list[tuple[Delivery, bytes]] = []
+        self._too_large: list[tuple[Delivery, bytes]] = []
 
     def next(self) -> bytes:
         """Another value."""
@@ -46,6 +47,10 @@ class Ledger:
     def taken(self, value: bytes, delivery: Delivery) -> None:
         """Note that a record is on its way."""
         self._deliveries.append((delivery, value))
+
+    def taken_too_large(self, value: bytes, delivery: Delivery) -> None:
+        """Note that a record is on its way that its topic does not take."""
+        self._too_large.append((delivery, value))
 
     def check_taken(self) -> None:
         """After a flush: everything that was taken is written."""
@@ -65,6 +70,11 @@ class Ledger:
         if self._is_idempotent:
             self._check_order(places)
         self._check_deliveries(places)
+        for delivery, value in self._too_large:
+            if delivery.error is None:
+                raise Violation(f"{value!r} is too large, and was not refused")
+            if value in places:
+                raise Violation(f"{value!r} is too large, and is there")
         for value, metadata in self._acknowledged.items():
             there = places.get(value, [])
             place = metadata.partition, metadata.offset
