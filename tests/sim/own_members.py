@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 
 import trio
 
@@ -82,17 +81,23 @@ class OwnGroup:
                     in_hand = [((record.topic, record.partition), record.offset)]
             if not world.is_over:
                 world.step(name, f"handle {in_hand}")
-                await self._be_somebody(name, consumer, chance)
+                await self._between_records(name, consumer, in_hand)
         if chance.random() < 0.3 and not world.is_over:
             raise Stop
         self._finish(in_hand)  # with the normal end of the block
 
-    async def _be_somebody(self, name: str, consumer: Consumer, chance: random.Random) -> None:
-        """What users do between two records."""
+    async def _between_records(
+        self, name: str, consumer: Consumer, in_hand: list[tuple[Place, int]]
+    ) -> None:
+        """Do now and then what users do between two records: take a while, or commit."""
+        chance = self._world.chance
         draw = chance.random()
         if draw < 0.05:
             await self._world.pause()
         elif draw < 0.1:
+            # A commit of one's own covers the record in hand (as Kafka's commitSync does), whatever
+            # becomes of the member afterwards, and even if its response never comes.
+            self._finish(in_hand)
             with trio.move_on_after(chance.choice((0.01, 60.0))):
                 try:
                     await consumer.commit()

@@ -1,0 +1,72 @@
+"""What the simulation takes for a lost record of a group of our own client, and what not."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from sim.admins import make_topics
+from sim.own_members import OwnGroup
+from sim.run import violation_in
+from sim.world import ADDRESS, World
+from trionet import open_producer
+from trionet.client.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
+from trionet.testing import MemoryNetwork, run_virtual
+
+RECORDS = 30
+PLACE = ("synced", 0)
+#: Draws that decide what each member does: it commits after each record, or does nothing between
+#: them; and its user's code fails after a few, with one in hand.
+COMMIT_AND_FAIL, FAIL = 0.07, 0.2
+
+
+async def write(world: World) -> None:
+    async with open_producer(ADDRESS, network=world.network) as producer:
+        for number in range(RECORDS):
+            value = b"w-%d" % number
+            written = await producer.send(PLACE[0], value, partition=PLACE[1])
+            world.partitions[PLACE].acknowledge(written.offset, [value], since=0)
+
+
+def live(draw: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let one member after the other handle the records, without faults, until all are handled."""
+
+    async def main(network: MemoryNetwork) -> None:
+        world = World(0, 10_000, network)
+        monkeypatch.setattr(world.chance, "random", lambda: draw)
+        monkeypatch.setattr(world.chance, "randint", lambda least, _: least)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(world.run_broker)
+            await make_topics(world)
+            await write(world)
+            group = OwnGroup(world)
+            nursery.start_soon(group.take_part, "member")
+            nursery.start_soon(group.audit)
+            await group.settle()
+            nursery.cancel_scope.cancel()
+        world.disk.close()
+
+    run_virtual(main, seed=0)
+
+
+@pytest.mark.parametrize("draw", [COMMIT_AND_FAIL, FAIL])
+def test_members_that_commit_or_fail_with_a_record_in_hand_lose_none(
+    draw: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit of the user's own says that the record in hand is handled, whatever comes next."""
+    live(draw, monkeypatch)
+
+
+def test_a_commit_of_the_record_in_hand_of_a_member_that_failed_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    close = ConsumerCoordinator.close
+
+    async def close_normally(coordinator: ConsumerCoordinator, *, is_normal: bool) -> None:
+        await close(coordinator, is_normal=True)
+
+    monkeypatch.setattr(ConsumerCoordinator, "close", close_normally)
+
+    with pytest.raises(ExceptionGroup) as caught:
+        live(FAIL, monkeypatch)
+    assert "is committed, and" in violation_in(caught.value)
