@@ -6,8 +6,8 @@ import pytest
 import trio
 
 from sim.admins import make_topics
+from sim.outcome import violation_in
 from sim.own_members import OwnGroup
-from sim.run import violation_in
 from sim.world import ADDRESS, World
 from trionet import open_producer
 from trionet.client.consumer.coordinator.consumer_coordinator import ConsumerCoordinator

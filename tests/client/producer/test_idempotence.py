@@ -152,32 +152,22 @@ def test_leader_that_lost_what_it_acknowledged_gets_the_rest_in_a_new_epoch() ->
     sent(state, second)
 
 
-def test_response_to_a_number_of_an_old_epoch_changes_nothing() -> None:
-    """D21: it was on its way when its batch was numbered anew."""
+def test_failure_does_not_renumber_what_the_leader_may_have() -> None:
+    """D20, D21: a new epoch begins when those in flight are decided."""
     state = idempotence(T0)
-    bad, late = Batch(), Batch()
-    sent(state, bad, late)
+    stored, bad, following = Batch(), Batch(), Batch()
+    sent(state, stored, bad, following)
+    lost(state, stored)
     state.failed(bad)
-    state.settle()
-    assert (1, 0) == late.number
+    refused(state, following)
 
-    refused(state, late)
-    assert (1, 0) == late.number
-    sent(state, late)
-
-
-def test_batch_that_was_written_with_its_old_number_leaves_no_gap() -> None:
-    """D21: its number in the new epoch is used by nothing."""
-    state = idempotence(T0)
-    bad, late, following = Batch(), Batch(), Batch()
-    sent(state, bad, late, following)
-    state.failed(bad)
-    state.settle()
-    assert [(1, 0), (1, 1)] == [late.number, following.number]
-
-    written(state, late, 1)
-    state.settle()
-    assert (2, 0) == following.number
+    assert [(0, 1), (0, 3)] == [stored.number, following.number]
+    assert not may_drain(state, Batch())
+    sent(state, stored)
+    assert [] == written(state, stored, 1)
+    sent(state, following)
+    refused(state, following)
+    assert (1, 0) == following.number
 
 
 def test_leader_that_knows_the_last_one_only_has_those_before_it() -> None:
@@ -461,7 +451,7 @@ def test_worn_out_epoch_needs_a_new_id() -> None:
     written(state, known, 0)
     sent(state, bad, waiting)
     state.failed(bad)
-    state.settle()
+    refused(state, waiting)
 
     assert state.needs_id
     assert not may_drain(state, waiting)

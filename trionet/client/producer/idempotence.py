@@ -123,10 +123,9 @@ class Idempotence:
 
         With another number a leader that has it already would take it once more.
         """
-        sequences = self._of(batch.topic_partition)
         if batch.base_sequence != NONE:
-            sequences.sent_again(batch)
             return
+        sequences = self._of(batch.topic_partition)
         if sequences.identity != self.identity:
             sequences.start_again(self.identity)
         sequences.assign(batch)
@@ -156,9 +155,7 @@ class Idempotence:
         sequences = self._partitions.get(partition)
         if sequences is None or batch.base_sequence == NONE:
             return ()
-        if sequences.is_renumbered(batch):
-            self._bump(partition)  # the leader has the old number; the new one is a gap
-        elif sequences.is_of_now(batch):
+        if sequences.is_of_now(batch):
             sequences.acked(batch, base_offset, now)
         sequences.remove(batch)
         if not sequences.has_refused:
@@ -179,7 +176,6 @@ class Idempotence:
         return (
             error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER
             and sequences is not None
-            and not sequences.is_renumbered(batch)
             and sequences.is_shown_written(batch)
         )
 
@@ -192,16 +188,13 @@ class Idempotence:
             log_start_offset: the first offset of the partition; -1 where it is not known.
         """
         sequences = self._partitions.get(batch.topic_partition)
-        if sequences is None or sequences.is_renumbered(batch):
-            return error_code in error_codes.RETRIABLE | _SEQUENCE_ERRORS
-        if error_code == error_codes.UNKNOWN_PRODUCER_ID:
-            # The leader has nothing of this producer any more: its records were deleted, say. If
-            # it does not know where its log starts, the partition has just moved.
-            if log_start_offset != NONE:
-                self._bump(batch.topic_partition)
-            return True
-        if error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER:
-            self._out_of_order(batch, sequences)
+        if error_code in _SEQUENCE_ERRORS:
+            # With UNKNOWN_PRODUCER_ID the leader has nothing of this producer any more: its records
+            # were deleted, say. If it does not know where its log starts, the partition has just
+            # moved.
+            is_settled = error_code != error_codes.UNKNOWN_PRODUCER_ID or log_start_offset != NONE
+            if sequences is not None and is_settled:
+                self._out_of_order(batch, sequences)
             return True
         return error_code in error_codes.RETRIABLE
 
@@ -220,12 +213,10 @@ class Idempotence:
         sequences = self._partitions.get(batch.topic_partition)
         if sequences is None or batch.base_sequence == NONE or not sequences.remove(batch):
             return
-        if batch.may_be_written:
-            # What follows decides: numbered anew now, it could be written twice.
-            sequences.is_unresolved = True
-            self._unresolved[batch.topic_partition] = None
-        else:
-            self._bump(batch.topic_partition)  # its numbers are a gap
+        # Its numbers are a gap, unless it was written. Those in flight decide: a new epoch before
+        # that would number anew what the leader may have.
+        sequences.is_unresolved = True
+        self._unresolved[batch.topic_partition] = None
 
     def is_fatal(self, error_code: int) -> bool:
         """Whether an error ends the producer."""

@@ -132,8 +132,7 @@ class PartitionSequences:
         self._acked_at = -math.inf
         self._leader_epoch = NONE
         self._end_offset = NONE
-        # With whether each was numbered anew since it was last sent.
-        self._in_flight: dict[SequencedBatch, bool] = {}
+        self._in_flight: dict[SequencedBatch, None] = {}
         # Of these, those that the leader finds out of order: the outcomes of those that follow
         # decide whether they were written.
         self._refused: dict[SequencedBatch, None] = {}
@@ -193,16 +192,7 @@ class PartitionSequences:
         """Give a new batch its number."""
         batch.set_producer_state(self.identity.id, self.identity.epoch, self.next)
         self.next = after(self.next, batch.record_count)
-        self._in_flight[batch] = False
-
-    def sent_again(self, batch: SequencedBatch) -> None:
-        """A batch is about to be sent with the number that it has."""
-        if batch in self._in_flight:
-            self._in_flight[batch] = False
-
-    def is_renumbered(self, batch: SequencedBatch) -> bool:
-        """Whether a batch was numbered anew since it was sent: its response is of the old one."""
-        return self._in_flight.get(batch, False)
+        self._in_flight[batch] = None
 
     def is_of_now(self, batch: SequencedBatch) -> bool:
         """Whether a batch has its number from the present epoch."""
@@ -219,20 +209,16 @@ class PartitionSequences:
 
     def replace(self, batch: SequencedBatch, pieces: Iterable[SequencedBatch]) -> None:
         """A batch was split; its pieces take its place, and share its numbers."""
-        in_flight = self._in_flight
-        self._in_flight = {}
-        for each, is_renumbered in in_flight.items():
-            if each is not batch:
-                self._in_flight[each] = is_renumbered
-                continue
-            for piece in pieces:
-                self._in_flight[piece] = False
+        in_flight = list(self._in_flight)
+        place = in_flight.index(batch)
+        in_flight[place : place + 1] = pieces
+        self._in_flight = dict.fromkeys(in_flight)
 
     def acked(self, batch: SequencedBatch, base_offset: int, now: float) -> None:
         """The leader has a batch of the present epoch.
 
         Args:
-            batch: the batch, which is in flight still.
+            batch: the batch; it may have been given up before.
             base_offset: the offset of its first record; -1 where the leader does not know it.
             now: on the loop's clock, in seconds.
         """
@@ -248,7 +234,7 @@ class PartitionSequences:
             return
         if self._has_room_before(batch, base_offset):
             for each in self._in_flight:
-                if each is batch:
+                if not is_newer(batch.base_sequence, each.base_sequence):
                     break
                 if each.may_be_written and is_newer(each.base_sequence, self.last_acked):
                     self._shown_written[each] = None
@@ -270,7 +256,10 @@ class PartitionSequences:
         return self.next == (0 if self.last_acked == NONE else after(self.last_acked, 1))
 
     def start_again(self, identity: ProducerIdentity) -> None:
-        """Number from 0 in a new epoch, what is in flight included (KIP-360)."""
+        """Number from 0 in a new epoch, what is in flight included (KIP-360).
+
+        None of that may be on its way: the leader may have it with its old number.
+        """
         self.identity = identity
         self.next = 0
         self.last_acked = NONE
@@ -281,7 +270,6 @@ class PartitionSequences:
         for batch in self._in_flight:
             batch.set_producer_state(identity.id, identity.epoch, self.next)
             self.next = after(self.next, batch.record_count)
-            self._in_flight[batch] = True
 
 
 def is_newer(sequence: int, than: int) -> bool:
