@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from typing import Protocol
 
 import trio
-from trio.lowlevel import Abort, RaiseCancelT, Task
+from trio.lowlevel import Task
 
 from ..errors import LocalProtocolError
 from ..metrics.request_times import RequestTimes, TimedRequest, now_ns
@@ -328,19 +327,17 @@ class RequestChannel:
         while answered:
             answered.pop().send_new_responses()
 
-    async def wait(self) -> None:
-        """Wait, as an idle handler, for requests. Always a checkpoint."""
-        if self.requests:
-            await trio.lowlevel.checkpoint()
-            return
-        task = trio.lowlevel.current_task()
+    def add_idle_handler(self, task: Task) -> None:
+        """Reschedule a handler's task when there are requests for it; it calls the next then."""
         self._idle_handlers[task] = None
-        await trio.lowlevel.wait_task_rescheduled(partial(self._wait_no_more, task))
+
+    def idle_handler_came(self) -> None:
+        """The handler that was woken is here, and takes requests."""
         self._is_handler_coming = False
 
-    def _wait_no_more(self, task: Task, _: RaiseCancelT) -> Abort:
+    def remove_idle_handler(self, task: Task) -> None:
+        """Do not wake this handler: it was cancelled."""
         del self._idle_handlers[task]
-        return Abort.SUCCEEDED
 
     def take(self) -> Request | None:
         """The oldest request, or None."""
