@@ -9,14 +9,14 @@ import trio
 
 from .._util.raising import again
 from ..errors import AuthenticationError
-from .network_client import NetworkClient
+from .kafka_client import KafkaClient
 from .node import Node
 
 # Time alone makes a node usable, so many seconds late at most.
 _LOOK_SECONDS: Final = 0.01
 
 
-async def until_any_ready(client: NetworkClient) -> Node:
+async def until_any_ready(client: KafkaClient) -> Node:
     """Wait until a request may be sent to some node of the cluster, and return that node.
 
     One after the other is connected to, and one that is slow holds up no other. A connected one
@@ -48,6 +48,6 @@ async def until_any_ready(client: NetworkClient) -> Node:
             await client.until_news()
 
 
-def _authentication_errors(client: NetworkClient) -> list[AuthenticationError]:
+def _authentication_errors(client: KafkaClient) -> list[AuthenticationError]:
     found = map(client.authentication_error, client.metadata.cluster.nodes.values())
     return [each for each in found if each is not None]

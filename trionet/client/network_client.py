@@ -1,295 +1,31 @@
-"""Requests to the nodes of a cluster and their answers, over one Selector (Kafka: NetworkClient).
+"""The client for users of the lowest level: requests to the nodes of a cluster, and the answers.
 
-One task polls; any number of others send, or await a :meth:`NetworkClient.request`. A turn of
-:meth:`NetworkClient.poll` is Kafka's: ask for metadata if that is due, poll the selector, then look
-at completed sends, completed receives, disconnections, connections, connects and requests that took
-too long, and last run the callbacks. What is decided lies in pure state machines beside this:
-:mod:`.connection_states`, :mod:`.in_flight`, :mod:`.metadata`.
-
-A peer's fault, such as an answer to nothing, ends that connection and no other.
+(Kafka: NetworkClient.) All of it is done by :class:`.KafkaClient`. What stands here are the async
+functions, because compiled ones are no coroutine functions: they show neither signature nor
+docstring, and their coroutines do not warn when they were never awaited.
 """
 
 from __future__ import annotations
 
 import math
-import random
 from typing import Any
 
-import trio
-
-from .._util.raising import again
-from ..errors import (
-    AuthenticationError,
-    DisconnectedError,
-    LocalProtocolError,
-    TrionetError,
-    UnsupportedVersionError,
-)
-from ..net.close_reason import CloseReason
-from ..net.selector import Selector
-from ..protocol.codec import ApiVersionCodec
-from ..protocol.request_keys import api_key_of
 from ..protocol.wire import Message
-from .api_errors import LASTING
-from .api_versions import NodeApiVersions
-from .awaited_answer import AwaitedAnswer
-from .client_metrics import ClientMetrics
-from .connection_states import ClusterConnectionStates
-from .connections import Connections
-from .exchange import Callback, Exchange
-from .in_flight import InFlightRequest
-from .least_loaded import least_loaded
-from .metadata import Metadata
-from .metadata_updater import MetadataUpdater
+from .kafka_client import KafkaClient
 from .node import Node
-from .request_settings import RequestSettings
 from .response import ClientResponse
-from .statistics import ClientStatistics
-from .telemetry import Telemetry
 
 
-class NetworkClient:
-    """See the module; made by :func:`.opening.open_network_client`.
+class NetworkClient(KafkaClient):
+    """Connections to all nodes, requests and answers; made by :func:`.opening.open_network_client`.
 
-    Args:
-        selector: of this client alone; somebody runs its alarm.
-        connections: the channels over it.
-        states: of the connections.
-        updater: keeps the metadata.
-        settings: of requests.
-        chance: what breaks ties.
+    One task polls; any number of others send, or await a :meth:`request`.
 
     Attributes:
         metrics: what can be measured of it.
         reachability: which nodes were reached, and why others cannot be.
         telemetry: pushes that to brokers that ask for it; None if it does not.
     """
-
-    def __init__(
-        self,
-        selector: Selector,
-        connections: Connections,
-        states: ClusterConnectionStates,
-        updater: MetadataUpdater,
-        settings: RequestSettings,
-        chance: random.Random,
-        metrics: ClientMetrics,
-        telemetry: Telemetry | None = None,
-    ) -> None:
-        self.metrics = metrics
-        self.telemetry = telemetry
-        self._selector = selector
-        self._connections = connections
-        self._states = states
-        self._updater = updater
-        self._settings = settings
-        self._chance = chance
-        self._awaited: dict[int, int] = {}
-        self._exchange = Exchange(
-            selector, connections, states, updater, settings, metrics.counters, self._awaited
-        )
-        self.reachability = self._exchange.reachability
-        self._clock = trio.lowlevel.current_clock().current_time
-        # No longer, and what is sent meanwhile need not end a poll for the sake of its own time.
-        self._poll_seconds = settings.timeout_seconds
-        self._news: trio.Event | None = None  # made by the first who waits
-        self._poll_ends_at = -math.inf  # nobody polls: there is nothing to end
-        self._is_polling = self._is_closed = False
-
-    @property
-    def metadata(self) -> Metadata:
-        """What is known of the cluster."""
-        return self._updater.metadata
-
-    # Connections.
-
-    def ready(self, node: Node) -> bool:
-        """Whether a request may be sent to a node now; if there is no connection, begin one.
-
-        Raises:
-            trio.ClosedResourceError: the client is closed.
-        """
-        self._check_open()
-        if self.is_ready(node):
-            return True
-        self.begin_connect(node, self._clock())
-        return False
-
-    def is_ready(self, node: Node) -> bool:
-        """Whether a request may be sent to a node now.
-
-        Not while metadata are due: they go first, or a busy client would never get them.
-        """
-        now = self._clock()
-        return not self._updater.is_due(now) and self.can_send(node.id, now)
-
-    def can_send(self, node_id: int, now: float) -> bool:
-        """Whether a node is connected, not throttled, and has room for one more request."""
-        if not self._states.is_ready(node_id, now):
-            return False
-        if not self._exchange.in_flight.can_send_more(node_id):
-            return False
-        channel = self._connections.channel(node_id)
-        # The channel says it, too: it may be authenticating again (KAFKA-5014).
-        return channel is not None and channel.is_ready and channel.send is None
-
-    def begin_connect(self, node: Node, now: float) -> bool:
-        """Begin to connect, if that may be done now."""
-        if not self._states.can_connect(node.id, now):
-            return False
-        self._connections.connect(node, self._states.connecting(node.id, node.host, now))
-        if now < self._poll_ends_at:  # it must not sleep past the end of this attempt
-            self._selector.wakeup()
-        return True
-
-    def connection_failed(self, node: Node) -> bool:
-        """Whether the last connection to a node was lost, or could not be made."""
-        return self._states.is_disconnected(node.id)
-
-    def connection_delay(self, node: Node) -> float:
-        """See :meth:`.ClusterConnectionStates.connection_delay`."""
-        return self._states.connection_delay(node.id, self._clock())
-
-    def poll_delay(self, node: Node) -> float:
-        """See :meth:`.ClusterConnectionStates.poll_delay`."""
-        return self._states.poll_delay(node.id, self._clock())
-
-    def authentication_error(self, node: Node) -> AuthenticationError | None:
-        """Why a node did not let us in the last time; None if it did."""
-        return self._states.authentication_error(node.id)
-
-    def connection_error(self, node: Node) -> TrionetError | None:
-        """Why the last connection to a node was lost, or could not be made; None if it was made."""
-        return self._states.error(node.id)
-
-    def connection_problem(self) -> str:
-        """See :meth:`.Reachability.problem`."""
-        return self.reachability.problem(self.metadata.cluster)
-
-    def versions(self, node: Node) -> NodeApiVersions | None:
-        """What a node serves; None before it was asked."""
-        return self._exchange.versions.get(node.id)
-
-    def in_flight_count(self, node: Node | None = None) -> int:
-        """How many requests were sent and not answered yet, to one node or to all."""
-        in_flight = self._exchange.in_flight
-        return len(in_flight) if node is None else in_flight.count(node.id)
-
-    def statistics(self) -> ClientStatistics:
-        """What this client did and holds at the moment, by Kafka's names."""
-        return self.metrics.statistics(self._clock())
-
-    def disconnect(self, node: Node) -> None:
-        """End the connection to a node; the next poll tells of its requests, in their order."""
-        if self._states.state(node.id) is None or self._states.is_disconnected(node.id):
-            return
-        error = DisconnectedError(f"{node}: the client ended the connection")
-        self._exchange.give_up(node.id, error, self._clock())
-        self._selector.wakeup()
-
-    def close(self, node: Node) -> None:
-        """Forget a node, and what is in flight to it (KAFKA-2519).
-
-        No callback is told, and no poll; an awaited :meth:`request` ends with an error.
-        """
-        self._exchange.drop(node.id, self._clock())
-        self._selector.wakeup()  # who waits until this node is ready begins anew
-
-    def least_loaded_node(self, now: float) -> tuple[Node | None, bool]:
-        """The node that will respond soonest, and whether any connection is ready.
-
-        None if none can be asked now: throttled nodes are passed over (KAFKA-8275, KAFKA-8376). See
-        :func:`.least_loaded.least_loaded`.
-        """
-        nodes = list(self.metadata.cluster.nodes.values())
-        start = self._chance.randrange(len(nodes)) if nodes else 0
-        has_ready = any(map(self._states.is_established, self.metadata.cluster.nodes))
-        node = least_loaded(
-            nodes[start:] + nodes[:start],
-            self._states,
-            now,
-            can_send=self.can_send,
-            in_flight_count=self.in_flight_count,
-        )
-        return node, has_ready
-
-    def soonest(self, now: float) -> float:
-        """Seconds until time alone may make one of the cluster's nodes usable."""
-        nodes = self.metadata.cluster.nodes
-        return min((self._states.poll_delay(node_id, now) for node_id in nodes), default=0.0)
-
-    # Requests.
-
-    def send(
-        self,
-        node: Node,
-        body: Message,
-        callback: Callback | None = None,
-        *,
-        version_min: int = 0,
-        version_max: int | None = None,
-        seconds_max: float | None = None,
-    ) -> int:
-        """Send a request; a later poll hands out what became of it.
-
-        Args:
-            node: one that :meth:`ready` said yes to.
-            body: the request.
-            callback: called with the outcome at the end of that poll; its own errors are logged.
-            version_min: the oldest version that can carry the body.
-            version_max: the newest that the caller understands; None for all.
-            seconds_max: how long the answer may take, in place of ``request.timeout.ms``.
-
-        Returns:
-            The correlation id. If the node has no version in common, the outcome is an error. A
-            Produce with ``acks=0``, to which no answer comes, is complete when it has left.
-
-        Raises:
-            LocalProtocolError: the node is not ready, or the body cannot be encoded.
-            ValueError: the body is no request.
-            trio.ClosedResourceError: the client is closed.
-        """
-        self._check_open()
-        now = self._clock()
-        if not self.can_send(node.id, now):
-            raise LocalProtocolError(f"{node} is not ready for a request; ask ready() before")
-        exchange = self._exchange
-        try:
-            codec = self._codec(node.id, body, version_min, version_max)
-        except UnsupportedVersionError as error:
-            return exchange.refuse(node.id, body, callback, error)
-        request = InFlightRequest(
-            node.id,
-            exchange.next_correlation_id(),
-            codec,
-            body,
-            now,
-            self._settings.timeout_seconds if seconds_max is None else seconds_max,
-            callback=callback,
-        )
-        exchange.send(request)
-        if request.expires_at < self._poll_ends_at:
-            self._selector.wakeup()
-        return request.correlation_id
-
-    def send_internal(
-        self,
-        node: Node,
-        body: Message,
-        now: float,
-        *,
-        version_min: int,
-        told: Callback | None = None,
-    ) -> None:
-        """Send a request of its own; raises UnsupportedVersionError as :meth:`request`."""
-        codec = self._codec(node.id, body, version_min, None)
-        self._exchange.send_own(node.id, codec, body, now, told)
-
-    def _codec(
-        self, node_id: int, body: Message, version_min: int, version_max: int | None
-    ) -> ApiVersionCodec:
-        versions = self._exchange.versions[node_id]
-        return versions.codec(api_key_of(body), version_min=version_min, version_max=version_max)
 
     async def request(
         self,
@@ -326,19 +62,13 @@ class NetworkClient:
         Cancellation: before the request is sent nothing happened; after, it may be carried out, and
         its answer is dropped.
         """
-        await self.until_ready(node)
-        answer = AwaitedAnswer()
-        self.send(
+        return await super().request(
             node,
             body,
-            answer,
             version_min=version_min,
             version_max=version_max,
             seconds_max=seconds_max,
         )
-        return await answer.wait()
-
-    # Waits.
 
     async def until_ready(self, node: Node) -> None:
         """Wait until a request may be sent to a node; connect to it if that is needed.
@@ -351,23 +81,7 @@ class NetworkClient:
             AuthenticationError: the node does not let us in.
             trio.ClosedResourceError: the client is closed.
         """
-        await trio.lowlevel.checkpoint()
-        if self.ready(node):
-            return
-        self._awaited[node.id] = self._awaited.get(node.id, 0) + 1
-        self._selector.wakeup()  # the poll under way ends when this node may be tried again
-        was_tried = False
-        try:
-            while not self.ready(node):
-                has_failed = self.connection_failed(node)
-                if has_failed and was_tried:
-                    raise again(self._states.error(node.id) or DisconnectedError(str(node)))
-                was_tried = was_tried or not has_failed
-                await self.until_news()
-        finally:
-            self._awaited[node.id] -= 1
-            if not self._awaited[node.id]:
-                del self._awaited[node.id]
+        await super().until_ready(node)
 
     async def until_updated(self, updates: int = 0) -> None:
         """Wait until the cluster was described more than ``updates`` times.
@@ -381,21 +95,14 @@ class NetworkClient:
             AuthenticationError, UnsupportedVersionError, ResponseTooLargeError: no metadata.
             trio.ClosedResourceError: the client is closed.
         """
-        await trio.lowlevel.checkpoint()
-        self._selector.wakeup()  # the poll under way may not know that an update is wanted
-        errors = self.metadata.errors
-        while self.metadata.updates <= updates:
-            self._check_open()
-            error = self.metadata.error if self.metadata.errors > errors else None
-            if isinstance(error, LASTING):
-                raise again(error)
-            await self.until_news()
+        await super().until_updated(updates)
 
-    # The turn.
+    async def until_news(self) -> None:
+        """Wait until a poll has ended, which may have changed anything.
 
-    def wakeup(self) -> None:
-        """Make the poll under way, or the next one, return without waiting."""
-        self._selector.wakeup()
+        Cancellation: changes nothing.
+        """
+        await super().until_news()
 
     async def run(self) -> None:
         """Poll until cancelled; what becomes of requests is told to their callbacks alone.
@@ -404,8 +111,7 @@ class NetworkClient:
             trio.BusyResourceError: another task polls.
             trio.ClosedResourceError: the client is closed.
         """
-        while True:
-            await self.poll()
+        await super().run()
 
     async def poll(self, seconds_max: float = math.inf) -> list[ClientResponse]:
         """One turn: make all the progress that is possible now, or wait until some is.
@@ -424,72 +130,4 @@ class NetworkClient:
 
         Cancellation loses nothing: what was not handed out is handed out by the next poll.
         """
-        if seconds_max < 0:
-            raise ValueError(f"seconds_max = {seconds_max}; allowed: 0 or more")
-        self._check_open()
-        if self._is_polling:
-            raise trio.BusyResourceError("another task polls this client")
-        self._is_polling = True
-        exchange = self._exchange
-        try:
-            if exchange.has_completed:
-                await trio.lowlevel.checkpoint()
-                return exchange.hand_out()
-            now = self._clock()
-            due = self._updater.maybe_update(self, now)
-            seconds = max(0.0, min(seconds_max, due, self._next_event(now), self._poll_seconds))
-            self._poll_ends_at = now + seconds
-            result = await self._selector.poll(seconds_max=seconds)
-            self._check_open()
-            now = self._clock()
-            exchange.take(result, now)
-            if self._news is not None:  # metadata go first; who waits for a node sends behind them
-                self._updater.maybe_update(self, now)
-            return exchange.hand_out()
-        finally:
-            self._is_polling = False
-            self._poll_ends_at = -math.inf
-            self._tell_news()
-
-    def _tell_news(self) -> None:
-        """Whoever waits for something looks again."""
-        if self._news is not None:
-            self._news.set()
-            self._news = None
-
-    async def until_news(self) -> None:
-        """Wait until a poll has ended, which may have changed anything."""
-        if self._news is None:
-            self._news = trio.Event()
-        await self._news.wait()
-
-    def _next_event(self, now: float) -> float:
-        """Seconds until time alone brings something."""
-        at = min(
-            self._exchange.in_flight.next_expiry(),
-            self._states.next_late_connect(),
-            self._states.next_slow_at,
-        )
-        soonest = at - now
-        for node_id in self._awaited:
-            delay = self._states.poll_delay(node_id, now)
-            # A wait that is over, and led to nothing, is not waited for again (KAFKA-1642).
-            if 0 < delay < soonest:
-                soonest = delay
-        return soonest
-
-    # The end.
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise trio.ClosedResourceError("this client is closed")
-
-    def end(self) -> None:
-        """Close every connection and end every wait; for :func:`.opening.open_network_client`."""
-        self._is_closed = True
-        self._connections.give_up_all()
-        self._selector.close_all(CloseReason.LOCAL_CLOSE)
-        self._exchange.end_all(DisconnectedError("the client is closed"), self._clock())
-        self._exchange.hand_out()
-        self._selector.wakeup()
-        self._tell_news()
+        return await super().poll(seconds_max)

@@ -17,8 +17,8 @@ from ..client.admin.calls import Calls
 from ..client.admin.settings import AdminSettings
 from ..client.consumer.config import consumer_settings
 from ..client.consumer.settings import ConsumerSettings
-from ..client.network_client import NetworkClient
-from ..client.opening import keep_polling, open_network_client
+from ..client.kafka_client import KafkaClient
+from ..client.opening import keep_polling, open_kafka_client
 from ..net.network import SYSTEM
 from .client_options import BOOTSTRAP_SERVERS
 from .host import host
@@ -48,7 +48,7 @@ class SourceClient:
         settings: those of a consumer.
     """
 
-    network: NetworkClient
+    network: KafkaClient
     admin: Admin
     settings: ConsumerSettings
 
@@ -96,7 +96,7 @@ async def open_source_client(settings: Mapping[str, str]) -> AsyncIterator[Sourc
     )
     with raise_single_error() as caller:
         async with (
-            open_network_client(servers, made.client, kind="consumer") as client,
+            open_kafka_client(servers, made.client, kind="consumer") as client,
             trio.open_nursery() as nursery,
         ):
             client.metadata.allow_auto_topic_creation = False

@@ -14,7 +14,7 @@ from ...errors import ApiError, CallTimedOutError, DisconnectedError, TrionetErr
 from ...protocol import error_codes
 from ...protocol.wire import Message
 from ..api_errors import api_error
-from ..network_client import NetworkClient
+from ..kafka_client import KafkaClient
 from ..node import Node
 from ..topic_partition import TopicPartition
 from .nodes import CONTROLLER_CODES, CoordinatorKind, Nodes
@@ -45,9 +45,7 @@ class Calls:
         nodes: finds whom to ask.
     """
 
-    def __init__(
-        self, client: NetworkClient, settings: AdminSettings, chance: random.Random
-    ) -> None:
+    def __init__(self, client: KafkaClient, settings: AdminSettings, chance: random.Random) -> None:
         self.client = client
         self.nodes = Nodes(client, of_controllers=bool(settings.controllers))
         self._settings = settings

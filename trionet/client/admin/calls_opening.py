@@ -10,7 +10,7 @@ import trio
 from ..._util.single_error import raise_single_error
 from ...errors import ConfigError
 from ...net.network import SYSTEM, Network
-from ..opening import keep_polling, open_network_client
+from ..opening import keep_polling, open_kafka_client
 from .calls import Calls
 from .settings import AdminSettings
 
@@ -43,7 +43,7 @@ async def open_calls(
             "an admin client needs either bootstrap.servers or bootstrap.controllers, not"
             f" {'both' if settings.controllers else 'none of them'}"
         )
-    async with open_network_client(
+    async with open_kafka_client(
         settings.controllers if bootstrap_servers is None else bootstrap_servers,
         settings.client,
         network=network,

@@ -23,7 +23,7 @@ from ...protocol.messages.metadata import (
 )
 from ..any_node import until_any_ready
 from ..api_errors import api_error
-from ..network_client import NetworkClient
+from ..kafka_client import KafkaClient
 from ..node import Node
 from ..topic_partition import TopicPartition
 
@@ -76,7 +76,7 @@ class Nodes:
         of_controllers: the same.
     """
 
-    def __init__(self, client: NetworkClient, *, of_controllers: bool = False) -> None:
+    def __init__(self, client: KafkaClient, *, of_controllers: bool = False) -> None:
         self.of_controllers = of_controllers
         self._client = client
         self._updates = 0

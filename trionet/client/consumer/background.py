@@ -11,7 +11,7 @@ import trio
 from ...errors import TrionetError
 from ...protocol import error_codes
 from ..api_errors import api_error
-from ..network_client import NetworkClient
+from ..kafka_client import KafkaClient
 from .failures import Failures
 from .fetcher import Fetcher
 from .offset_reset import OffsetReset
@@ -37,7 +37,7 @@ class Background:
 
     def __init__(
         self,
-        client: NetworkClient,
+        client: KafkaClient,
         subscriptions: SubscriptionState,
         failures: Failures,
         workers: tuple[OffsetReset | Validation | Fetcher, ...],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -11,7 +11,7 @@ import trio
 
 from ..._util.raising import again
 from ...errors import ConfigError, TrionetError
-from ..network_client import NetworkClient
+from ..kafka_client import KafkaClient
 from ..offset_and_metadata import OffsetAndMetadata
 from ..statistics import ClientStatistics
 from ..topic_partition import TopicPartition
@@ -68,7 +68,7 @@ class Consumer:
 
     def __init__(
         self,
-        client: NetworkClient,
+        client: KafkaClient,
         subscriptions: SubscriptionState,
         fetcher: Fetcher,
         failures: Failures,
@@ -374,7 +374,7 @@ class Consumer:
     def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
         return self._loop
 
-    def __anext__(self) -> Awaitable[ConsumerRecord]:
+    async def __anext__(self) -> ConsumerRecord:
         """The next record.
 
         Raises:
@@ -392,7 +392,10 @@ class Consumer:
         It is looked for with each record; a full checkpoint is made when what was decoded is used
         up, and at least every millisecond.
         """
-        return self._loop.__anext__()
+        record = self._loop.take()
+        if record is not None:
+            return record  # noqa: ASYNC910 - one is made each millisecond
+        return await self._loop.wait()
 
     def batches(self) -> AsyncIterator[ConsumerBatch]:
         """Batches of records of one partition each, as columns.

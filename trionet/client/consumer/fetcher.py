@@ -24,7 +24,7 @@ from ...protocol.messages.fetch import FetchRequest, FetchResponse, PartitionDat
 from ...protocol.wire import NO_UUID
 from ..backoff import ExponentialBackoff
 from ..cluster import PartitionMetadata
-from ..network_client import NetworkClient
+from ..kafka_client import KafkaClient
 from ..node import Node
 from ..response import ClientResponse
 from ..topic_partition import TopicPartition
@@ -77,7 +77,7 @@ class Fetcher:
 
     def __init__(
         self,
-        client: NetworkClient,
+        client: KafkaClient,
         subscriptions: SubscriptionState,
         settings: FetchSettings,
         failures: Failures,

@@ -11,7 +11,7 @@ import trio
 
 from ..api_errors import STALE_METADATA, api_error, is_retriable
 from ..backoff import ExponentialBackoff
-from ..network_client import NetworkClient
+from ..kafka_client import KafkaClient
 from ..node import Node
 from ..response import ClientResponse
 from ..topic_partition import TopicPartition
@@ -64,7 +64,7 @@ class LeaderQuestions:
 
     def __init__(
         self,
-        client: NetworkClient,
+        client: KafkaClient,
         failures: Failures,
         retry: ExponentialBackoff,
         chance: random.Random,

@@ -15,7 +15,7 @@ from ...metrics.group import MetricGroup
 from ...metrics.sensors import Labels, gauges
 from ...protocol import api_keys
 from ..api_metrics import ApiMetrics
-from ..network_client import NetworkClient
+from ..kafka_client import KafkaClient
 from ..statistics import PARTITION, TOPIC, WHOLE
 from ..topic_partition import TopicPartition
 from .counters import FetchCounters, TopicCounters
@@ -39,7 +39,7 @@ class ConsumerMetrics:
 
     def __init__(
         self,
-        client: NetworkClient,
+        client: KafkaClient,
         subscriptions: SubscriptionState,
         counters: FetchCounters,
         *,
@@ -82,7 +82,7 @@ class ConsumerMetrics:
             yield gauges(self._last_poll, {(): ago if math.isfinite(ago) else -1})
 
 
-def _member_metrics(group: MetricGroup, client: NetworkClient) -> tuple[ApiMetrics, ...]:
+def _member_metrics(group: MetricGroup, client: KafkaClient) -> tuple[ApiMetrics, ...]:
     counters = client.metrics.counters
     return (
         ApiMetrics(group, counters, api_keys.JOIN_GROUP, "join", "Joins", "join-time"),
@@ -115,7 +115,7 @@ class _Consumed:
 class _Fetches:
     """Fetch requests and their answers."""
 
-    def __init__(self, group: MetricGroup, client: NetworkClient) -> None:
+    def __init__(self, group: MetricGroup, client: KafkaClient) -> None:
         self._api = client.metrics.counters.api(api_keys.FETCH)
         self._requests = ApiMetrics(
             group, client.metrics.counters, api_keys.FETCH, "fetch", "Fetches", "fetch-latency"

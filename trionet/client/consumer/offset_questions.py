@@ -16,7 +16,7 @@ from ...errors import CallTimedOutError, DisconnectedError, TrionetError
 from ...protocol import error_codes
 from ...protocol.messages.list_offsets import ListOffsetsResponse
 from ..api_errors import STALE_METADATA, api_error, is_retriable
-from ..network_client import NetworkClient
+from ..kafka_client import KafkaClient
 from ..node import Node
 from ..topic_partition import TopicPartition
 from .leaders import by_leader
@@ -60,7 +60,7 @@ class OffsetQuestions:
     """
 
     def __init__(
-        self, client: NetworkClient, settings: ConsumerSettings, chance: random.Random
+        self, client: KafkaClient, settings: ConsumerSettings, chance: random.Random
     ) -> None:
         self.topics: Counter[str] = Counter()
         self._client = client

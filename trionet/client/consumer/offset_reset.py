@@ -20,7 +20,7 @@ from ...protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from ..cluster import Cluster
-from ..network_client import NetworkClient
+from ..kafka_client import KafkaClient
 from ..response import ClientResponse
 from ..topic_partition import TopicPartition
 from .failures import Failures
@@ -62,7 +62,7 @@ class OffsetReset:
 
     def __init__(
         self,
-        client: NetworkClient,
+        client: KafkaClient,
         subscriptions: SubscriptionState,
         failures: Failures,
         questions: LeaderQuestions,

@@ -13,8 +13,8 @@ from ..._util.single_error import raise_single_error
 from ...metrics.registry import Collect
 from ...net.network import SYSTEM, Network
 from ..config.keywords import ConsumerKeywords
-from ..network_client import NetworkClient
-from ..opening import open_network_client
+from ..kafka_client import KafkaClient
+from ..opening import open_kafka_client
 from ..security.settings import TokenProvider
 from .background import Background
 from .config import consumer_settings
@@ -77,7 +77,7 @@ async def open_consumer(
         ValueError: there are topics, and no ``group.id``.
     """
     settings = consumer_settings(config, keywords, token_provider)
-    async with open_network_client(
+    async with open_kafka_client(
         bootstrap_servers, settings.client, network=network, kind="consumer"
     ) as client:
         parts = _Parts(client, settings, network, ConsumerHooks(on_consume, on_commit))
@@ -107,7 +107,7 @@ class _Parts:
 
     def __init__(
         self,
-        client: NetworkClient,
+        client: KafkaClient,
         settings: ConsumerSettings,
         network: Network,
         hooks: ConsumerHooks,

@@ -56,10 +56,21 @@ class RecordLoop:
 
     async def __anext__(self) -> ConsumerRecord:
         """See :meth:`.Consumer.__anext__`."""
+        record = self.take()
+        if record is not None:
+            return record  # noqa: ASYNC910 - one is made each millisecond
+        return await self.wait()
+
+    def take(self) -> ConsumerRecord | None:
+        """The next record, if it can be had without a checkpoint."""
         if not is_task_cancelled(self._task) and (self._left > 0 or self._has_time()):
             self._left -= 1
             for record in self.records:
-                return record  # noqa: ASYNC910 - one is made each millisecond
+                return record
+        return None
+
+    async def wait(self) -> ConsumerRecord:
+        """Make a checkpoint, and wait for a record if there is none."""
         chunk = await self._next_chunk()
         self._task = current_task()
         self.records = chunk.records

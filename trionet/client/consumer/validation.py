@@ -19,7 +19,7 @@ from ...protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from ..network_client import NetworkClient
+from ..kafka_client import KafkaClient
 from ..node import Node
 from ..response import ClientResponse
 from ..topic_partition import TopicPartition
@@ -59,7 +59,7 @@ class Validation:
 
     def __init__(
         self,
-        client: NetworkClient,
+        client: KafkaClient,
         subscriptions: SubscriptionState,
         failures: Failures,
         questions: LeaderQuestions,

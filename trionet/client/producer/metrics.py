@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ...metrics.families import Family, Metric
 from ...metrics.group import MetricGroup
 from ...metrics.sensors import Labels, gauges
-from ..network_client import NetworkClient
+from ..kafka_client import KafkaClient
 from ..statistics import TOPIC
 from .buffer_pool import BufferPool
 from .counters import SenderCounters, TopicCounters
@@ -31,7 +31,7 @@ class ProducerMetrics:
     """
 
     def __init__(
-        self, client: NetworkClient, counters: SenderCounters, pool: BufferPool, room: Room
+        self, client: KafkaClient, counters: SenderCounters, pool: BufferPool, room: Room
     ) -> None:
         group = client.metrics.group("producer-metrics")
         self._client = client

@@ -13,8 +13,8 @@ from ..._util.single_error import raise_single_error
 from ...net.network import SYSTEM, Network
 from ...protocol.records.compression import NAMES
 from ..config.keywords import ProducerKeywords
-from ..network_client import NetworkClient
-from ..opening import open_network_client
+from ..kafka_client import KafkaClient
+from ..opening import open_kafka_client
 from ..security.settings import TokenProvider
 from .accumulator import RecordAccumulator
 from .accumulator_settings import AccumulatorSettings
@@ -75,7 +75,7 @@ async def open_producer(
         UndeliveredError: at the end, see above.
     """
     settings = producer_settings(config, keywords, token_provider)
-    async with open_network_client(
+    async with open_kafka_client(
         bootstrap_servers, settings.client, network=network, kind="producer"
     ) as client:
         parts = _Parts(client, settings, network, on_send, on_acknowledgement)
@@ -98,7 +98,7 @@ class _Parts:
 
     def __init__(
         self,
-        client: NetworkClient,
+        client: KafkaClient,
         settings: ProducerSettings,
         network: Network,
         on_send: OnSend | None,

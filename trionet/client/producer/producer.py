@@ -8,7 +8,6 @@ from typing import Final, TypeVar
 
 import trio
 
-from ..._util.cancellation import is_cancelled
 from ...errors import BufferExhaustedError, SendBatchError
 from ...protocol.records.types import Headers
 from ..statistics import ClientStatistics
@@ -16,8 +15,10 @@ from .accumulator import RecordAccumulator
 from .columns import RecordColumns
 from .deliveries import Deliveries
 from .delivery import Delivery, RecordMetadata
-from .hooks import ProducerRecord, SendHook
-from .record_check import check_partition, check_record, check_timestamp, check_topic
+from .hooks import SendHook
+from .nowait_producer import NowaitProducer
+from .record_appender import RecordAppender
+from .record_check import check_partition, check_topic
 from .room import Room
 from .sender import Sender
 from .topic_wait import TopicWait
@@ -25,14 +26,11 @@ from .waiting import until_done
 
 T = TypeVar("T")
 
-#: Of a batch, other tasks have their turn after so many records; less one.
-_PAUSE_MASK: Final = 512 - 1
-
 #: Of columns, so many are taken at a time: about a millisecond.
 _SLICE_RECORDS: Final = 2000
 
 
-class Producer:
+class Producer(NowaitProducer):
     """Sends records to the leaders of their partitions; made by :func:`.opening.open_producer`.
 
     Any number of tasks use one. Records of one task to one partition stay in their order.
@@ -57,6 +55,7 @@ class Producer:
         max_block_seconds: float,
         hook: SendHook | None = None,
     ) -> None:
+        super().__init__(RecordAppender(accumulator, sender, topics, now_ms, hook))
         self._hook = hook
         self._accumulator = accumulator
         self._sender = sender
@@ -65,7 +64,6 @@ class Producer:
         self._now_ms = now_ms
         self._max_block_seconds = max_block_seconds
         self._clock = trio.lowlevel.current_clock().current_time
-        self._is_pause_due = self._is_awaited = False
 
     async def send(
         self,
@@ -105,103 +103,21 @@ class Producer:
         Cancellation: a record that was not on its way yet is taken back. One that was may be
         written all the same.
         """
-        self._is_awaited = True
+        fields = topic, value, key, headers, partition, timestamp
+        appender = self._appender
+        appender.is_awaited = True
         try:
-            delivery = await self.enqueue(
-                topic, value, key=key, headers=headers, partition=partition, timestamp=timestamp
-            )
+            delivery = appender.append_if_free(*fields)
+            if delivery is None:
+                delivery = await self._append_when_free(*fields)
         finally:
-            self._is_awaited = False
-        self._is_pause_due = False  # others have their turn while this waits
+            appender.is_awaited = False
+        appender.is_pause_due = False  # others have their turn while this waits
         try:
             return await self._sender.delivered(delivery)
         except trio.Cancelled:
             self._accumulator.withdraw(delivery)
             raise
-
-    def send_nowait(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        headers: Headers = (),
-        partition: int | None = None,
-        timestamp: int | None = None,
-    ) -> Delivery:
-        """Take a record to be sent; what becomes of it, its delivery tells.
-
-        Nothing is sent by tasks that never wait: who makes many of these has to wait at times, for
-        :meth:`enqueue`, say.
-
-        Args:
-            topic: as these of :meth:`send`.
-            value: as there.
-            key: as there.
-            headers: as there.
-            partition: as there.
-            timestamp: as there.
-
-        Returns:
-            What can be awaited for where it was written.
-
-        Raises:
-            trio.WouldBlock: ``buffer.memory`` has no room for it, or others wait for that; or the
-                topic or the partition is not known yet.
-            RecordTooLargeError: the record exceeds a limit.
-            TypeError, ValueError: as :meth:`send`.
-            trio.ClosedResourceError: the producer is closed.
-        """
-        sender = self._sender
-        if sender.error is not None:
-            sender.check()
-        if self._hook is not None:
-            record = ProducerRecord(topic, partition, timestamp, key, value, headers)
-            _, _, timestamp, key, value, headers = self._hook.seen(record)
-        if timestamp is None:
-            timestamp = self._now_ms()
-        elif type(timestamp) is not int or timestamp < 0:
-            check_timestamp("the timestamp", timestamp)
-        accumulator = self._accumulator
-        try:
-            delivery = accumulator.try_append(topic, partition, timestamp, key, value, headers)
-            if delivery is None:
-                delivery = self._begin_batch(topic, partition, timestamp, key, value, headers)
-        except (TypeError, ValueError, AttributeError):
-            check_record(topic, partition, key, value, headers)  # tells which of them it is
-            raise
-        if not delivery.index & _PAUSE_MASK:
-            self._is_pause_due = True
-        return delivery
-
-    def _begin_batch(
-        self,
-        topic: str,
-        partition: int | None,
-        timestamp: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Headers,
-    ) -> Delivery:
-        check_partition(partition)
-        now = self._clock()
-        pool = self._accumulator.pool
-        was_exhausted = pool.is_exhausted
-        try:
-            delivery = self._accumulator.append(
-                topic, partition, timestamp, key, value, headers, now
-            )
-        except trio.WouldBlock:
-            self._topics.need(topic, partition, now)
-            if pool.is_exhausted and not was_exhausted:
-                self._sender.kick(now)  # nothing lingers any more
-            self._sender.attend()
-            raise
-        if not delivery.index:  # the batch before it is full, or its own time runs
-            self._sender.batch_began(delivery.outcome.topic_partition, now)
-            if not self._is_awaited:
-                self._sender.attend()
-        return delivery
 
     async def enqueue(
         self,
@@ -237,30 +153,31 @@ class Producer:
 
         Cancellation: the record was not taken.
         """
-        if self._is_pause_due or is_cancelled():
-            self._is_pause_due = self._is_awaited = False
+        appended = self._appender.append_if_free(topic, value, key, headers, partition, timestamp)
+        if appended is not None:
+            # Other tasks have their turn by and by: a full checkpoint costs more than a record.
+            return appended  # noqa: ASYNC910
+        return await self._append_when_free(topic, value, key, headers, partition, timestamp)
+
+    async def _append_when_free(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        headers: Headers,
+        partition: int | None,
+        timestamp: int | None,
+    ) -> Delivery:
+        """What is left to do when :meth:`.RecordAppender.append_if_free` has returned None."""
+        append = partial(self._appender.append, topic, value, key, headers, partition, timestamp)
+        if self._appender.needs_checkpoint():
             await trio.lowlevel.checkpoint()
-        if not self._room.waiting:
-            try:
-                # Other tasks have their turn by and by: a full checkpoint costs more than a record.
-                return self.send_nowait(  # noqa: ASYNC910
-                    topic, value, key=key, headers=headers, partition=partition, timestamp=timestamp
-                )
-            except trio.WouldBlock:
-                pass
-        return await self._when_possible(
-            topic,
-            partition,
-            partial(
-                self.send_nowait,
-                topic,
-                value,
-                key=key,
-                headers=headers,
-                partition=partition,
-                timestamp=timestamp,
-            ),
-        )
+            if not self._room.waiting:
+                try:
+                    return append()
+                except trio.WouldBlock:
+                    pass
+        return await self._when_possible(topic, partition, append)
 
     async def send_batch(
         self,
@@ -426,7 +343,7 @@ class Producer:
 
     async def _when_possible(self, topic: str, partition: int | None, take: Callable[[], T]) -> T:
         """Take something to be sent when it is known where to, and there is room."""
-        self._is_awaited = False  # by whoever runs meanwhile
+        self._appender.is_awaited = False  # by whoever runs meanwhile
         self._sender.attend()
         updates = self._topics.updates
         with trio.move_on_after(self._max_block_seconds):

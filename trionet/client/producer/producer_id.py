@@ -22,7 +22,7 @@ from ...protocol.messages.init_producer_id import (
 )
 from ..api_errors import api_error
 from ..backoff import ExponentialBackoff
-from ..network_client import NetworkClient
+from ..kafka_client import KafkaClient
 from ..response import ClientResponse
 from .idempotence import Idempotence
 
@@ -47,7 +47,7 @@ class ProducerIdAsker:
 
     def __init__(
         self,
-        client: NetworkClient,
+        client: KafkaClient,
         idempotence: Idempotence,
         retry: ExponentialBackoff,
         chance: random.Random,

@@ -21,7 +21,7 @@ import trio
 from ..._util.raising import again
 from ...errors import DeliveryAbortedError, TrionetError
 from ...protocol.messages.produce import ProduceRequest
-from ..network_client import NetworkClient
+from ..kafka_client import KafkaClient
 from ..node import Node
 from ..statistics import ClientStatistics
 from ..topic_partition import TopicPartition
@@ -60,7 +60,7 @@ class Sender:
 
     def __init__(
         self,
-        client: NetworkClient,
+        client: KafkaClient,
         accumulator: RecordAccumulator,
         completion: Completion,
         topics: UsedTopics,

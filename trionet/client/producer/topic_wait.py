@@ -11,7 +11,7 @@ from ...errors import BufferExhaustedError, MetadataTimeoutError
 from ...protocol import error_codes
 from ..api_errors import api_error
 from ..cluster import TopicMetadata
-from ..network_client import NetworkClient
+from ..kafka_client import KafkaClient
 from .accumulator import RecordAccumulator
 from .record_check import check_topic
 from .used_topics import UsedTopics
@@ -32,7 +32,7 @@ class TopicWait:
     """
 
     def __init__(
-        self, client: NetworkClient, accumulator: RecordAccumulator, topics: UsedTopics
+        self, client: KafkaClient, accumulator: RecordAccumulator, topics: UsedTopics
     ) -> None:
         self._client = client
         self._accumulator = accumulator

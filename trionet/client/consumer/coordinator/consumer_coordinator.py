@@ -19,7 +19,7 @@ import trio
 
 from ...._util.raising import again
 from ....errors import FencedInstanceIdError, TrionetError
-from ...network_client import NetworkClient
+from ...kafka_client import KafkaClient
 from ...offset_and_metadata import OffsetAndMetadata
 from ...topic_partition import TopicPartition
 from ..assignors import RebalanceProtocol
@@ -64,7 +64,7 @@ class ConsumerCoordinator:
 
     def __init__(
         self,
-        client: NetworkClient,
+        client: KafkaClient,
         settings: GroupSettings,
         subscription: SubscriptionState,
         chance: random.Random,

@@ -19,7 +19,7 @@ from ....protocol.wire import Message
 from ...any_node import until_any_ready
 from ...api_errors import api_error, is_retriable
 from ...awaited_answer import AwaitedAnswer
-from ...network_client import NetworkClient
+from ...kafka_client import KafkaClient
 from ...node import COORDINATOR_ID_BASE, Node
 from .settings import GroupSettings
 
@@ -44,9 +44,7 @@ class CoordinatorFinder:
         node: the coordinator, as far as that is known.
     """
 
-    def __init__(
-        self, client: NetworkClient, settings: GroupSettings, chance: random.Random
-    ) -> None:
+    def __init__(self, client: KafkaClient, settings: GroupSettings, chance: random.Random) -> None:
         self._client = client
         self._settings = settings
         self._chance = chance

@@ -13,7 +13,7 @@ import trio
 
 from ....errors import LocalProtocolError
 from ....protocol.messages.join_group import JoinGroupResponse
-from ...network_client import NetworkClient
+from ...kafka_client import KafkaClient
 from ..subscription_state import SubscriptionState, SubscriptionType
 from .group_assignment import (
     GroupAssignment,
@@ -41,7 +41,7 @@ class GroupLeader:
 
     def __init__(
         self,
-        client: NetworkClient,
+        client: KafkaClient,
         subscription: SubscriptionState,
         member: ClassicMember,
         assignment: GroupAssignment,
