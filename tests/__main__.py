@@ -53,6 +53,7 @@ COMPILED = "test the package as pip installs it where there is a C compiler"
 COMPILED_TESTS = [
     "tests/test_compile_hook.py",
     "tests/test_compiled.py",
+    "tests/test_coroutine_functions.py",
     "tests/broker",
     "tests/client",
     "tests/crash",

@@ -221,6 +221,7 @@ class MemoryNetwork:
         return listening
 
     async def wait_acceptable(self, listening: ListeningMemorySocket) -> None:
+        """Wait until a listening socket of this network may have a connection."""
         await trio.lowlevel.checkpoint()
         while listening.is_open and listening.next_arrival > trio.current_time():
             with trio.CancelScope(deadline=listening.next_arrival):
@@ -228,6 +229,11 @@ class MemoryNetwork:
 
     @asynccontextmanager
     async def open_readiness(self, kind: ReadinessKind | None) -> AsyncIterator[MemoryReadiness]:
+        """A readiness backend for the sockets of this network.
+
+        Raises:
+            ValueError: ``kind`` is not None; there is one kind.
+        """
         if kind is not None:
             raise ValueError(f"readiness {kind!r} does not exist on a network in memory")
         await trio.lowlevel.checkpoint()
@@ -244,6 +250,11 @@ class MemoryNetwork:
         return MemoryTransport(sock)
 
     async def resolve(self, host: str, port: int) -> list[Address]:
+        """The addresses of a host, which is localhost or a numeric address.
+
+        Raises:
+            OSError: it is another name.
+        """
         await trio.lowlevel.checkpoint()
         host = _LOOPBACK_NAMES.get(host, host)
         try:
