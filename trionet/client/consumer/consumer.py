@@ -312,10 +312,7 @@ class Consumer:
         return self._client.statistics()
 
     def connection_problem(self) -> str:
-        """Why the cluster, or a broker of it, cannot be reached; empty if nothing is known of it.
-
-        For after a ``trio.move_on_after`` of your own around the wait for a record.
-        """
+        """Why a broker cannot be reached, for after a ``trio.move_on_after``; empty if all can."""
         return self._client.connection_problem()
 
     # What logs say.
@@ -381,8 +378,7 @@ class Consumer:
             PartitionError: one partition cannot be read; see the subclasses.
             ApiError: the brokers refuse something.
             AuthenticationError: they do not let us in.
-            CallTimedOutError: no broker of the cluster was ever reached, for
-                ``default.api.timeout.ms``; says why.
+            CallTimedOutError: no broker was ever reached, for ``default.api.timeout.ms``; says why.
             trio.BusyResourceError: another task asks for records.
             trio.ClosedResourceError: the consumer is closed.
             ValueError: nothing is subscribed to or assigned.
