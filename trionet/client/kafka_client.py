@@ -8,7 +8,7 @@ at completed sends, completed receives, disconnections, connections, connects an
 too long, and last run the callbacks. What is decided lies in pure state machines beside this:
 :mod:`.connection_states`, :mod:`.in_flight`, :mod:`.metadata`.
 
-A peer's fault, such as an answer to nothing, ends that connection and no other.
+A peer's fault, such as a response to no request, ends that connection and no other.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ from .telemetry import Telemetry
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class KafkaClient:
-    """See the module; made by :func:`.opening.open_kafka_client`.
+    """The part of :class:`.NetworkClient` that is compiled; made by :func:`.open_kafka_client`.
 
     Args:
-        selector: of this client alone; somebody runs its alarm.
+        selector: of this client alone; its alarm is run by :mod:`.opening`.
         connections: the channels over it.
         states: of the connections.
         updater: keeps the metadata.
@@ -97,7 +97,7 @@ class KafkaClient:
         # No longer, and what is sent meanwhile need not end a poll for the sake of its own time.
         self._poll_seconds = settings.timeout_seconds
         self._news: trio.Event | None = None  # made by the first who waits
-        self._poll_ends_at = -math.inf  # nobody polls: there is nothing to end
+        self._poll_ends_at = -math.inf  # no poll is under way that could be ended
         self._is_polling = self._is_closed = False
 
     @property
@@ -194,7 +194,7 @@ class KafkaClient:
     def close(self, node: Node) -> None:
         """Forget a node, and what is in flight to it (KAFKA-2519).
 
-        No callback is told, and no poll; an awaited :meth:`request` ends with an error.
+        No callback runs, and no poll returns it; an awaited :meth:`request` ends with an error.
         """
         self._exchange.drop(node.id, self._clock())
         self._selector.wakeup()  # who waits until this node is ready begins anew

@@ -30,7 +30,7 @@ class _Trouble(NamedTuple):
 
 
 class Reachability:
-    """See the module.
+    """Keeps one cause for each node that cannot be reached.
 
     Attributes:
         was_reached: a broker of the cluster has responded at the address that it advertises.

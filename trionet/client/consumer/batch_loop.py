@@ -11,7 +11,7 @@ from .record import ConsumerBatch
 
 
 class BatchLoop:
-    """See the module.
+    """Iterates over batches until the consumer's block ends.
 
     Args:
         next_batch: :meth:`.Consumer.next_batch`.

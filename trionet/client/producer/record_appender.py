@@ -24,7 +24,7 @@ _PAUSE_MASK: Final = 512 - 1
 
 
 class RecordAppender:
-    """See the module.
+    """Appends records, and has them sent when that begins a batch.
 
     Args:
         accumulator: what waits to be sent.
