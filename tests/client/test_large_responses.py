@@ -21,7 +21,12 @@ from support.scripted_node import ScriptedNode, Seen
 from trionet import open_admin, open_broker, open_producer
 from trionet.client.admin.configs import ConfigResource, ConfigResourceType
 from trionet.client.connections import ConnectionSettings
-from trionet.client.opening import ClientSettings, keep_polling, open_network_client
+from trionet.client.opening import (
+    ClientSettings,
+    keep_polling,
+    open_kafka_client,
+    open_network_client,
+)
 from trionet.errors import DisconnectedError, ResponseTooLargeError
 from trionet.testing import MemoryNetwork
 
@@ -64,7 +69,7 @@ async def test_awaited_request_raises_it(
 ) -> None:
     node.replies["Heartbeat"] = lambda _: SIZE
     async with (
-        open_network_client(node.address, with_limit(), network=network) as client,
+        open_kafka_client(node.address, with_limit(), network=network) as client,
         trio.open_nursery() as nursery,
     ):
         nursery.start_soon(keep_polling, client)

@@ -23,13 +23,13 @@ async def test_node_that_lets_nobody_in_leaves_a_question_to_another_alone(
     async with open_network_client(node.address, network=network) as client:
         await be_able_to_send(client, other)
         await poll_until(client, lambda: "Metadata" in node.names())
-        [asked] = client._exchange.in_flight
+        [asked] = client._client._exchange.in_flight
 
-        client._exchange._lost(other.id, DENIED, trio.current_time())
+        client._client._exchange._lost(other.id, DENIED, trio.current_time())
 
         assert client.authentication_error(other) is DENIED
         assert client.metadata.error is None
-        assert [asked] == list(client._exchange.in_flight)
+        assert [asked] == list(client._client._exchange.in_flight)
 
 
 async def test_who_waits_for_metadata_hears_that_nobody_is_let_in(
@@ -46,7 +46,7 @@ async def test_who_waits_for_metadata_hears_that_nobody_is_let_in(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(wait)
             await wait_all_tasks_blocked()
-            client._exchange._lost(NODE.id, DENIED, trio.current_time())
+            client._client._exchange._lost(NODE.id, DENIED, trio.current_time())
             await client.poll()
 
 

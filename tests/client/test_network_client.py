@@ -169,7 +169,7 @@ async def test_correlation_ids_are_unique_and_leave_kafkas_alone(
         for _ in range(100):
             ids.append(client.send(NODE, HEARTBEAT))
             await outcomes(client)
-        client._exchange._last_correlation_id = 2**31 - 1 - 9
+        client._client._exchange._last_correlation_id = 2**31 - 1 - 9
         for _ in range(3):
             ids.append(client.send(NODE, HEARTBEAT))
             await outcomes(client)

@@ -286,7 +286,7 @@ async def test_socket_that_is_written_to_is_watched_for_reading_alone(
 ) -> None:
     async with open_network_client(NOWHERE, network=network) as client:
         await be_able_to_send(client)
-        channel = client._connections.channel(NODE.id)
+        channel = client._client._connections.channel(NODE.id)
 
         assert channel is not None
         assert READ == channel.interest

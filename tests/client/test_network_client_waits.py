@@ -159,7 +159,7 @@ async def test_answer_before_the_request_has_left_ends_that_connection_alone(
         client.send(NODE, HEARTBEAT)
         await outcomes(client)
         correlation_id = client.send(NODE, HEARTBEAT)
-        client._exchange.in_flight.oldest(NODE.id).is_sent = False
+        client._client._exchange.in_flight.oldest(NODE.id).is_sent = False
         [outcome] = await outcomes(client)
 
         assert correlation_id == outcome.correlation_id

@@ -16,9 +16,10 @@ from support.secured_clients import over_tls, polled_client, tls_listener
 from trionet.client.any_node import until_any_ready
 from trionet.client.cluster import Cluster
 from trionet.client.connection_states import PATIENCE_SECONDS
+from trionet.client.kafka_client import KafkaClient
 from trionet.client.network_client import NetworkClient
 from trionet.client.node import Node
-from trionet.client.opening import open_network_client
+from trionet.client.opening import open_kafka_client, open_network_client
 from trionet.net.connecting import Address
 from trionet.testing import MemoryNetwork
 
@@ -152,7 +153,7 @@ async def test_what_any_broker_can_do_is_not_asked_of_the_silent_one(
     """As where admin clients ask any broker, or a consumer asks for its coordinator."""
     good = Node(1, GOOD, 9092)
     async with (
-        open_network_client(f"{GOOD}:9092", network=network) as client,
+        open_kafka_client(f"{GOOD}:9092", network=network) as client,
         trio.open_nursery() as nursery,
     ):
         know(client, Node(8, SILENT, 9092), good)
@@ -168,5 +169,5 @@ async def test_what_any_broker_can_do_is_not_asked_of_the_silent_one(
         nursery.cancel_scope.cancel()
 
 
-def know(client: NetworkClient, *nodes: Node) -> None:
+def know(client: KafkaClient | NetworkClient, *nodes: Node) -> None:
     client.metadata.cluster = attrs.evolve(Cluster(), nodes={each.id: each for each in nodes})

@@ -241,8 +241,9 @@ async def test_sessions_are_renewed(kafka: Kafka) -> None:
             assert (await client.request(node, DescribeClusterRequest())).cluster_id
             await trio.sleep(0.1)
 
-        assert client._selector.counters.reauthenticated in (3, 4)
-        assert 1 == client._selector.counters.connected  # that to the bootstrap server is kept
+        assert client._client._selector.counters.reauthenticated in (3, 4)
+        # That to the bootstrap server is kept.
+        assert 1 == client._client._selector.counters.connected
 
 
 async def test_a_delegation_token_lets_in(kafka: Kafka) -> None:

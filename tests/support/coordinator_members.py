@@ -19,8 +19,8 @@ from trionet.client.consumer.coordinator.consumer_coordinator import ConsumerCoo
 from trionet.client.consumer.coordinator.settings import GroupSettings
 from trionet.client.consumer.reset_strategy import EARLIEST
 from trionet.client.consumer.subscription_state import SubscriptionState
-from trionet.client.network_client import NetworkClient
-from trionet.client.opening import ClientSettings, open_network_client
+from trionet.client.kafka_client import KafkaClient
+from trionet.client.opening import ClientSettings, open_kafka_client
 from trionet.client.topic_partition import TopicPartition
 from trionet.net.network import SYSTEM, Network
 from trionet.protocol.messages.create_partitions import (
@@ -46,7 +46,7 @@ class GroupMember:
         told: what its callbacks were told, in order: the callback's name and partition numbers.
     """
 
-    def __init__(self, client: NetworkClient, settings: GroupSettings) -> None:
+    def __init__(self, client: KafkaClient, settings: GroupSettings) -> None:
         self.client = client
         self.subscription = SubscriptionState(EARLIEST)
         self.coordinator = ConsumerCoordinator(
@@ -121,14 +121,14 @@ async def open_member(
         network: where it is.
         topics: to subscribe to; none for no subscription.
         settings: of the group.
-        client_settings: of its NetworkClient.
+        client_settings: of its KafkaClient.
         changes: attributes of the settings.
     """
     settings = attrs.evolve(settings, **changes)  # type: ignore[arg-type]
     address = broker if isinstance(broker, str) else broker.bootstrap_servers
     with raise_single_error() as caller:
         async with (
-            open_network_client(address, client_settings, network=network) as client,
+            open_kafka_client(address, client_settings, network=network) as client,
             trio.open_nursery() as nursery,
         ):
             # As a consumer does: answers are read until the group is left.
@@ -155,7 +155,7 @@ async def open_member(
 class _Polling:
     """Polls until its scope is cancelled, whatever else is."""
 
-    def __init__(self, client: NetworkClient) -> None:
+    def __init__(self, client: KafkaClient) -> None:
         self._client = client
         self.scope = trio.CancelScope(shield=True)
 
@@ -185,9 +185,9 @@ async def add_partitions(broker: Broker, name: str, count: int, network: Network
 
 
 @asynccontextmanager
-async def _asker(broker: Broker, network: Network) -> AsyncIterator[NetworkClient]:
+async def _asker(broker: Broker, network: Network) -> AsyncIterator[KafkaClient]:
     async with (
-        open_network_client(broker.bootstrap_servers, network=network) as client,
+        open_kafka_client(broker.bootstrap_servers, network=network) as client,
         trio.open_nursery() as nursery,
     ):
         nursery.start_soon(_poll, client)
@@ -196,5 +196,5 @@ async def _asker(broker: Broker, network: Network) -> AsyncIterator[NetworkClien
         nursery.cancel_scope.cancel()
 
 
-async def _poll(client: NetworkClient) -> None:
+async def _poll(client: KafkaClient) -> None:
     await client.run()

@@ -19,7 +19,6 @@ from typing import Any
 
 import trio
 
-from .._util.compiling import mypyc_attr
 from .._util.raising import again
 from ..errors import (
     AuthenticationError,
@@ -51,9 +50,10 @@ from .statistics import ClientStatistics
 from .telemetry import Telemetry
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class KafkaClient:
     """The part of :class:`.NetworkClient` that is compiled; made by :func:`.open_kafka_client`.
+
+    :class:`.NetworkClient` says what each method is for.
 
     Args:
         selector: of this client alone; its alarm is run by :mod:`.opening`.
@@ -102,17 +102,11 @@ class KafkaClient:
 
     @property
     def metadata(self) -> Metadata:
-        """What is known of the cluster."""
         return self._updater.metadata
 
     # Connections.
 
     def ready(self, node: Node) -> bool:
-        """Whether a request may be sent to a node now; if there is no connection, begin one.
-
-        Raises:
-            trio.ClosedResourceError: the client is closed.
-        """
         self._check_open()
         if self.is_ready(node):
             return True
@@ -120,15 +114,10 @@ class KafkaClient:
         return False
 
     def is_ready(self, node: Node) -> bool:
-        """Whether a request may be sent to a node now.
-
-        Not while metadata are due: they go first, or a busy client would never get them.
-        """
         now = self._clock()
         return not self._updater.is_due(now) and self.can_send(node.id, now)
 
     def can_send(self, node_id: int, now: float) -> bool:
-        """Whether a node is connected, not throttled, and has room for one more request."""
         if not self._states.is_ready(node_id, now):
             return False
         if not self._exchange.in_flight.can_send_more(node_id):
@@ -138,7 +127,6 @@ class KafkaClient:
         return channel is not None and channel.is_ready and channel.send is None
 
     def begin_connect(self, node: Node, now: float) -> bool:
-        """Begin to connect, if that may be done now."""
         if not self._states.can_connect(node.id, now):
             return False
         self._connections.connect(node, self._states.connecting(node.id, node.host, now))
@@ -147,44 +135,34 @@ class KafkaClient:
         return True
 
     def connection_failed(self, node: Node) -> bool:
-        """Whether the last connection to a node was lost, or could not be made."""
         return self._states.is_disconnected(node.id)
 
     def connection_delay(self, node: Node) -> float:
-        """See :meth:`.ClusterConnectionStates.connection_delay`."""
         return self._states.connection_delay(node.id, self._clock())
 
     def poll_delay(self, node: Node) -> float:
-        """See :meth:`.ClusterConnectionStates.poll_delay`."""
         return self._states.poll_delay(node.id, self._clock())
 
     def authentication_error(self, node: Node) -> AuthenticationError | None:
-        """Why a node did not let us in the last time; None if it did."""
         return self._states.authentication_error(node.id)
 
     def connection_error(self, node: Node) -> TrionetError | None:
-        """Why the last connection to a node was lost, or could not be made; None if it was made."""
         return self._states.error(node.id)
 
     def connection_problem(self) -> str:
-        """See :meth:`.Reachability.problem`."""
         return self.reachability.problem(self.metadata.cluster)
 
     def versions(self, node: Node) -> NodeApiVersions | None:
-        """What a node serves; None before it was asked."""
         return self._exchange.versions.get(node.id)
 
     def in_flight_count(self, node: Node | None = None) -> int:
-        """How many requests were sent and not answered yet, to one node or to all."""
         in_flight = self._exchange.in_flight
         return len(in_flight) if node is None else in_flight.count(node.id)
 
     def statistics(self) -> ClientStatistics:
-        """What this client did and holds at the moment, by Kafka's names."""
         return self.metrics.statistics(self._clock())
 
     def disconnect(self, node: Node) -> None:
-        """End the connection to a node; the next poll tells of its requests, in their order."""
         if self._states.state(node.id) is None or self._states.is_disconnected(node.id):
             return
         error = DisconnectedError(f"{node}: the client ended the connection")
@@ -192,19 +170,10 @@ class KafkaClient:
         self._selector.wakeup()
 
     def close(self, node: Node) -> None:
-        """Forget a node, and what is in flight to it (KAFKA-2519).
-
-        No callback runs, and no poll returns it; an awaited :meth:`request` ends with an error.
-        """
         self._exchange.drop(node.id, self._clock())
         self._selector.wakeup()  # who waits until this node is ready begins anew
 
     def least_loaded_node(self, now: float) -> tuple[Node | None, bool]:
-        """The node that will respond soonest, and whether any connection is ready.
-
-        None if none can be asked now: throttled nodes are passed over (KAFKA-8275, KAFKA-8376). See
-        :func:`.least_loaded.least_loaded`.
-        """
         nodes = list(self.metadata.cluster.nodes.values())
         start = self._chance.randrange(len(nodes)) if nodes else 0
         has_ready = any(map(self._states.is_established, self.metadata.cluster.nodes))
@@ -218,7 +187,6 @@ class KafkaClient:
         return node, has_ready
 
     def soonest(self, now: float) -> float:
-        """Seconds until time alone may make one of the cluster's nodes usable."""
         nodes = self.metadata.cluster.nodes
         return min((self._states.poll_delay(node_id, now) for node_id in nodes), default=0.0)
 
@@ -234,25 +202,6 @@ class KafkaClient:
         version_max: int | None = None,
         seconds_max: float | None = None,
     ) -> int:
-        """Send a request; a later poll hands out what became of it.
-
-        Args:
-            node: one that :meth:`ready` said yes to.
-            body: the request.
-            callback: called with the outcome at the end of that poll; its own errors are logged.
-            version_min: the oldest version that can carry the body.
-            version_max: the newest that the caller understands; None for all.
-            seconds_max: how long the answer may take, in place of ``request.timeout.ms``.
-
-        Returns:
-            The correlation id. If the node has no version in common, the outcome is an error. A
-            Produce with ``acks=0``, to which no answer comes, is complete when it has left.
-
-        Raises:
-            LocalProtocolError: the node is not ready, or the body cannot be encoded.
-            ValueError: the body is no request.
-            trio.ClosedResourceError: the client is closed.
-        """
         self._check_open()
         now = self._clock()
         if not self.can_send(node.id, now):
@@ -304,7 +253,6 @@ class KafkaClient:
         version_max: int | None = None,
         seconds_max: float | None = None,
     ) -> Any:
-        """See :meth:`.NetworkClient.request`."""
         await self.until_ready(node)
         answer = AwaitedAnswer()
         self.send(
@@ -320,7 +268,6 @@ class KafkaClient:
     # Waits.
 
     async def until_ready(self, node: Node) -> None:
-        """See :meth:`.NetworkClient.until_ready`."""
         await trio.lowlevel.checkpoint()
         if self.ready(node):
             return
@@ -340,7 +287,6 @@ class KafkaClient:
                 del self._awaited[node.id]
 
     async def until_updated(self, updates: int = 0) -> None:
-        """See :meth:`.NetworkClient.until_updated`."""
         await trio.lowlevel.checkpoint()
         self._selector.wakeup()  # the poll under way may not know that an update is wanted
         errors = self.metadata.errors
@@ -354,16 +300,13 @@ class KafkaClient:
     # The turn.
 
     def wakeup(self) -> None:
-        """Make the poll under way, or the next one, return without waiting."""
         self._selector.wakeup()
 
     async def run(self) -> None:
-        """See :meth:`.NetworkClient.run`."""
         while True:
             await self.poll()
 
     async def poll(self, seconds_max: float = math.inf) -> list[ClientResponse]:
-        """See :meth:`.NetworkClient.poll`."""
         if seconds_max < 0:
             raise ValueError(f"seconds_max = {seconds_max}; allowed: 0 or more")
         self._check_open()
@@ -398,7 +341,6 @@ class KafkaClient:
             self._news = None
 
     async def until_news(self) -> None:
-        """See :meth:`.NetworkClient.until_news`."""
         if self._news is None:
             self._news = trio.Event()
         await self._news.wait()

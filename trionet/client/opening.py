@@ -1,10 +1,9 @@
-"""Opens a NetworkClient, or the KafkaClient below others, and closes it with its block."""
+"""Opens a NetworkClient, or the KafkaClient below it, and closes it with its block."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import TypeVar
 
 import attrs
 import trio
@@ -24,8 +23,6 @@ from .request_settings import RequestSettings
 from .security.connecting import prepare_security
 from .security.settings import SecuritySettings
 from .telemetry import Telemetry, TelemetrySettings
-
-C = TypeVar("C", bound=KafkaClient)
 
 
 @attrs.frozen(kw_only=True)
@@ -81,9 +78,10 @@ async def open_network_client(
     Cancellation: at the end of the block every connection is closed at once; whoever waits for an
     answer gets a :class:`.DisconnectedError`.
     """
-    opened = _open(NetworkClient, bootstrap_servers, settings, network, kind, of_controllers)
-    async with opened as client:
-        yield client
+    async with open_kafka_client(
+        bootstrap_servers, settings, network=network, kind=kind, of_controllers=of_controllers
+    ) as client:
+        yield NetworkClient(client)
 
 
 @asynccontextmanager
@@ -92,24 +90,10 @@ async def open_kafka_client(
     settings: ClientSettings | None = None,
     *,
     network: Network = SYSTEM,
-    kind: str,
+    kind: str = "network-client",
     of_controllers: bool = False,
 ) -> AsyncIterator[KafkaClient]:
-    """As :func:`open_network_client`, for what is built on it here: quicker where compiled."""
-    opened = _open(KafkaClient, bootstrap_servers, settings, network, kind, of_controllers)
-    async with opened as client:
-        yield client
-
-
-@asynccontextmanager
-async def _open(
-    client_type: type[C],
-    bootstrap_servers: str | Iterable[str],
-    settings: ClientSettings | None,
-    network: Network,
-    kind: str,
-    of_controllers: bool,
-) -> AsyncIterator[C]:
+    """As :func:`open_network_client`, for the clients that are built on it here."""
     settings = settings or ClientSettings()
     key = "bootstrap.controllers" if of_controllers else "bootstrap.servers"
     metadata = Metadata(
@@ -125,7 +109,7 @@ async def _open(
             nursery.start_soon(selector.alarm.keep_time)
             nursery.start_soon(security.keep_fresh)
             connections = Connections(selector, network, settings.connections, security, nursery)
-            client = _client(client_type, selector, connections, updater, settings, network, kind)
+            client = _client(selector, connections, updater, settings, network, kind)
             if client.telemetry is not None:
                 nursery.start_soon(client.telemetry.keep_pushing, client)
             try:
@@ -139,20 +123,19 @@ async def _open(
 
 
 def _client(
-    client_type: type[C],
     selector: Selector,
     connections: Connections,
     updater: MetadataUpdater,
     settings: ClientSettings,
     network: Network,
     kind: str,
-) -> C:
+) -> KafkaClient:
     """A client with what is measured of it."""
     metrics = ClientMetrics(kind, settings.metrics, selector, trio.current_time())
     telemetry = None
     if settings.telemetry.is_enabled:
         telemetry = Telemetry(metrics, settings.telemetry.labels, network)
-    return client_type(
+    return KafkaClient(
         selector,
         connections,
         ClusterConnectionStates(settings.times, network.chance),

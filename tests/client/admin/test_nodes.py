@@ -7,9 +7,8 @@ from trio.testing import MockClock
 
 from support.network_clients import SETTINGS
 from support.scripted_node import ScriptedNode
-from support.secured_clients import keep_polling
 from trionet.client.admin.nodes import Nodes
-from trionet.client.opening import open_network_client
+from trionet.client.opening import keep_polling, open_kafka_client
 from trionet.protocol.messages.create_topics import (
     CreatableTopic,
     CreateTopicsRequest,
@@ -26,7 +25,7 @@ async def test_a_broker_that_is_busy_with_a_large_request_is_one_that_can_be_ask
     node.replies["CreateTopics"] = lambda _: CreateTopicsResponse()
 
     async with (
-        open_network_client(node.address, SETTINGS, network=network) as client,
+        open_kafka_client(node.address, SETTINGS, network=network) as client,
         trio.open_nursery() as nursery,
     ):
         nursery.start_soon(keep_polling, client)

@@ -13,8 +13,8 @@ class NowaitProducer:
     """The base of :class:`.Producer`.
 
     An interpreted function around the compiled one would take a third of its time. More does not
-    belong here: compiled code calls the methods of a class that has an interpreted subclass as
-    slowly as Python does.
+    belong here: compiled code that calls methods of an interpreted subclass does it as slowly as
+    Python, and mypyc 2.4 hands on zeros in place of default arguments that are left out.
 
     Args:
         appender: does the work.

@@ -20,7 +20,7 @@ from trionet.client.consumer.coordinator.member import ClassicMember
 from trionet.client.consumer.coordinator.settings import GroupSettings
 from trionet.client.consumer.reset_strategy import EARLIEST
 from trionet.client.consumer.subscription_state import SubscriptionState
-from trionet.client.opening import open_network_client
+from trionet.client.opening import open_kafka_client
 from trionet.errors import ConfigError
 from trionet.protocol.messages.join_group import JoinGroupResponseMember
 from trionet.protocol.messages.metadata import (
@@ -56,7 +56,7 @@ async def test_a_pattern_takes_kafkas_own_topics_only_if_asked_to(
     subscription = SubscriptionState(EARLIEST)
     subscription.subscribe_pattern(re.compile(".*"))
     node.replies["Metadata"] = lambda _: described(node, orders=False, __offsets=True)
-    async with node.listening(), open_network_client(node.address, network=network) as client:
+    async with node.listening(), open_kafka_client(node.address, network=network) as client:
         assignment = GroupAssignment(settings.assignors, None)
         leader = GroupLeader(client, subscription, ClassicMember(settings), assignment, settings)
         client.metadata.want(None)
