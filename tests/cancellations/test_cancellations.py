@@ -76,7 +76,7 @@ def forget_deliveries(_: Any) -> Any:
 
 #: In which program, what, how, and what is told of it.
 PLANTED: list[tuple[str, type, str, Callable[[Any], Any], str]] = [
-    ("consuming.records", RecordLoop, "__anext__", lose_a_record, "is next"),
+    ("consuming.records", RecordLoop, "wait", lose_a_record, "is next"),
     (
         "grouping.live",
         SubscriptionState,
