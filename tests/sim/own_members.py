@@ -11,7 +11,13 @@ from sim.own_producers import Stop
 from sim.world import ADDRESS, World
 from support.group_calls import committed
 from support.ledger import Violation
-from trionet import CommitFailedError, PartitionError, TrionetError, open_consumer
+from trionet import (
+    CommitFailedError,
+    FencedInstanceIdError,
+    PartitionError,
+    TrionetError,
+    open_consumer,
+)
 from trionet.client.consumer.consumer import Consumer
 
 GROUP = "own"
@@ -57,6 +63,7 @@ class OwnGroup:
             }
             settings = {key: value for key, value in settings.items() if value is not None}
             world.step(name, f"open a member, {settings}")
+            lives = world.lives
             try:
                 async with open_consumer(
                     ADDRESS, settings, topics=TOPICS, network=world.network
@@ -64,6 +71,12 @@ class OwnGroup:
                     await self._live(name, consumer)
             except Stop:
                 world.note(f"{name}: stopped by its user")
+            except FencedInstanceIdError as error:
+                # It has no rival. But a broker that ends during a rebalance forgets the generation
+                # (as Kafka's does), and with it the id that a static member was given in it.
+                if world.lives == lives:
+                    raise Violation(f"{name}: {error}") from error
+                world.note(f"{name}: fenced by its former self")
             await world.pause()
 
     async def _live(self, name: str, consumer: Consumer) -> None:

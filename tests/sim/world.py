@@ -95,6 +95,7 @@ class World:
         has_ended: set when nothing of the broker runs any more.
         over: the clients do nothing new any more.
         is_ending: the broker does not come back.
+        lives: how often the broker has come up.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class World:
         self.is_ending = False
         self.is_dying = False
         self.crashes = 0
+        self.lives = 0
         self.group = GroupModel()
         self.faults: Faults | None = None
         self.partitions = {
@@ -219,6 +221,7 @@ class World:
 
     def _begin(self, broker: Broker) -> None:
         self.note("the broker is up")
+        self.lives += 1
         self._broker = broker
         if self._has_faults:
             self.faults = control(broker).faults
