@@ -170,6 +170,21 @@ def test_failure_does_not_renumber_what_the_leader_may_have() -> None:
     assert (1, 0) == following.number
 
 
+def test_failure_of_the_last_one_that_could_decide_begins_a_new_epoch() -> None:
+    """D20, D21: what is left in flight is out of order, and nothing that is new may pass it."""
+    state = idempotence(T0)
+    bad, following, last = Batch(), Batch(), Batch()
+    sent(state, bad, following, last)
+    state.failed(bad)
+    refused(state, following)
+    assert (0, 2) == following.number
+    state.failed(last)
+    state.settle()
+
+    assert (1, 0) == following.number
+    sent(state, following)
+
+
 def test_leader_that_knows_the_last_one_only_has_those_before_it() -> None:
     """D20: so does a broker that was stopped and started; nothing is written twice."""
     state = idempotence(T0)

@@ -69,7 +69,7 @@ class Course:
         self.leader = Leader()
         self.offsets: dict[int, int] = {}
         self.failed: list[Batch] = []
-        self.batches = [Batch(record_count=data.draw(st.integers(1, 3))) for _ in range(6)]
+        self.batches = [Batch(record_count=data.draw(st.integers(1, 3))) for _ in range(9)]
         self._data = data
         self._faults = faults
         self._queue = list(self.batches)

@@ -161,7 +161,7 @@ class Idempotence:
         if not sequences.has_refused:
             return ()
         written = sequences.take_written()
-        if sequences.has_in_flight and sequences.first_in_flight is None:  # all are refused
+        if sequences.are_all_refused:
             logger.warning(
                 "%s: the leader has batches, but not those before them, which are sent again and "
                 "come after them: it had forgotten the producer",
@@ -205,7 +205,7 @@ class Idempotence:
         # Those that follow are asked first, also where this one was never written: they may have
         # been, and a new epoch numbers all that is in flight.
         sequences.refuse(batch)
-        if sequences.first_in_flight is None:
+        if sequences.are_all_refused:
             self._bump(batch.topic_partition)
 
     def failed(self, batch: SequencedBatch) -> None:
@@ -217,6 +217,8 @@ class Idempotence:
         # that would number anew what the leader may have.
         sequences.is_unresolved = True
         self._unresolved[batch.topic_partition] = None
+        if sequences.are_all_refused:
+            self._bump(batch.topic_partition)
 
     def is_fatal(self, error_code: int) -> bool:
         """Whether an error ends the producer."""

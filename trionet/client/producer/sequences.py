@@ -170,6 +170,11 @@ class PartitionSequences:
     def has_refused(self) -> bool:
         return bool(self._refused)
 
+    @property
+    def are_all_refused(self) -> bool:
+        """Whether batches are in flight, and none of them is left that could decide."""
+        return bool(self._in_flight) and len(self._refused) == len(self._in_flight)
+
     def is_refused(self, batch: SequencedBatch) -> bool:
         return batch in self._refused
 
