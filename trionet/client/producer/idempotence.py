@@ -56,6 +56,7 @@ class Idempotence:
         self.identity = NO_IDENTITY
         self.error: TrionetError | None = None
         self._partitions: dict[TopicPartition, PartitionSequences] = {}
+        # Where a batch was given up, and it is not known yet whether its numbers are a gap.
         self._unresolved: dict[TopicPartition, None] = {}
         self._start_again: dict[TopicPartition, None] = {}
         self._is_bump_due = False
@@ -99,10 +100,10 @@ class Idempotence:
         sequences = self._partitions.get(batch.topic_partition)
         if sequences is None:
             return True
+        first = sequences.first_in_flight
         if batch.base_sequence == NONE:
-            if sequences.is_unresolved or sequences.has_refused:
+            if batch.topic_partition in self._unresolved or sequences.has_refused:
                 return False
-            first = sequences.first_in_flight
             return first is None or (
                 # A leader remembers five batches. More than these must not follow one that it may
                 # have, or it cannot tell any more that it has it.
@@ -110,7 +111,6 @@ class Idempotence:
                 and sequences.identity == self.identity
                 and sequences.may_pipeline(leader_epoch, now)
             )
-        first = sequences.first_in_flight
         return first is None or first is batch
 
     def passes_over(self, batch: SequencedBatch) -> bool:
@@ -215,7 +215,6 @@ class Idempotence:
             return
         # Its numbers are a gap, unless it was written. Those in flight decide: a new epoch before
         # that would number anew what the leader may have.
-        sequences.is_unresolved = True
         self._unresolved[batch.topic_partition] = None
         if sequences.are_all_refused:
             self._bump(batch.topic_partition)
@@ -252,7 +251,6 @@ class Idempotence:
             if sequences.has_in_flight:
                 continue  # their outcome will tell
             del self._unresolved[partition]
-            sequences.is_unresolved = False
             if not sequences.is_all_acked():
                 # What was given up may have been written, or not: only a new epoch is safe.
                 self._bump(partition)

@@ -107,7 +107,6 @@ class PartitionSequences:
         identity: the producer id and epoch that they belong to.
         next: the sequence of the next new batch.
         last_acked: the sequence of the last record that was acknowledged; -1 for none.
-        is_unresolved: it is not known whether batches that were given up were written.
     """
 
     __slots__ = (
@@ -118,7 +117,6 @@ class PartitionSequences:
         "_refused",
         "_shown_written",
         "identity",
-        "is_unresolved",
         "last_acked",
         "next",
     )
@@ -127,7 +125,6 @@ class PartitionSequences:
         self.identity = identity
         self.next = 0
         self.last_acked = NONE
-        self.is_unresolved = False
         # Of the last acknowledgement: when it came, from which leader, and the offset after it.
         self._acked_at = -math.inf
         self._leader_epoch = NONE
@@ -154,7 +151,8 @@ class PartitionSequences:
     def may_pipeline(self, leader_epoch: int, now: float) -> bool:
         """Whether a new batch may be sent while others are in flight.
 
-        Only to a leader that knows this epoch of the producer; see the module.
+        Only to a leader that knows this epoch of the producer: another one would accept a batch
+        without the one before it.
 
         Args:
             leader_epoch: of the leader that it would be sent to.
@@ -269,7 +267,6 @@ class PartitionSequences:
         self.next = 0
         self.last_acked = NONE
         self._end_offset = NONE
-        self.is_unresolved = False
         self._refused.clear()
         self._shown_written.clear()
         for batch in self._in_flight:
