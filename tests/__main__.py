@@ -23,8 +23,12 @@ PROGRAMS = {
     "ordeal": ("our clients while leaders move and brokers are killed, from seeds", "ordeal"),
     "spark-kills": ("kill the processes and the broker of jobs in Spark", "spark_kills"),
     "sim": ("simulate a broker, its clients, faults and crashes, from a seed", "sim"),
+    "log-faults": ("a log, hostile batches, and exceptions at every line", "log_faults"),
     "cancellations": ("cancel each await point of our clients in turn", "cancellations"),
     "mutations": ("decode a million frames that something has changed", "protocol.mutations"),
+    "hostile": ("the worst requests of every API: how long others wait, and memory", "hostile"),
+    "loss": ("take parts of a broker's folder away, and see what it says", "damage.loss"),
+    "flips": ("flip bits in a broker's folder, and see what it says", "damage.flips"),
     "fuzz": ("search for a long time for input that breaks something", "fuzz"),
 }
 #: Jobs that are a selection of tests: what for, and pytest's arguments.

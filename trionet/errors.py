@@ -71,6 +71,10 @@ class ConfigError(TrionetError, ValueError):
     """A setting has an unknown name or a value that is not allowed; says which are."""
 
 
+# What is wrong with a request of megabytes is said in a text that Kafka's protocol can carry.
+_API_ERROR_TEXT_MAX = 2000
+
+
 class ApiError(TrionetError):
     """A request, or one partition of it, is to be answered with a Kafka error code.
 
@@ -79,10 +83,12 @@ class ApiError(TrionetError):
 
     Args:
         error_code: Kafka's number, see :mod:`trionet.protocol.error_codes`.
-        message: what was wrong, what is allowed, what to do.
+        message: what was wrong, what is allowed, what to do; a very long one is cut.
     """
 
     def __init__(self, error_code: int, message: str = "") -> None:
+        if len(message) > _API_ERROR_TEXT_MAX:
+            message = f"{message[: _API_ERROR_TEXT_MAX - 4]} ..."
         super().__init__(error_code, message)
         self.error_code = error_code
         self.message = message

@@ -12,6 +12,7 @@ from support.wire import Peer
 from trionet import SocketServer
 from trionet.broker.apis import Api, Apis
 from trionet.broker.call import Call
+from trionet.broker.long_calls import LongCalls
 from trionet.net.close_reason import CloseReason
 from trionet.net.endpoint import Endpoint
 from trionet.protocol.messages.api_versions import (
@@ -42,9 +43,10 @@ class Serving:
 
 @asynccontextmanager
 async def serving(handle: Handle) -> AsyncIterator[Serving]:
-    apis = Apis([Api(API_VERSIONS, 0, 4, handle)], lambda: ANSWER)
-    server = SocketServer(apis.handle, [Endpoint.parse("PLAINTEXT://127.0.0.1:0")])
     async with trio.open_nursery() as nursery:
+        long_calls = LongCalls(nursery, 1_000_000)
+        apis = Apis([Api(API_VERSIONS, 0, 4, handle)], long_calls, lambda: ANSWER)
+        server = SocketServer(apis.handle, [Endpoint.parse("PLAINTEXT://127.0.0.1:0")])
         endpoints: list[Endpoint] = await nursery.start(server.run)
         async with connect(endpoints[0].address, "me") as client:
             yield Serving(server, endpoints[0].address, client)

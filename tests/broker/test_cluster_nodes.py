@@ -145,6 +145,19 @@ async def test_acks_all_is_refused_while_too_few_replicas_run(broker: Broker, ac
         assert (3 if acks == -1 else 4) == log_of(broker).end_offset
 
 
+@pytest.mark.parametrize(("replicas", "code"), [(1, 0), (2, error_codes.NOT_ENOUGH_REPLICAS)])
+async def test_no_more_replicas_are_needed_than_there_are(replicas: int, code: int) -> None:
+    """Apache Kafka 4.3.1 takes acks=all where a topic has one replica, whatever is set."""
+    settings = {"default.replication.factor": replicas, "min.insync.replicas": 3}
+    async with open_broker(settings, brokers=3) as broker:
+        await with_topic(broker, partitions=1)
+        async with connect_to(broker, broker.leader("t", 0)) as [client]:
+            assert error_codes.NONE == (await produce(client, "t", batch(b"a"))).error_code
+            follower = (broker.leader("t", 0)) % 3 + 1
+            await broker.stop(follower)
+            assert code == (await produce(client, "t", batch(b"b"))).error_code
+
+
 @pytest.mark.parametrize(("brokers", "times"), [(1, 1), (2, 0)])
 async def test_what_has_a_meaning_on_several_nodes_is_not_reported_there(
     brokers: int, times: int, caplog: pytest.LogCaptureFixture

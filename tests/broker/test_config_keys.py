@@ -20,13 +20,15 @@ from trionet.protocol.config_types import Row, parse_value, value_text
 
 KINDS = ("BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
 
-# Where a broker of ours needs no setting and Kafka does, or would listen on every address.
+# Where a broker of ours needs no setting and Kafka does, or would listen on every address, or let
+# strangers hold much memory.
 DEFAULTS_OF_OURS = {
     "broker.id",
     "controller.listener.names",
     "listeners",
     "node.id",
     "process.roles",
+    "sasl.server.max.receive.size",
 }
 
 # Keys of classes that Kafka brings along, and which its own definition does not list.

@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from support.client import connect
 from support.sasl import scram
-from trionet.broker.credentials import ScramCredentials, check_user_name
+from trionet import open_broker
+from trionet.broker.credentials import ScramCredentials, add_scram_user, check_user_name
 from trionet.broker.database import DATABASE_NAME, IN_MEMORY, DatabaseError, open_database
 from trionet.errors import AuthenticationError, ConfigError
 from trionet.net.sasl.mechanism import USER_NAME_CHARACTERS_MAX
 from trionet.net.sasl.scram import HASHES, ScramServer, salted
+from trionet.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from trionet.protocol.messages.sasl_handshake import SaslHandshakeRequest
 
 
 def lets_in(
@@ -138,3 +142,34 @@ def test_names_that_can_be(name: str) -> None:
 def test_names_that_no_client_could_send_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="cannot be a user's name"):
         check_user_name(name)
+
+
+async def salt_of(folder: Path, name: str) -> str:
+    """The salt that a broker of this folder, started anew, tells who logs in by a name."""
+    settings: dict[str, object] = {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "log.dirs": str(folder),
+    }
+    first = scram("SCRAM-SHA-256", name, "wrong").get_client_first().encode()
+    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+        await client.call(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1)
+        response = await client.call(SaslAuthenticateRequest(auth_bytes=first), 2)
+        assert 0 == response.error_code
+        _, salt, iterations = bytes(response.auth_bytes).decode().split(",")
+        assert "i=4096" == iterations
+        return str(salt)
+
+
+async def test_the_salt_of_nobody_stays_the_same_over_a_restart_as_that_of_a_user(
+    tmp_path: Path,
+) -> None:
+    """Else whoever asks before and after it knows which users there are."""
+    await add_scram_user(str(tmp_path / "one"), "alice", "secret")
+    await add_scram_user(str(tmp_path / "two"), "bob", "secret")
+
+    for name in ("alice", "nobody"):
+        before = await salt_of(tmp_path / "one", name)
+        assert before == await salt_of(tmp_path / "one", name)
+        # What nobody's salt is made from is another broker's secret there.
+        assert before != await salt_of(tmp_path / "two", name)

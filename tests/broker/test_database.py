@@ -95,6 +95,20 @@ async def test_an_error_of_sqlite_names_the_database_and_changes_nothing(
     assert await database.transaction(read) == []
 
 
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, "\ud800"])
+async def test_a_value_that_sqlite_cannot_hold_is_an_error_of_the_database(
+    database: Database, value: object
+) -> None:
+    def fail(connection: sqlite3.Connection) -> None:
+        write(7)(connection)
+        connection.execute("INSERT INTO producer_id_block VALUES (?)", (value,))
+
+    with pytest.raises(DatabaseError, match=r"too large|surrogates"):
+        await database.transaction(fail)
+
+    assert await database.transaction(read) == []
+
+
 async def test_every_transaction_is_a_checkpoint(database: Database) -> None:
     with trio.testing.assert_checkpoints():
         await database.transaction(read)
@@ -305,6 +319,58 @@ async def test_a_damaged_database_is_an_error(path: str) -> None:
     assert str(caught.value).startswith(f"cannot open the database {path}: ")
 
 
+@pytest.mark.parametrize(
+    ("statement", "what"),
+    [
+        ("INSERT INTO topic VALUES (x'00', 'orders', 'three')", "1 rows of topic hold values"),
+        ("INSERT INTO topic VALUES ('id', 'orders', 3)", "1 rows of topic hold values"),
+        ("INSERT INTO producer_id_block VALUES (0.5)", "1 rows of producer_id_block hold values"),
+    ],
+)
+async def test_values_of_a_wrong_type_are_damage(path: str, statement: str, what: str) -> None:
+    async with open_database(path) as database:
+        await database.transaction(lambda connection: connection.execute(statement))
+
+    with pytest.raises(DatabaseError, match=f"database {path} is damaged: {what}"):
+        async with open_database(path):
+            pass
+
+
+async def test_a_page_that_is_damaged_is_found_when_it_is_opened(path: str) -> None:
+    async with open_database(path) as database:
+        await database.transaction(write(7))
+        root = await database.transaction(
+            lambda connection: connection.execute(
+                "SELECT rootpage FROM sqlite_master WHERE name = 'producer_id_block'"
+            ).fetchone()[0]
+        )
+    _overwrite(path, (root - 1) * 4096, b"\xff" * 20)
+
+    with pytest.raises(DatabaseError, match=f"{path}"):
+        async with open_database(path):
+            pass
+
+
+async def test_an_error_that_quotes_damaged_text_is_an_error(path: str) -> None:
+    async with open_database(path):
+        pass
+    content = _content(path)
+    _overwrite(path, content.index(b"TABLE consumer_group"), b"TABL\xf8")
+
+    with pytest.raises(DatabaseError, match=f"cannot open the database {path}: "):
+        async with open_database(path):
+            pass
+
+
+async def test_rows_that_make_no_values_are_damage(path: str) -> None:
+    def misread(connection: sqlite3.Connection) -> int:
+        return int("seven")
+
+    async with open_database(path) as database:
+        with pytest.raises(DatabaseError, match=f"database {path} is damaged: .*'seven'"):
+            await database.read(misread)
+
+
 async def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     path = str(tmp_path / "nowhere" / DATABASE_NAME)
 
@@ -372,3 +438,55 @@ def test_sqlite_is_loaded_by_opening_and_not_by_importing() -> None:
     )
 
     assert done.stdout == "False\nTrue\n"
+
+
+def _killed(path: str, transactions: int) -> bytes:
+    """What SIGKILL leaves of a database: a write-ahead log that nobody has emptied."""
+    program = (
+        "import os, sys, trio\n"
+        "from trionet.broker.database import open_database\n"
+        "async def main():\n"
+        "    async with open_database(sys.argv[1]) as database:\n"
+        "        for number in range(int(sys.argv[2])):\n"
+        "            await database.transaction(lambda each: each.execute(\n"
+        "                'INSERT INTO producer_id_block VALUES (?)', (number,)))\n"
+        "        os._exit(0)\n"
+        "trio.run(main)\n"
+    )
+    subprocess.run([sys.executable, "-c", program, path, str(transactions)], check=True)
+    return _content(path + "-wal")
+
+
+async def test_a_write_ahead_log_that_is_whole_is_used(
+    path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    _killed(path, 3)
+    async with open_database(path) as database:
+        assert [0, 1, 2] == await database.transaction(read)
+
+    assert "" == caplog.text
+
+
+@pytest.mark.parametrize("at", [0, 10, -4096, -4100])
+async def test_changes_that_sqlite_leaves_out_are_reported(
+    path: str, at: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    wal = bytearray(_killed(path, 3))
+    first = wal.index(b"CREATE") - 1
+    wal[at if at < 0 else first + at] ^= 1
+    _overwrite(path + "-wal", 0, bytes(wal))
+    async with open_database(path) as database:
+        assert [0, 1, 2] != await database.transaction(read)
+
+    assert f"{path}-wal is damaged from byte " in caplog.text
+
+
+async def test_a_write_ahead_log_that_is_cut_is_reported(
+    path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    wal = _killed(path, 3)
+    os.truncate(path + "-wal", len(wal) - 100)
+    async with open_database(path) as database:
+        assert [0, 1] == await database.transaction(read)
+
+    assert f"{path}-wal ends inside a change, whose 4020 bytes are not used" in caplog.text

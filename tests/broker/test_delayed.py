@@ -11,8 +11,12 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from trio.testing import MockClock
 
-from trionet.broker.delayed import SWEEP_AT_LEAST, Purgatory
+from support.turns import turns_during
+from trionet import open_broker
+from trionet.broker.broker import STOP_GRACE_SECONDS
+from trionet.broker.delayed import AT_ONCE_MAX, COMPLETED_IN_A_TURN, SWEEP_AT_LEAST, Purgatory
 
 NEVER = float("inf")
 
@@ -147,8 +151,30 @@ async def test_a_closed_one_keeps_nobody_waiting(purgatory: Purgatory) -> None:
 
     purgatory.close()
     purgatory.add(after, ["a"], NEVER)
+    assert (0, 1) == (before.completed, after.completed)
+    await purgatory.drain()
 
     assert (1, 1, 0) == (before.completed, after.completed, len(purgatory))
+
+
+async def test_all_of_them_complete_in_turns_that_can_be_given_up(purgatory: Purgatory) -> None:
+    """Together they may take longer than a stop."""
+
+    class TakesLong(Waits):
+        def complete(self) -> None:
+            super().complete()
+            if sum(each.completed for each in operations) == 3:
+                scope.cancel()
+
+    operations = [TakesLong() for _ in range(10)]
+    for operation in operations:
+        purgatory.add(operation, ["a"], NEVER)
+
+    with trio.CancelScope() as scope:
+        await purgatory.drain()
+
+    assert scope.cancelled_caught
+    assert 3 == sum(each.completed for each in operations)
 
 
 async def test_operations_that_are_done_are_let_go_long_before_their_deadline(
@@ -181,6 +207,50 @@ async def test_many_that_wait_are_all_kept(purgatory: Purgatory) -> None:
 
     assert len(operations) == len(purgatory)
     purgatory.notify("a", 1)
+    await trio.testing.wait_all_tasks_blocked()
+    assert {1} == {operation.completed for operation in operations}
+    assert 0 == len(purgatory)
+
+
+class Noted(Waits):
+    """One that can be waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_completed = trio.Event()
+
+    def complete(self) -> None:
+        super().complete()
+        self.has_completed.set()
+
+
+async def test_who_completes_many_leaves_the_others_their_turn(purgatory: Purgatory) -> None:
+    """A record that a thousand consumers wait for is not to hold the loop until all have it."""
+    operations = [Noted() for _ in range(AT_ONCE_MAX + 10 * COMPLETED_IN_A_TURN)]
+    for operation in operations:
+        purgatory.add(operation, ["a"], NEVER)
+
+    purgatory.allowance = AT_ONCE_MAX
+    purgatory.notify("a", 1)
+    at_once = sum(operation.completed for operation in operations)
+    turns = await turns_during(operations[-1].has_completed.wait())
+
+    assert AT_ONCE_MAX == at_once
+    assert {1} == {operation.completed for operation in operations}
+    assert 5 <= turns
+
+
+async def test_what_is_due_is_completed_before_the_purgatory_closes() -> None:
+    purgatory = Purgatory()
+    operations = [Waits() for _ in range(AT_ONCE_MAX + 1)]
+    for operation in operations:
+        purgatory.add(operation, ["a"], NEVER)
+    purgatory.notify("a", 1)
+    assert 1 == len(purgatory)
+
+    purgatory.close()
+    await purgatory.drain()
+
     assert {1} == {operation.completed for operation in operations}
 
 
@@ -202,6 +272,7 @@ class Operations(RuleBasedStateMachine):
 
     @rule(key=st.integers(0, 3), amount=st.integers(1, 3))
     def notify(self, key: int, amount: int) -> None:
+        self.purgatory.allowance = AT_ONCE_MAX
         self.purgatory.notify(key, amount)
         self.settle(
             [
@@ -238,3 +309,20 @@ class Operations(RuleBasedStateMachine):
 async def test_any_course_of_events() -> None:
     await trio.lowlevel.checkpoint()
     run_state_machine_as_test(Operations)
+
+
+async def test_a_stop_takes_its_grace_whatever_waits(mock_clock: MockClock) -> None:
+    """A hundred fetches that take a second each, as those of ten thousand partitions may."""
+
+    class TakesASecond(Waits):
+        def complete(self) -> None:
+            super().complete()
+            mock_clock.jump(1)
+
+    operations = [TakesASecond() for _ in range(100)]
+    async with open_broker() as broker:
+        for operation in operations:
+            broker._cluster.purgatory.add(operation, ["a"], NEVER)
+        began_at = trio.current_time()
+
+    assert STOP_GRACE_SECONDS == trio.current_time() - began_at

@@ -172,6 +172,58 @@ def test_a_full_cache_drops_its_oldest_session_only_after_a_while() -> None:
     assert 2 == len(cache)
 
 
+def session_of(cache: FetchSessionCache, size: int, now: float) -> FetchSession | None:
+    """A session of so many partitions, if there is room for it."""
+    return cache.open(
+        fetch_request({"t": dict.fromkeys(range(size), 0)}, session=(0, 0)), BY_NAME, now
+    ).session
+
+
+def test_a_full_cache_drops_the_smallest_of_the_old_for_a_larger_one() -> None:
+    """As Kafka does (KIP-227): who fetches much gains most by a session."""
+    cache = FetchSessionCache(2, eviction_seconds=60)
+    small, smaller = session_of(cache, 3, 0), session_of(cache, 2, 0)
+    assert small is not None
+    assert smaller is not None
+    for each in (small, smaller):
+        opened(cache, 30, session=(each.id, 1))
+
+    assert session_of(cache, 5, 59) is None
+    assert session_of(cache, 2, 61) is None
+    assert session_of(cache, 3, 61) is not None
+    assert [small.id] == [each.id for each in cache.sessions if each.id == small.id]
+    assert cache.get(smaller.id) is None
+
+
+def test_all_sessions_together_have_so_many_partitions_at_most() -> None:
+    """Increments of partitions that do not exist could make one grow for ever."""
+    cache = FetchSessionCache(100, elements=10)
+    first = session_of(cache, 6, 0)
+    assert first is not None
+    assert session_of(cache, 5, 0) is None
+    assert session_of(cache, 11, 1000) is None
+    second = session_of(cache, 4, 0)
+    assert (second is not None, 10) == (True, cache.elements)
+
+    more = fetch_request({"t": {6: 0}}, session=(first.id, 1))
+    assert FETCH_SESSION_ID_NOT_FOUND == code_of(cache, more)
+    assert (1, 4) == (len(cache), cache.elements)
+    assert session_of(cache, 6, 0) is not None
+
+
+def test_what_is_forgotten_makes_room() -> None:
+    cache = FetchSessionCache(100, elements=3)
+    session = session_of(cache, 3, 0)
+    assert session is not None
+
+    cache.open(fetch_request({}, session=(session.id, 1), forgotten={"t": [0, 0, 9]}), BY_NAME, 0)
+    assert 2 == cache.elements
+    cache.open(fetch_request({"t": {5: 0}}, session=(session.id, 2)), BY_NAME, 0)
+    assert 3 == cache.elements
+    cache.open(fetch_request({}, session=(session.id, -1)), BY_NAME, 0)
+    assert (0, 0) == (len(cache), cache.elements)
+
+
 def test_no_slots_means_no_sessions() -> None:
     cache = FetchSessionCache(0)
 
@@ -250,6 +302,7 @@ class _Session:
         self.epoch = 1
         self.wanted = wanted
         self.told: dict[PartitionKey, int] = {}
+        self.created = now
         self.last_used = now
 
 
@@ -257,11 +310,12 @@ class Sessions(RuleBasedStateMachine):
     """The cache against a model that is a dict of dicts."""
 
     SLOTS = 3
+    ELEMENTS = 11
     EVICTION_SECONDS = 10
 
     def __init__(self) -> None:
         super().__init__()
-        self.cache = FetchSessionCache(self.SLOTS, self.EVICTION_SECONDS)
+        self.cache = FetchSessionCache(self.SLOTS, self.EVICTION_SECONDS, elements=self.ELEMENTS)
         self.sessions: dict[int, _Session] = {}
         self.ended: list[int] = []
         self.now = 0
@@ -280,7 +334,7 @@ class Sessions(RuleBasedStateMachine):
         self.end(named)
         assert not context.is_incremental
         assert wanted == {each.key: each.fetch_offset for each in context.partitions}
-        begins = epoch == 0 and bool(wanted) and self.make_room()
+        begins = epoch == 0 and bool(wanted) and self.make_room(len(wanted))
         assert begins == (context.session_id != 0)
         if begins:
             assert context.session_id not in self.sessions
@@ -297,6 +351,13 @@ class Sessions(RuleBasedStateMachine):
     ) -> None:
         id = data.draw(st.sampled_from(list(self.sessions)), "session")
         session = self.sessions[id]
+        more = self.wanted(topics, session.by_id).keys() - session.wanted.keys()
+        if self.elements() + len(more) > self.ELEMENTS:
+            with pytest.raises(ApiError) as raised:
+                self.open(topics, forgotten, (id, session.epoch), session.by_id)
+            assert FETCH_SESSION_ID_NOT_FOUND == raised.value.error_code
+            self.end(id)
+            return
         context = self.open(topics, forgotten, (id, session.epoch), session.by_id)
         session.epoch += 1
         session.last_used = self.now
@@ -341,6 +402,7 @@ class Sessions(RuleBasedStateMachine):
     def the_same_sessions_are_kept_in_the_same_order(self) -> None:
         assert list(self.sessions) == list(self.cache._sessions)
         assert len(self.cache) <= self.SLOTS
+        assert self.elements() == self.cache.elements <= self.ELEMENTS
 
     def open(
         self, topics: Any, forgotten: Any, session: tuple[int, int], by_id: bool
@@ -373,13 +435,25 @@ class Sessions(RuleBasedStateMachine):
         if self.sessions.pop(id, None) is not None:
             self.ended.append(id)
 
-    def make_room(self) -> bool:
-        if len(self.sessions) < self.SLOTS:
-            return True
-        oldest = next(iter(self.sessions))
-        if self.now - self.sessions[oldest].last_used < self.EVICTION_SECONDS:
-            return False
-        self.end(oldest)
+    def elements(self) -> int:
+        return sum(len(session.wanted) for session in self.sessions.values())
+
+    def make_room(self, size: int) -> bool:
+        def is_old(at: int) -> bool:
+            return self.now - at >= self.EVICTION_SECONDS
+
+        while len(self.sessions) >= self.SLOTS or self.elements() + size > self.ELEMENTS:
+            goes = next(iter(self.sessions))
+            if not is_old(self.sessions[goes].last_used):
+                smaller = [
+                    (len(session.wanted), id)
+                    for id, session in self.sessions.items()
+                    if is_old(session.created) and len(session.wanted) < size
+                ]
+                if not smaller:
+                    return False
+                goes = min(smaller, key=lambda each: each[0])[1]
+            self.end(goes)
         return True
 
 

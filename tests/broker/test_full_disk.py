@@ -25,7 +25,12 @@ from support.group_calls import commit, committed
 from support.small_disk import SmallDisk, small_disk
 from support.trionet_process import trionet_broker_process
 from trionet import open_broker
-from trionet.protocol.error_codes import COORDINATOR_NOT_AVAILABLE, KAFKA_STORAGE_ERROR, NONE
+from trionet.protocol.error_codes import (
+    COORDINATOR_NOT_AVAILABLE,
+    KAFKA_STORAGE_ERROR,
+    NONE,
+    OFFSET_OUT_OF_RANGE,
+)
 from trionet.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
@@ -133,19 +138,30 @@ async def produce_until_full_again(client: Client, taken: dict[int, list[bytes]]
 async def test_records_can_be_deleted_to_make_room(disk: SmallDisk, client: Client) -> None:
     taken = await produce_until_full(client)
     disk.fill()
-    request = DeleteRecordsRequest(
-        topics=[
-            DeleteRecordsTopic(
-                name="t", partitions=[DeleteRecordsPartition(partition_index=1, offset=-1)]
-            )
-        ]
-    )
 
+    assert (NONE, len(taken[1])) == await delete_records(client, 1, -1)
+    await append(client, VALUE, VALUE, VALUE, partition=2)
+
+
+async def test_records_can_be_deleted_where_that_makes_no_room(
+    disk: SmallDisk, client: Client
+) -> None:
+    taken = await produce_until_full(client)
+    disk.fill()
+    for offset in (1, 2, 3):
+        for partition in taken:
+            assert (NONE, offset) == await delete_records(client, partition, offset)
+            assert (
+                OFFSET_OUT_OF_RANGE == (await fetch(client, "t", 0, partition=partition)).error_code
+            )
+
+
+async def delete_records(client: Client, partition: int, offset: int) -> tuple[int, int]:
+    wanted = DeleteRecordsPartition(partition_index=partition, offset=offset)
+    request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="t", partitions=[wanted])])
     [topic] = (await client.call(request, 2)).topics
     [result] = topic.partitions
-
-    assert (NONE, len(taken[1])) == (result.error_code, result.low_watermark)
-    await append(client, VALUE, VALUE, VALUE, partition=2)
+    return result.error_code, result.low_watermark
 
 
 async def create(client: Client, name: str) -> int:
@@ -197,6 +213,30 @@ async def test_commits_that_do_not_fit_are_refused_and_the_last_one_counts(
     disk.give_back()
     assert {("t", 0): NONE} == await commit(client, {"t": {0: 5000}})
     assert {("t", 0): 5000} == await committed(client)
+
+
+async def test_a_broker_that_is_stopped_on_a_full_disk_says_so_in_one_line(
+    disk: SmallDisk, tmp_path: Path
+) -> None:
+    data, log = disk.path / "data", tmp_path / "log"
+    (disk.path / "ballast").write_bytes(bytes(4_000_000))
+    with trionet_broker_process(data, log=log) as (address, process):
+        async with connect(address) as client:
+            await create_topic(client, "t", PARTITIONS, internal_segment_bytes=200_000)
+            taken = await produce_until_full(client)
+        disk.fill()
+        process.terminate()
+        assert 3 == process.wait()
+    [line] = [line for line in log.read_text().splitlines() if " ERROR " in line]
+    disk.give_back()
+
+    assert "t-0, t-1, t-2 could not be put on the disk: No space left on device" in line
+    with trionet_broker_process(data) as (address, process):
+        async with connect(address) as client:
+            for partition, values in taken.items():
+                assert values == await read_all(client, partition)
+        process.terminate()
+        assert 0 == process.wait()
 
 
 async def test_a_broker_that_is_killed_on_a_full_disk_has_everything_when_it_comes_back(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.broker.properties import parse_properties, read_properties
+from trionet.broker.properties import PROPERTIES_BYTES_MAX, parse_properties, read_properties
 from trionet.errors import ConfigError
 
 
@@ -138,3 +140,22 @@ def test_any_text_parses_or_is_exactly_one_error(text: str) -> None:
     except ConfigError:
         return
     assert all(properties.keys())
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs Linux's devices")
+def test_a_device_a_folder_or_an_endless_pipe_is_refused(tmp_path: Path) -> None:
+    for path in (Path("/dev/zero"), tmp_path):
+        with pytest.raises(ConfigError, match=f"cannot read {path}: it is a (device|directory)"):
+            read_properties(path)
+    with subprocess.Popen(["yes", "a=b"], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        with pytest.raises(ConfigError, match=f"allowed: at most {PROPERTIES_BYTES_MAX} bytes"):
+            read_properties(f"/dev/fd/{writer.stdout.fileno()}")
+        writer.stdout.close()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="needs /dev/fd")
+def test_a_pipe_of_a_shell_is_read_as_a_file() -> None:
+    with subprocess.Popen(["echo", "a=b"], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        assert {"a": "b"} == read_properties(f"/dev/fd/{writer.stdout.fileno()}")

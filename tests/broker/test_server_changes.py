@@ -12,11 +12,23 @@ from typing import Any
 import pytest
 import trio
 import trustme
+from trio.testing import MockClock
 
 from support.client import Client, connect, host_and_port
-from support.config_calls import BROKER, DELETE, SET, alter, delete, put, sets, settings_of
+from support.config_calls import (
+    BROKER,
+    DELETE,
+    SET,
+    alter,
+    delete,
+    incremental_request,
+    put,
+    sets,
+    settings_of,
+)
 from support.tls import authority, certificate, client_context, der_of, write_pem
 from trionet import Broker, open_broker
+from trionet.broker.server_changes import LOOKUP_SECONDS_MAX
 from trionet.protocol.error_codes import INVALID_REQUEST
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 
@@ -147,6 +159,33 @@ async def test_host_names_are_looked_up_only_when_they_are_altered(
     assert ["db.example", "db.example"] == asked
     limits = broker._server.quotas.limits
     assert (7, {"127.0.0.7": 5}) == (limits.connections_per_ip_max, limits.overrides)
+
+
+async def test_host_names_that_nobody_answers_for_keep_no_other_alteration_waiting(
+    broker: Broker, client: Client, mock_clock: MockClock
+) -> None:
+    asked = trio.Event()
+
+    class Resolver(trio.abc.HostnameResolver):
+        async def getaddrinfo(self, host: bytes | None, *_: object, **__: object) -> Any:
+            asked.set()
+            await trio.sleep_forever()
+
+        async def getnameinfo(self, sockaddr: object, flags: int) -> tuple[str, str]:
+            raise NotImplementedError
+
+    trio.socket.set_custom_hostname_resolver(Resolver())
+    names = ",".join(f"name{number}:5" for number in range(1000))
+    operations = sets(max_connections_per_ip_overrides=names)
+    await client.send(incremental_request((BROKER, "", operations)), 1)
+    await asked.wait()
+    mock_clock.jump(LOOKUP_SECONDS_MAX)
+
+    [result] = (await client.receive()).responses
+
+    assert INVALID_REQUEST == result.error_code
+    assert "could not be looked up within 10 s" in result.error_message
+    await put(client, BROKER, "", message_max_bytes=5)
 
 
 @pytest.mark.parametrize("key", ["max.connections", OF_LISTENER])

@@ -11,6 +11,7 @@ from support.client import Client, connect
 from support.wire import Peer
 from trionet import Broker, ConfigError, open_broker
 from trionet.broker.config import BrokerConfig
+from trionet.broker.descriptors import connections_max
 from trionet.broker.server_settings import server_config
 from trionet.net.close_reason import CloseReason
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
@@ -38,6 +39,7 @@ async def is_refused(broker: Broker, number: int = 0) -> bool:
 
 
 async def test_defaults_are_kafkas() -> None:
+    """Only the connections leave file descriptors to others."""
     found = await settings({})
 
     assert (3, 8, 500, -1, 104857600) == (
@@ -53,7 +55,7 @@ async def test_defaults_are_kafkas() -> None:
         found.socket_listen_backlog_size,
         found.connections_max_idle_ms,
     )
-    assert (UNLIMITED, UNLIMITED, UNLIMITED, {}) == (
+    assert (connections_max(BrokerConfig({})), UNLIMITED, UNLIMITED, {}) == (
         found.limits.connections_max,
         found.limits.connections_per_ip_max,
         found.limits.connections_per_second_max,

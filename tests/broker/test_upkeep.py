@@ -223,13 +223,31 @@ async def test_a_failed_round_is_logged_and_the_next_one_comes(
         "log.dirs": str(tmp_path),
         "log.flush.offset.checkpoint.interval.ms": 1000,
     }
+    path = tmp_path / RECOVERY_POINTS
+    draft = path.with_name(path.name + ".tmp")
+    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+        await create_topic(client, "t", flush_messages=1)
+        await append(client, b"a")
+        async with broker._cluster.folder._checkpointing._writing:  # or it is just being used
+            draft.unlink()
+            draft.mkdir()
+        await until(lambda: "upkeep failed: " in caplog.text)
+        assert str(draft) in caplog.text
+
+        draft.rmdir()
+        await until(lambda: "t 0 1" in path.read_text().splitlines())
+
+
+async def test_checkpoints_are_written_on_a_full_disk(clock: MockClock, tmp_path: Path) -> None:
+    settings: dict[str, object] = {
+        "log.dirs": str(tmp_path),
+        "log.flush.offset.checkpoint.interval.ms": 1000,
+    }
+    path = tmp_path / RECOVERY_POINTS
     with small_disk(tmp_path, 4 * 1024 * 1024) as disk:
         async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
             await create_topic(client, "t", flush_messages=1)
             await append(client, b"a")
             disk.fill()
-            await until(lambda: "upkeep failed: " in caplog.text)
-
-            disk.give_back()
-            path = tmp_path / RECOVERY_POINTS
             await until(lambda: "t 0 1" in path.read_text().splitlines())
+            disk.give_back()

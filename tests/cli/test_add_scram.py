@@ -118,6 +118,9 @@ def test_a_password_file_that_cannot_be_read_is_told(
     assert 1 == add(data, "alice", "--password-file", str(data / "none"))
     assert "No such file" in capsys.readouterr().err
 
+    assert 1 == add(data, "alice", "--password-file", "/dev/zero")
+    assert "it is a device" in capsys.readouterr().err
+
     latin = tmp_path / "latin"
     latin.write_bytes("süß\n".encode("iso-8859-1"))
     assert 2 == add(data, "alice", "--password-file", str(latin))

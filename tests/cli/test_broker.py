@@ -307,6 +307,7 @@ def test_who_sets_up_tls_or_sasl_does_not_listen_without_by_mistake(
         (["--listen", "TLS://127.0.0.1:0"], r"TLS://127\.0\.0\.1:0"),
         (["--listen", "0.0.0.0:0"], r"set advertised\.listeners"),
         (["--config", "/no/such/file"], r"/no/such/file"),
+        (["--config", "/dev/zero"], r"cannot read /dev/zero: it is a device"),
         (["--set", "sasl.enabled.mechanisms"], r"KEY=VALUE"),
     ],
 )
@@ -367,6 +368,56 @@ def test_a_folder_in_use_is_one_sentence_and_status_2(tmp_path: Path) -> None:
 
     assert (2, "") == (second.returncode, second.stdout)
     assert re.fullmatch(rf"trionet broker: .*{data} is in use.*\n", second.stderr)
+
+
+def test_missing_records_are_lines_of_the_log_or_status_1(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    listen: tuple[str | Path, ...] = ("--listen", "127.0.0.1:0", "--data", data)
+    with started(tmp_path, *listen) as broker:
+        produce(broker.address, b"a")
+        broker.stop(signal.SIGTERM)
+    (data / "t-0" / f"{0:020d}.log").unlink()
+    command = [sys.executable, "-m", "trionet", "broker", *listen]
+    refused = subprocess.run(
+        [*command, "--set", "log.missing.records.allowed=false"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **SAME_TRIONET},
+    )
+    with started(tmp_path, *listen) as broker:
+        assert [] == read(broker.address)
+
+    assert (1, "") == (refused.returncode, refused.stdout)
+    report = "ERROR t-0: 1 record is missing, offset 0, "
+    assert report in refused.stderr
+    assert report in broker.log
+    last = refused.stderr.splitlines()[-1]
+    assert last.startswith("trionet broker: records of t-0 are missing, ")
+    assert last.endswith("log.missing.records.allowed=true to go on without these records")
+    assert "Traceback" not in refused.stderr + broker.log
+
+
+def test_a_damaged_database_is_one_sentence_and_status_1(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    listen: tuple[str | Path, ...] = ("--listen", "127.0.0.1:0", "--data", data)
+    with started(tmp_path, *listen) as broker:
+        produce(broker.address, b"a")
+        broker.stop(signal.SIGTERM)
+    database = data / "trionet.sqlite"
+    content = bytearray(database.read_bytes())
+    content[100:200] = b"\xff" * 100
+    database.write_bytes(content)
+    refused = subprocess.run(
+        [sys.executable, "-m", "trionet", "broker", *listen],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **SAME_TRIONET},
+    )
+
+    assert (1, "") == (refused.returncode, refused.stdout)
+    assert re.fullmatch(rf"trionet broker: .*{database}.*\n", refused.stderr)
 
 
 def test_the_log_level_is_chosen(tmp_path: Path) -> None:

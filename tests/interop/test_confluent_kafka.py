@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from support.clients.client import PATIENCE_SECONDS
 from support.clients.exchange import (
     Exchange,
@@ -92,6 +94,18 @@ def test_administers_topics(exchange: Exchange) -> None:
 
 def test_refusals(exchange: Exchange) -> None:
     exchange.check_refusals(NAME, "refused-confluent_kafka")
+
+
+def test_transactions_fail_at_once(bootstrap: str) -> None:
+    """It looks for a coordinator until its time is up, unless it is told that it may not."""
+    from confluent_kafka import KafkaException, Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "t"})
+
+    with pytest.raises(KafkaException, match="transactions are not supported") as caught:
+        producer.init_transactions(PATIENCE_SECONDS)
+
+    assert caught.value.args[0].fatal()
 
 
 def test_describes_the_cluster(exchange: Exchange, bootstrap: str) -> None:

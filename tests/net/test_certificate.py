@@ -50,7 +50,7 @@ JAVA = [
 def tlv(tag: int, *contents: bytes) -> bytes:
     content = b"".join(contents)
     size = len(content)
-    length = bytes((size,)) if size < 128 else b"\x82" + size.to_bytes(2, "big")
+    length = bytes((size,)) if size < 128 else b"\x84" + size.to_bytes(4, "big")
     return bytes((tag,)) + length + content
 
 
@@ -177,3 +177,12 @@ def test_parts_with_several_attributes_come_in_their_encoded_order() -> None:
     written = distinguished_name(with_subject(request.subject.public_bytes()))
 
     assert "CN=c+O=o" == written
+
+
+def test_an_endless_object_identifier_is_no_certificate() -> None:
+    """Its number would have a million digits, and to read them would take hours."""
+    endless = tlv(6, b"\x83" * 4_000_000 + b"\x01")
+    name = tlv(0x30, tlv(0x31, tlv(0x30, endless, tlv(0x0C))))
+
+    with pytest.raises(ValueError, match="an object identifier of 4000001 bytes"):
+        distinguished_name(with_subject(name))

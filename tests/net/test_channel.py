@@ -76,6 +76,9 @@ class ScriptedTransport:
     def send_file(self, file_range: FileRange, /) -> int:
         raise NotImplementedError
 
+    def peer_has_ended(self) -> bool:
+        return not self._pieces
+
     def close(self) -> None: ...
 
 

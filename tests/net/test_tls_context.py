@@ -38,7 +38,9 @@ from support.tls import (
     write_trust,
 )
 from support.wire import LOOPBACK, tcp_pair
+from trionet.broker.config import BrokerConfig
 from trionet.errors import AuthenticationError, ConfigError
+from trionet.net.key_stores import STORE_BYTES_MAX, read_trust_store
 from trionet.net.tls import TlsTransport
 from trionet.net.tls_context import TlsContexts, TlsSettings, server_context
 
@@ -143,6 +145,29 @@ def test_keys_of_other_kinds_work_or_are_refused(tmp_path: Path) -> None:
         server_context(
             TlsSettings("PEM", keystore_key=key.decode(), keystore_certificate_chain=chain())
         )
+
+
+def test_a_store_above_the_limit_is_refused_in_every_form(tmp_path: Path) -> None:
+    folder = tmp_path / "trust"
+    folder.mkdir()
+    for name in ("ca", "x"):
+        write_trust(folder / f"{name}.pem", name)
+    pem = write_pem(tmp_path / "broker.pem", certificate())
+    trust = write_trust(tmp_path / "trust.pem", "ca", "x")
+    sizes = [len(authority(name).cert_pem.bytes()) for name in ("ca", "x")]
+    small = TlsSettings("PEM", pem, truststore_type="PEM", store_bytes_max=max(sizes))
+    roomy = attrs.evolve(small, store_bytes_max=100_000)
+
+    with pytest.raises(ConfigError, match=r"ssl.keystore.location: .*\(ssl.store.max.bytes\)"):
+        server_context(small)
+    small = attrs.evolve(small, keystore_location=None, keystore_key="x" * 100_000)
+    with pytest.raises(ConfigError, match=r"ssl\.keystore\.key has 100000 characters"):
+        server_context(small)
+    for location in (trust, str(folder)):
+        context, _ = server_context(attrs.evolve(roomy, truststore_location=location))
+        assert 2 == len(context.get_ca_certs())
+        with pytest.raises(ConfigError, match=r"ssl.truststore.location: .*ssl.store.max.bytes"):
+            read_trust_store("PEM", location, None, certificates=None, bytes_max=max(sizes))
 
 
 @pytest.mark.parametrize("kind", ["PEM file", "PEM folder", "PEM text", "PKCS12"])
@@ -355,3 +380,8 @@ def test_cipher_suites_are_named_as_java_names_them(suites: tuple[str, ...], exp
         shake_hands(transport, TlsClient(far))
 
     assert expected == transport.cipher[0]
+
+
+def test_the_limit_of_stores_is_the_brokers_setting() -> None:
+    assert STORE_BYTES_MAX == BrokerConfig({}).integer("ssl.store.max.bytes")
+    assert STORE_BYTES_MAX == TlsSettings().store_bytes_max

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections import deque
 from pathlib import Path
@@ -175,7 +176,27 @@ async def test_reset_of_a_waiting_peer_shows_with_its_answer() -> None:
         assert {CloseReason.SEND_FAILED: 1} == rig.reasons()
 
 
-async def test_dropped_answer_is_a_warning(
+async def test_peer_that_leaves_before_its_response_is_no_warning(
+    kind: ReadinessKind, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A consumer that is closed while its Fetch waits."""
+    caplog.set_level(logging.DEBUG)
+    async with serving(kind) as rig, undisturbed(rig):
+        for leave in (Peer.close, Peer.reset):
+            peer, request = await requested(rig)
+            leave(peer)
+            await wait_all_tasks_blocked()
+            _, selector = only_processor(rig)
+            if request.channel.close_reason is None:  # the socket backend does not see it
+                selector.disconnect(request.channel, CloseReason.PEER_CLOSED)
+            request.respond(answer(b"too late"))
+            await wait_all_tasks_blocked()
+
+            assert f"{request.channel.id} disconnected before its response" in caplog.text
+    assert [] == [each for each in caplog.records if each.levelno >= logging.WARNING]
+
+
+async def test_response_that_is_dropped_because_we_closed_the_connection_is_a_warning(
     kind: ReadinessKind, caplog: pytest.LogCaptureFixture
 ) -> None:
     """X11."""

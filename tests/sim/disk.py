@@ -204,6 +204,9 @@ class SimDirectory:
         self._life.operations.append(Move(number, name + ".tmp", number, name))
         self.sync()
 
+    def keep_room(self, name: str, size: int) -> None:
+        pass
+
     def truncate(self, name: str, size: int) -> None:
         self.open(name).truncate(size)
 

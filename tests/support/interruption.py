@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import FrameType
 from typing import Any
 
 
 def call_interrupted(
-    function: Callable[[], object], lines: int, interruption: Callable[[], object]
+    function: Callable[[], object],
+    lines: int,
+    interruption: Callable[[], object],
+    apart_from: Collection[str] = (),
 ) -> bool:
     """Call ``function``, and ``interruption`` when it has executed so many lines of the package.
 
-    As if another thread had got its turn there; which moments there are is tried out by counting
-    up until the answer is no.
+    As if another thread had got its turn there, or as if something had gone wrong there, if it
+    raises. Which moments there are is tried out by counting up until the answer is no.
+
+    Args:
+        function: what is interrupted.
+        lines: after how many.
+        interruption: what happens then.
+        apart_from: qualified names of functions whose lines do not count.
 
     Returns:
         The call was interrupted: it had not ended before.
@@ -25,6 +34,8 @@ def call_interrupted(
     def trace(frame: FrameType, event: str, _: Any) -> Any:
         nonlocal left
         if not frame.f_globals.get("__name__", "").startswith("trionet."):
+            return None
+        if apart_from and frame.f_code.co_qualname in apart_from:
             return None
         if event == "line":
             if not left:

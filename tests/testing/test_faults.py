@@ -334,7 +334,9 @@ def test_a_broker_with_a_swallowed_request_stops_without_waiting_for_its_answer(
             peer.send(METADATA, 12)
             broker.wait_for_requests("Metadata")
 
-            broker._call(broker._broker._state.purgatory.close)  # what a stop begins with
+            purgatory = broker._broker._state.purgatory
+            broker._call(purgatory.close)  # what a stop begins with
+            broker._call(purgatory.complete_all)
 
             assert b"" == peer.receive_to_end()
 

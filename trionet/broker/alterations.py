@@ -14,6 +14,9 @@ from ..protocol.error_codes import INVALID_CONFIG, INVALID_REQUEST
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
+# A broker with a dozen listeners has about so many keys.
+OPERATIONS_MAX = 2000
+
 Operation: TypeAlias = tuple[str, int, str | None]
 """A key, what to do with it (SET, DELETE, APPEND or SUBTRACT), and the value for that."""
 
@@ -24,13 +27,26 @@ ListDefault: TypeAlias = Callable[[str], tuple[str, ...] | None]
 """The items that a key has by default; None for one that is no list."""
 
 
+def check_operation_count(count: int) -> None:
+    """Whether a request may do so much to one resource.
+
+    Raises:
+        ApiError: INVALID_REQUEST.
+    """
+    if count > OPERATIONS_MAX:
+        raise ApiError(
+            INVALID_REQUEST, f"{count} settings of one resource; allowed: {OPERATIONS_MAX}"
+        )
+
+
 def check_operations(operations: Sequence[Operation]) -> None:
     """What a request may do to one resource, whatever it is.
 
     Raises:
         ApiError: INVALID_REQUEST: a key comes twice, a value is missing, or an operation is
-            unknown.
+            unknown; or there are more than any resource has settings.
     """
+    check_operation_count(len(operations))
     twice = [key for key, count in Counter(each[0] for each in operations).items() if count > 1]
     if twice:
         raise ApiError(INVALID_REQUEST, f"{', '.join(twice)}: each key may come once")

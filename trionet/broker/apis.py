@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import attrs
 
@@ -22,7 +23,8 @@ from ..protocol.messages.api_versions import ApiVersion
 from ..protocol.wire import REQUEST_ELEMENTS_MAX
 from ..server.connection import Connection
 from ..server.request_channel import CloseConnection, NoOp, Request, Response
-from .call import Call
+from .call import QUICK_ELEMENTS, Call, TakesLong
+from .long_calls import LongCalls
 from .own_topic import OwnTopic
 from .request_counts import RequestCounts, RouteCounts
 from .request_log import log_request
@@ -60,16 +62,26 @@ RESPONSES = (bytes, Send, NoOp, CloseConnection)
 """What a handler may give besides a message."""
 
 
+# Each of their partitions takes ten times as long as what others are asked about.
+_QUICK_ELEMENTS: Final = {api_keys.PRODUCE: 400, api_keys.FETCH: 400}
+
+
 class _Route:
     """One (API, version) that was asked for at least once."""
 
-    __slots__ = ("codec", "counts", "decode", "handle", "has_tagged_header")
+    __slots__ = ("codec", "counts", "decode", "handle", "has_tagged_header", "quick_elements")
 
-    def __init__(self, codec: ApiVersionCodec, handle: Handle, counts: RouteCounts) -> None:
+    def __init__(
+        self, codec: ApiVersionCodec, handle: Handle, counts: RouteCounts, elements_max: int
+    ) -> None:
         self.codec = codec
         self.counts = counts
         self.decode = codec.decode_request
         self.handle = handle
+        # An object: the decoders are not compiled.
+        self.quick_elements: Any = min(
+            elements_max, _QUICK_ELEMENTS.get(codec.api_key, QUICK_ELEMENTS)
+        )
         self.has_tagged_header = codec.request_header_version == 2
 
 
@@ -78,12 +90,14 @@ class Apis:
 
     Args:
         apis: what is served.
+        long_calls: serves what would hold the loop up.
         unsupported_api_versions: answers an ApiVersions request of a version nobody knows.
         elements_max: what a request may hold: elements of arrays, arrays, and tags
             (``request.max.elements``).
 
     Attributes:
         ranges: the served APIs as ApiVersions tells them.
+        long_calls: as given.
         ranges_encoded: the body of that answer in the versions that were asked for.
         counts: the requests and errors of each API and version.
         interceptor: sees every decoded call before its API does, for tests; None: nobody.
@@ -93,6 +107,7 @@ class Apis:
     def __init__(
         self,
         apis: Iterable[Api],
+        long_calls: LongCalls,
         unsupported_api_versions: Callable[[], Any],
         elements_max: int = REQUEST_ELEMENTS_MAX,
     ) -> None:
@@ -104,7 +119,8 @@ class Apis:
         self.ranges_encoded: dict[int, bytes] = {}
         self._never_wait = frozenset(key for key, api in self._apis.items() if api.never_waits)
         self._unsupported_api_versions = unsupported_api_versions
-        self._elements_max: Any = elements_max  # an object: the decoders are not compiled
+        self.long_calls = long_calls
+        self._elements_max = elements_max
         self._routes: dict[tuple[int, int], _Route] = {}
         self.counts = RequestCounts(api_keys.name_of(key) for key in self._apis)
         self.interceptor: Intercept | None = None
@@ -120,9 +136,30 @@ class Apis:
                 return self._unsupported(key, version, correlation_id, request)
             if route.has_tagged_header:
                 position = skip_tags(payload, position)
-            message = route.decode(payload, position, self._elements_max)
         except WireFormatError as error:
             return CloseConnection(CloseReason.INVALID_REQUEST, str(error))
+        try:
+            message = route.decode(payload, position, route.quick_elements)
+        except WireFormatError as error:
+            if len(payload) - position <= route.quick_elements:
+                return CloseConnection(CloseReason.INVALID_REQUEST, str(error))
+            # Perhaps it has only more than is read in one piece.
+            call = self._begin(route, correlation_id, client_id, request)
+            self.long_calls.start(call, partial(self._serve_long, route, call, position))
+            return None
+        call = self._begin(route, correlation_id, client_id, request)
+        try:
+            answer = await self._called(route, call, message)
+        except TakesLong:
+            self.long_calls.start(call, partial(self._called, route, call, message))
+            return None
+        if answer is None or isinstance(answer, RESPONSES):
+            return answer
+        return call.encode(answer)
+
+    def _begin(
+        self, route: _Route, correlation_id: int, client_id: str | None, request: Request
+    ) -> Call:
         counts = route.counts
         counts.requests += 1
         request.times = counts.times
@@ -132,20 +169,24 @@ class Apis:
         connection.client_id = client_id
         if counts.is_deprecated:
             counts.note_deprecated(connection.client_software)
+        return Call(route.codec, correlation_id, client_id, request, counts)
+
+    def _called(self, route: _Route, call: Call, message: Any) -> Awaitable[Any]:
+        """What is to be awaited for the response."""
         own_topic = self.own_topic
-        if own_topic is not None and own_topic.is_touched_by(key, message):
-            request.is_left_out = True
-        call = Call(route.codec, correlation_id, client_id, request, counts)
+        if own_topic is not None and own_topic.is_touched_by(call.codec.api_key, message):
+            call.request.is_left_out = True
         if _request_log.isEnabledFor(logging.DEBUG):
             log_request(call, message)
         interceptor = self.interceptor
         if interceptor is None:
-            answer = await route.handle(message, call)
-        else:
-            answer = await interceptor(message, call, route.handle)
-        if answer is None or isinstance(answer, RESPONSES):
-            return answer
-        return call.encode(answer)
+            return route.handle(message, call)
+        call.wants_lists = True
+        return interceptor(message, call, route.handle)
+
+    async def _serve_long(self, route: _Route, call: Call, position: int) -> Any:
+        message = await self.long_calls.decode(call, position, self._elements_max)
+        return await self._called(route, call, message)
 
     def never_waits(self, request: Request) -> bool:
         """Whether :meth:`handle` comes back from a request without a checkpoint."""
@@ -161,7 +202,7 @@ class Apis:
         codec = lookup(key, version)
         assert codec is not None, f"no codec for a version that {api} serves"
         counts = self.counts.route(api_keys.name_of(key), version)
-        route = self._routes[key, version] = _Route(codec, api.handle, counts)
+        route = self._routes[key, version] = _Route(codec, api.handle, counts, self._elements_max)
         return route
 
     def _unsupported(

@@ -53,9 +53,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("trionet.broker")
 
-# Where open_broker differs from Kafka's defaults, for those who test: no port to collide with, and
-# no wait for a second consumer.
-_DEFAULTS = {"listeners": "PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms": 0}
+# Where open_broker differs from Kafka's defaults, for those who test: no port to collide with, no
+# wait for a second consumer, and no second request for the partitions of a new topic.
+_DEFAULTS = {
+    "listeners": "PLAINTEXT://127.0.0.1:0",
+    "auto.create.topics.ready.at.once": True,
+    "group.initial.rebalance.delay.ms": 0,
+}
 # How long a graceful stop waits for answers that are owed to leave.
 STOP_GRACE_SECONDS = 5.0
 # How many replicas partitions get by default where there are so many nodes.
@@ -135,6 +139,14 @@ class Broker:
     @property
     def cluster_id(self) -> str:
         return self._cluster.id
+
+    @property
+    def stop_failed(self) -> bool:
+        """After the end of the block: something could not be put on the disk.
+
+        The next start scans what is there; only a power cut before it could take anything.
+        """
+        return self._cluster.folder.stop_failed
 
     @property
     def node_ids(self) -> list[int]:
@@ -461,8 +473,10 @@ async def _open_cluster(
 async def _stop(cluster: Cluster, nodes: Sequence[Node]) -> None:
     cluster.purgatory.close()
     for node in nodes:
+        node.state.apis.long_calls.stop()
         node.state.groups.close()
     with trio.move_on_after(STOP_GRACE_SECONDS):
+        await cluster.purgatory.drain()
         async with trio.open_nursery() as nursery:
             for node in nodes:
                 nursery.start_soon(node.server.stop)

@@ -82,7 +82,7 @@ class BrokerConfigs:
         Raises:
             DatabaseError: the database cannot be read.
         """
-        return cls(database, await database.transaction(_load), common)
+        return cls(database, await database.read(_load), common)
 
     def of_broker(self, static: BrokerConfig) -> DynamicConfig:
         """The settings of a broker that starts.

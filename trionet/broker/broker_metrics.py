@@ -220,9 +220,10 @@ class BrokerMetrics:
         tls = None
         if self._settings.is_secure:
             # Nor this: what it needs takes milliseconds to load.
+            from ..net.store_threads import in_store_thread
             from .security import listener_security
 
-            secured = await trio.to_thread.run_sync(
+            secured = await in_store_thread(
                 listener_security, self._state.config, endpoint, _no_users
             )
             secured.log_doubts()

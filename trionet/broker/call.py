@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, Protocol, TypeVar, cast
+
+import trio
 
 from ..net.close_reason import CloseReason
 from ..net.transmission import Chunk, Outgoing, outgoing
+from ..protocol import stepping
 from ..protocol.codec import ApiVersionCodec
 from ..protocol.header import encode_response_header, frame
 from ..server.request_channel import NO_OP, CloseConnection, NoOp, Request
 from .request_counts import RouteCounts
+from .response_errors import errors_in
 
 logger = logging.getLogger("trionet.broker")
+
+T = TypeVar("T")
+
+# A response with more elements than this is written in steps, a request with more of them read in
+# steps: fewer take less than the 5 ms for which nothing may hold the loop.
+QUICK_ELEMENTS = 1000
+# How long a long call computes before the others have a turn.
+STEP_SECONDS = 0.001
+
+
+class LongResponses(Protocol):
+    """Writes responses in steps; see :class:`.long_calls.LongCalls`."""
+
+    clock: Callable[[], float]
+    line: trio.Lock
+
+    def respond(self, call: Call, message: Any, /) -> None: ...
 
 
 class Call:
@@ -26,9 +47,27 @@ class Call:
         request: the frame and the connection it came on.
         counts: where its answer and the errors in it are counted.
         has_errors: the answer is to be searched for errors; a handler that knows of one says so.
+        long_calls: serves it in steps, in a task of its own, where handlers have to
+            :meth:`pause`; None for a call that takes no time.
+        ends_with_connection: nothing but its response comes of it, which is not made for a client
+            that has gone.
+        wants_lists: the response is inspected before it is encoded, and is made in one piece.
+        errors: those in the :meth:`elements` that were made so far; None: none were made.
     """
 
-    __slots__ = ("client_id", "codec", "correlation_id", "counts", "has_errors", "request")
+    __slots__ = (
+        "_pause_at",
+        "client_id",
+        "codec",
+        "correlation_id",
+        "counts",
+        "ends_with_connection",
+        "errors",
+        "has_errors",
+        "long_calls",
+        "request",
+        "wants_lists",
+    )
 
     def __init__(
         self,
@@ -44,6 +83,11 @@ class Call:
         self.request = request
         self.counts = counts
         self.has_errors = counts.looks_for_errors
+        self.long_calls: LongResponses | None = None
+        self.ends_with_connection = False
+        self.wants_lists = False
+        self.errors: list[int] | None = None
+        self._pause_at = 0.0
 
     @property
     def version(self) -> int:
@@ -53,6 +97,96 @@ class Call:
     def listener_name(self) -> str:
         """The listener the client came through; answers name that listener's address."""
         return self.request.listener_name
+
+    # Long calls.
+
+    @property
+    def is_long(self) -> bool:
+        return self.long_calls is not None
+
+    def expect(self, count: int) -> None:
+        """Say how many elements there are to work through, before what must not be done twice.
+
+        Raises:
+            TakesLong: too many to do so in one go; the handler is called again, in steps.
+        """
+        if self.must_be_long(count):
+            raise TakesLong
+
+    def must_be_long(self, count: int) -> bool:
+        """Whether so many elements are too many for a call that is none yet."""
+        return count > QUICK_ELEMENTS and self.long_calls is None and not self.wants_lists
+
+    def elements(self, made: Iterable[T], count: int) -> Any:  # compiled, no list is but a list
+        """An array of the response: a list, or in a long call one that is made as it is written.
+
+        Args:
+            made: makes the elements; each stands for itself, whatever changes meanwhile.
+            count: how many it makes.
+        """
+        if self.long_calls is None or self.wants_lists:
+            return list(made)
+        return stepping.elements(count, self._counted(made) if self.has_errors else made)
+
+    def _counted(self, made: Iterable[T]) -> Iterable[T]:
+        errors = self.errors
+        if errors is None:
+            errors = self.errors = []
+        for element in made:
+            errors += errors_in(element)
+            yield element
+
+    def must_pause(self) -> bool:
+        """Whether a handler has computed for so long that others are to have a turn."""
+        long_calls = self.long_calls
+        return long_calls is not None and long_calls.clock() >= self._pause_at
+
+    async def pause(self) -> None:
+        """Let others have a turn. Always a checkpoint.
+
+        Raises:
+            Abandoned: the client has gone, and with it the use of a call that only responds.
+        """
+        long_calls = self.long_calls
+        if long_calls is None:
+            await trio.lowlevel.checkpoint()
+            return
+        # In line with the other long calls: no more than one of them computes in a turn.
+        async with long_calls.line:
+            await trio.lowlevel.checkpoint()
+        if self.ends_with_connection and self.has_gone:
+            raise Abandoned
+        self._pause_at = long_calls.clock() + STEP_SECONDS
+
+    async def paused(self, work: Generator[None, None, T]) -> T:
+        """The result of a computation that stops at every element, with pauses in between."""
+        try:
+            while (done := self._go_on(work)) is None:
+                await self.pause()
+        finally:
+            work.close()
+        return done[0]
+
+    def _go_on(self, work: Generator[None, None, T]) -> tuple[T] | None:
+        """Compute up to the next pause, or to the result."""
+        try:
+            while not self.must_pause():
+                next(work)
+        except StopIteration as stop:
+            return (stop.value,)
+        return None
+
+    @property
+    def has_gone(self) -> bool:
+        """Whether the client has closed its connection, or its half of it.
+
+        An end behind a request that is muted is not read, so the kernel is asked. Kafka's clients
+        never close one half: who does gets the responses that take no time.
+        """
+        channel = self.request.channel
+        return not channel.is_open or channel.transport.peer_has_ended()
+
+    # Responding.
 
     def encode(self, message: Any) -> Outgoing:
         """The answer as one frame."""
@@ -79,7 +213,9 @@ class Call:
 
     def respond(self, message: Any) -> None:
         """Answer a call that was kept waiting; if its connection is gone it is only counted."""
-        if self.request.channel.is_open:
+        if self.long_calls is not None and not self.wants_lists:
+            self.long_calls.respond(self, message)
+        elif self.request.channel.is_open:
             self.request.respond(self.encode(message))
         else:
             self.abandon()
@@ -108,6 +244,14 @@ class Call:
             self.request.respond(CloseConnection(CloseReason.HANDLER_FAILED, repr(error)))
 
 
+class TakesLong(Exception):
+    """A call has to be served in steps."""
+
+
+class Abandoned(Exception):
+    """The client of a long call has gone."""
+
+
 class DivertedCall(Call):
     """A call whose late answer somebody else takes, who decides what becomes of it (for tests).
 
@@ -120,6 +264,9 @@ class DivertedCall(Call):
 
     def __init__(self, call: Call, divert: Callable[[Any], None]) -> None:
         super().__init__(call.codec, call.correlation_id, call.client_id, call.request, call.counts)
+        self.long_calls = call.long_calls
+        self.ends_with_connection = call.ends_with_connection
+        self.wants_lists = call.wants_lists
         self._divert = divert
 
     def respond(self, message: Any) -> None:

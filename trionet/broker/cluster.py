@@ -20,12 +20,13 @@ from ..protocol import error_codes
 from .alterations import Change
 from .config import BrokerConfig
 from .config_topic_keys import check_topic_overrides, topic_config, topic_keys_not_applied
-from .database import Database
+from .database import DATABASE_NAME, Database
 from .delayed import Purgatory
 from .groups.placement import PARTITIONS, partition_of
 from .groups.store import GroupStore
 from .leadership import NO_LEADER, Leadership
 from .log import Log, LogConfig, LogFolder
+from .log.missing import MissingRecordsError
 from .loggers import BrokerLoggers
 from .producer_ids import ProducerIds
 from .storage_errors import storage_errors
@@ -307,20 +308,43 @@ class Cluster:
             self.now_ms(),
             threads=self.config.integer("num.recovery.threads.per.data.dir"),
             topic_id_for=lambda name: topics[name].id if name in topics else None,
+            expected=[
+                (name, number) for name in topics for number in range(topics[name].partitions)
+            ],
+            loss_allowed=self.config.flag("log.missing.records.allowed"),
         )
-        for name, partition in list(self._logs):
-            topic = topics.get(name)
-            if topic is None or partition >= topic.partitions:
-                folder = await self.folder.set_aside(name, partition)
-                logger.warning(
-                    "%s-%d: no topic owns it; it is kept as %s and not served. Remove that folder "
-                    "if nobody needs it",
-                    name,
-                    partition,
-                    folder,
-                )
+        for name, partition in self._without_topic(topics):
+            folder = await self.folder.set_aside(name, partition)
+            logger.warning(
+                "%s-%d: no topic owns it; it is kept as %s and not served. Remove that folder if"
+                " nobody needs it",
+                name,
+                partition,
+                folder,
+            )
         begun = [key for topic in topics.values() for key in await self._create_logs(topic)]
         await self._take_office(begun)
+
+    def _without_topic(self, topics: Mapping[str, Topic]) -> list[tuple[str, int]]:
+        """The partitions that no topic owns.
+
+        Raises:
+            MissingRecordsError: their records would not be served, which is not allowed.
+        """
+        found = [
+            (name, number)
+            for name, number in self._logs
+            if name not in topics or number >= topics[name].partitions
+        ]
+        with_records = [key for key in found if self._logs[key].size]
+        if with_records and not self.config.flag("log.missing.records.allowed"):
+            name, number = min(with_records)
+            raise MissingRecordsError(
+                f"no topic owns {len(with_records)} partitions with records, as {name}-{number}"
+                f", and log.missing.records.allowed is false; put {DATABASE_NAME} back from a"
+                " backup, or start with log.missing.records.allowed=true to set them aside"
+            )
+        return found
 
     async def _create_logs(self, topic: Topic) -> list[tuple[str, int]]:
         """Open what there is not yet; tells which partitions begin with another leader epoch.

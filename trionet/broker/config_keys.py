@@ -2,8 +2,9 @@
 
 One line a key: name, type, default, rule. Names, types, defaults and rules are Kafka's, except the
 defaults of ``listeners``, ``node.id``, ``broker.id``, ``process.roles`` and
-``controller.listener.names``, so that a broker needs no configuration at all, and rules that Kafka
-checks elsewhere, so that what cannot work is refused at the start.
+``controller.listener.names``, so that a broker needs no configuration at all, the default of
+``sasl.server.max.receive.size``, since no mechanism needs 512 KB and every stranger may hold as
+much, and rules that Kafka checks elsewhere, so that what cannot work is refused at the start.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ APPLIED: tuple[Row, ...] = (
     ("sasl.oauthbearer.scope.claim.name", STRING, "scope", None),
     ("sasl.oauthbearer.sub.claim.name", STRING, "sub", None),
     ("sasl.server.callback.handler.class", CLASS, None, None),
-    ("sasl.server.max.receive.size", INT, 524_288, None),
+    ("sasl.server.max.receive.size", INT, 65_536, None),
     ("socket.listen.backlog.size", INT, 50, FROM_1),
     ("socket.receive.buffer.bytes", INT, 102_400, FROM_MINUS_1),
     ("socket.request.max.bytes", INT, 104_857_600, FROM_1),
@@ -136,9 +137,14 @@ APPLIED: tuple[Row, ...] = (
     ("ssl.truststore.type", STRING, "JKS", None),
 )
 
-# Of trionet's own: Kafka tells its metrics through JMX, and has no limit but that of a frame's size
-# for what a request makes of memory.
+# Of trionet's own: Kafka tells its metrics through JMX, has no limit but that of a frame's size for
+# what a request makes of memory, and starts whatever is missing of its logs.
 OURS: tuple[Row, ...] = (
+    ("auto.create.topics.ready.at.once", BOOLEAN, False, None),
+    ("file.descriptors.reserve", INT, None, FROM_0),
+    ("group.member.max.protocols", INT, 1000, FROM_1),
+    ("log.missing.records.allowed", BOOLEAN, True, None),
+    ("max.incremental.fetch.session.cache.elements", INT, 250_000, FROM_1),
     ("metrics.listener", STRING, None, None),
     ("metrics.listener.token", PASSWORD, None, None),
     ("request.log.buffer.records", INT, 50_000, FROM_1),
@@ -147,6 +153,8 @@ OURS: tuple[Row, ...] = (
     ("request.log.sample", DOUBLE, 1.0, between(0, 1)),
     ("request.log.topic", STRING, None, None),
     ("request.max.elements", INT, REQUEST_ELEMENTS_MAX, FROM_1),
+    ("response.max.bytes", INT, 104_857_600, FROM_1),
+    ("ssl.store.max.bytes", INT, 4_194_304, FROM_1),
 )
 
 # Replication, the controller quorum and its metadata log, talking to other brokers, thread pools,

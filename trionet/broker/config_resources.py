@@ -18,6 +18,7 @@ from ..protocol.config_types import LIST, Value
 from ..protocol.error_codes import INVALID_REQUEST
 from .alterations import Change, ListDefault, Operation, applied, check_operations
 from .broker_configs import OF_ALL
+from .call import Call
 from .config import BROKER_KEYS
 from .config_topic_keys import TOPIC_KEYS
 from .state import BrokerState
@@ -52,15 +53,20 @@ class Outcome:
 
 
 async def alter_each(
-    resources: Sequence[tuple[int, str, Sequence[Operation]]], alter: Alter
+    resources: Sequence[tuple[int, str, Sequence[Operation]]], alter: Alter, call: Call
 ) -> list[Outcome]:
     """Alter the resources of a request one after the other, each by itself.
 
     Args:
         resources: the type, the name and what is to be done. One that comes twice is not altered.
         alter: does it.
+        call: whose request it is.
     """
-    counts = Counter(resource[:2] for resource in resources)
+    counts: Counter[tuple[int, str]] = Counter()
+    for type, name, _ in resources:
+        if call.must_pause():
+            await call.pause()
+        counts[type, name] += 1
     outcomes = []
     for type, name, operations in resources:
         await trio.lowlevel.checkpoint()  # there may be thousands

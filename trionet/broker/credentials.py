@@ -6,6 +6,7 @@ nothing here or in the database can be used to log in anywhere.
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from ..net.sasl.scram import (
     HASHES,
     ITERATIONS_MAX,
     ITERATIONS_MIN,
+    SECRET_BYTES,
     Lookup,
     ScramCredential,
     require_scramp,
@@ -29,11 +31,22 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 
-class ScramCredentials:
-    """The users of the SCRAM mechanisms; made by :meth:`load`."""
+_PROPERTY = "scram.secret"  # of the table of properties
 
-    def __init__(self, database: Database, found: dict[tuple[str, str], ScramCredential]) -> None:
+
+class ScramCredentials:
+    """The users of the SCRAM mechanisms; made by :meth:`load`.
+
+    Attributes:
+        secret: what the salts of users that do not exist are made from. It stays the same, since a
+            salt that changed with a restart would give away that there is no such user.
+    """
+
+    def __init__(
+        self, database: Database, found: dict[tuple[str, str], ScramCredential], secret: bytes
+    ) -> None:
         self._database = database
+        self.secret = secret
         self._by_mechanism: dict[str, dict[str, ScramCredential]] = {name: {} for name in HASHES}
         for (mechanism, user_name), credential in found.items():
             self._by_mechanism[mechanism][user_name] = credential
@@ -46,7 +59,8 @@ class ScramCredentials:
         Raises:
             DatabaseError: the database cannot be read.
         """
-        return cls(database, await database.transaction(_read))
+        found, secret = await database.read(lambda each: (_read(each), _secret(each)))
+        return cls(database, found, secret)
 
     def lookup(self, mechanism: str) -> Lookup:
         """The look-up of one mechanism, for :class:`trionet.net.sasl.scram.ScramServer`."""
@@ -146,6 +160,16 @@ def _read(connection: Connection) -> dict[tuple[str, str], ScramCredential]:
         " FROM scram_credential"
     )
     return {(row[0], row[1]): ScramCredential(*row[2:]) for row in rows}
+
+
+def _secret(connection: Connection) -> bytes:
+    """The secret of this database, made when it is asked for the first time."""
+    row = connection.execute("SELECT value FROM property WHERE name = ?", (_PROPERTY,)).fetchone()
+    if row is not None:
+        return bytes.fromhex(row[0])
+    secret = os.urandom(SECRET_BYTES)
+    connection.execute("INSERT INTO property VALUES (?, ?)", (_PROPERTY, secret.hex()))
+    return secret
 
 
 def _write(user_name: str, credentials: dict[str, ScramCredential], connection: Connection) -> None:

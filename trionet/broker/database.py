@@ -13,20 +13,28 @@ in memory is always what is in the database::
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import trio
 
 from ..errors import TrionetError
+from .write_ahead_log import WriteAheadLog, read_write_ahead_log
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
+logger = logging.getLogger("trionet.broker")
+
 T = TypeVar("T")
+
+Steps: TypeAlias = Callable[["Connection"], Iterator[int]]
+"""Executes statements of a transaction, a few in each step, and gives the rows that it wrote."""
 
 DATABASE_NAME = "trionet.sqlite"
 """The database's file in the data folder; SQLite adds ``-wal`` and ``-shm`` files beside it."""
@@ -34,6 +42,9 @@ DATABASE_NAME = "trionet.sqlite"
 IN_MEMORY = ":memory:"
 """The path that stands for a database in RAM."""
 
+# How many rows of a transaction are written in RAM before others on the loop have their turn: less
+# than a millisecond's work.
+ROWS_PER_TURN = 100
 # How long another process may keep the database locked, say to look into it, before it is an error.
 BUSY_SECONDS = 1.0
 
@@ -118,6 +129,17 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ) WITHOUT ROWID
         """,
     ),
+    (
+        # In place of consumer_group.members, which stays for groups that were stored before.
+        """
+        CREATE TABLE group_piece (
+            group_id TEXT NOT NULL,
+            number INTEGER NOT NULL,
+            data BLOB NOT NULL,
+            PRIMARY KEY (group_id, number)
+        )
+        """,
+    ),
 )
 
 
@@ -126,6 +148,14 @@ class DatabaseError(TrionetError):
 
     Not a :class:`ConfigError`: the settings are fine, the file or the disk is not.
     """
+
+
+def damaged(path: str, what: str) -> DatabaseError:
+    """The error for a database that holds what was never put there."""
+    return DatabaseError(
+        f"the database {path} is damaged: {what}; put it back from a backup, with its -wal file"
+        " if there is one"
+    )
 
 
 class Database:
@@ -145,33 +175,77 @@ class Database:
                 comes out here.
 
         Raises:
-            DatabaseError: SQLite failed, and nothing has changed.
+            DatabaseError: SQLite failed, or cannot hold a value; nothing has changed.
 
         Cancellation: raises ``Cancelled`` only if nothing was run. Once the transaction has begun,
         this waits for its end and then returns or raises as if there were no cancellation, without
         another checkpoint.
         """
         if self.path == IN_MEMORY:
-            await trio.lowlevel.checkpoint()
-            return self._run(work)
+            async with self._turn:
+                return self._run(work)
         return await trio.to_thread.run_sync(self._run, work, limiter=self._turn)
 
+    async def transaction_in_steps(self, work: Steps) -> None:
+        """Run statements as one transaction, with turns for others between its steps in RAM.
+
+        Args:
+            work: as for :meth:`transaction`; each of its items ends a step.
+
+        Raises:
+            DatabaseError: as :meth:`transaction`.
+
+        Cancellation: as of :meth:`transaction`.
+        """
+        if self.path != IN_MEMORY:
+            await trio.to_thread.run_sync(self._run, partial(_exhaust, work), limiter=self._turn)
+            return
+        async with self._turn:
+            with self._transaction() as connection:
+                rows = 0
+                for written in work(connection):
+                    rows += written
+                    if rows >= ROWS_PER_TURN:
+                        rows = 0
+                        await trio.lowlevel.cancel_shielded_checkpoint()
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """As :meth:`transaction`, for what makes values of rows, which may be damaged.
+
+        Raises:
+            DatabaseError: SQLite failed, or ``work`` cannot use what it has found.
+        """
+        try:
+            return await self.transaction(work)
+        except (ValueError, TypeError, LookupError) as error:
+            raise damaged(self.path, str(error)) from error
+
     def _run(self, work: Callable[[Connection], T]) -> T:
+        with self._transaction() as connection:
+            return work(connection)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
         from sqlite3 import Error
 
         connection = self._connection
         try:
             connection.execute("BEGIN IMMEDIATE")
             try:
-                result = work(connection)
+                yield connection
                 connection.execute("COMMIT")
             except BaseException:
                 # A no-op where the error itself has rolled back, as a full disk does.
                 connection.rollback()
                 raise
-        except Error as error:
+        except (Error, OverflowError, UnicodeError) as error:
+            # Of values that SQLite cannot hold, and of messages that quote what is damaged.
             raise DatabaseError(f"{self.path}: {error}") from error
-        return result
+
+
+def _exhaust(work: Steps, connection: Connection) -> None:
+    for _ in work(connection):
+        pass
 
 
 @asynccontextmanager
@@ -221,7 +295,7 @@ def _connect(path: str) -> Connection:
             raise
     except OSError as error:
         raise DatabaseError(f"cannot open the database {path}: {error.strerror}") from error
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # of a message that quotes the damage
         raise DatabaseError(f"cannot open the database {path}: {error}") from error
     return connection
 
@@ -238,6 +312,7 @@ def _make_private(path: str) -> None:
 
 def _prepare(connection: Connection, path: str) -> None:
     if path != IN_MEMORY:
+        left = read_write_ahead_log(path + "-wal")
         mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
         if mode != "wal":
             raise DatabaseError(
@@ -245,10 +320,54 @@ def _prepare(connection: Connection, path: str) -> None:
                 " write-ahead log needs; use a folder on a local disk"
             )
         connection.execute("PRAGMA synchronous = FULL")
+        if left is not None:
+            _check_write_ahead_log(connection, path, left)
+        _check_pages(connection, path)
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("BEGIN IMMEDIATE")
     _migrate(connection, path)
     connection.execute("COMMIT")
+    if path != IN_MEMORY:
+        _check_types(connection, path)
+
+
+def _check_write_ahead_log(connection: Connection, path: str, left: WriteAheadLog) -> None:
+    """Report transactions that SQLite does not take from the log of a stop that was not clean."""
+    _, taken, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    if taken < left.frames:
+        logger.error(
+            "%s-wal is damaged from byte %d on: %d bytes of changes are lost, of topics, settings"
+            " and the offsets of groups",
+            path,
+            left.position(taken),
+            left.position(left.frames) - left.position(taken),
+        )
+    elif left.spare_bytes:
+        logger.warning(
+            "%s-wal ends inside a change, whose %d bytes are not used", path, left.spare_bytes
+        )
+
+
+def _check_pages(connection: Connection, path: str) -> None:
+    """Look at every page, so that damage is found at the start and not in the middle of work."""
+    [finding] = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if finding != "ok":
+        raise damaged(path, " ".join(finding.split()))
+
+
+def _check_types(connection: Connection, path: str) -> None:
+    """Look at the type of every value: SQLite itself takes any in any column."""
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    for (table,) in tables:
+        columns = connection.execute(f'PRAGMA table_info("{table}")').fetchall()
+        wrong = []
+        for _, name, kind, is_required, _, _ in columns:
+            allowed = f"'{kind.lower()}'" if is_required else f"'{kind.lower()}', 'null'"
+            wrong.append(f'typeof("{name}") NOT IN ({allowed})')
+        query = f'SELECT count(*) FROM "{table}" WHERE {" OR ".join(wrong)}'  # noqa: S608 - ours
+        [count] = connection.execute(query).fetchone()
+        if count:
+            raise damaged(path, f"{count} rows of {table} hold values of a wrong type")
 
 
 def _migrate(connection: Connection, path: str) -> None:

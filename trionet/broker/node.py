@@ -20,6 +20,7 @@ from ..net.principal import PrincipalBuilder
 from ..server.socket_server import SocketServer
 from .config import BrokerConfig
 from .config_dynamic_keys import ADDRESS_LIMITS, stores_of
+from .descriptors import log_connections_max
 from .handlers import api_versions
 from .reconfiguration import NodeReconfiguration
 from .refusals import log_refusal
@@ -103,7 +104,13 @@ class Node:
         async with configs.unchanged():
             state.use(configs.of_broker(state.settings.static))
             secured = await self._open_security(nursery)
-            network_config = await self._with_usable(server_config, ADDRESS_LIMITS)
+            cluster = state.cluster
+            nodes = None if cluster.network.is_virtual else len(cluster.nodes)
+            network_config = await self._with_usable(
+                partial(server_config, nodes=nodes), ADDRESS_LIMITS
+            )
+            if nodes is not None:
+                log_connections_max(state.config, nodes)
             answer = partial(api_versions.answer, state)
             self.server = server = SocketServer(
                 state.apis.handle,
@@ -117,7 +124,7 @@ class Node:
             server.closed_connections.listeners.append(log_refusal)
             self.give_ports_back()
             endpoints: Any = await serving.start(server.run, name="socket-server")
-            changes = NodeReconfiguration(state, ServerChanges(server, secured))
+            changes = NodeReconfiguration(state, ServerChanges(server, secured, nodes))
             configs.join(state.node_id, changes)
         self.endpoints = endpoints
         state.set_bound(endpoints)
@@ -216,14 +223,16 @@ class Node:
     async def _secure(
         self, endpoint: Endpoint, credentials: ScramCredentials, config: BrokerConfig
     ) -> SecuredListener:
+        from ..net.store_threads import in_store_thread
         from .security import listener_security
 
-        return await trio.to_thread.run_sync(
+        return await in_store_thread(
             listener_security,
             config,
             endpoint,
             credentials.lookup,
             self._surroundings.principal_builder,
+            credentials.secret,
         )
 
     async def _start_metrics(self, nursery: trio.Nursery) -> None:

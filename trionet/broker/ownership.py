@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,7 +10,9 @@ from contextlib import asynccontextmanager
 from ..errors import ConfigError
 from .database import DATABASE_NAME, Database, open_database
 from .log import FolderDirectory
-from .log.checkpoints import partition_of
+from .log.checkpoints import CLEAN_STOP_FILE, partition_of
+
+logger = logging.getLogger("trionet.broker")
 
 
 def check_ownership(path: str) -> None:
@@ -17,15 +20,37 @@ def check_ownership(path: str) -> None:
 
     Raises:
         ConfigError: the folder is a real Kafka's, or has lost its database.
+        OSError: it cannot be read.
     """
     names = os.listdir(path)
     partitions = [name for name in names if partition_of(name) is not None]
-    if partitions and DATABASE_NAME not in names:
+    if not partitions:
+        return
+    if DATABASE_NAME not in names:
         raise ConfigError(
             f"{path} holds {len(partitions)} partitions, such as {min(partitions)}, and no"
             f" {DATABASE_NAME}: it is another broker's, or has lost its database; use an empty"
             " folder, or put the database back"
         )
+    if not _size(path, DATABASE_NAME):
+        raise ConfigError(
+            f"{path} holds {len(partitions)} partitions, such as {min(partitions)}, and"
+            f" {DATABASE_NAME} is empty: it has lost its content; put it back from a backup"
+        )
+    if CLEAN_STOP_FILE not in names and not _size(path, DATABASE_NAME + "-wal"):
+        logger.warning(
+            "%s-wal is %s after a stop that was not clean: what was committed last may be missing"
+            " of topics, settings and the offsets of groups",
+            os.path.join(path, DATABASE_NAME),
+            "empty" if DATABASE_NAME + "-wal" in names else "missing",
+        )
+
+
+def _size(path: str, name: str) -> int:
+    try:
+        return os.path.getsize(os.path.join(path, name))
+    except FileNotFoundError:
+        return 0
 
 
 @asynccontextmanager

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 BLOCK_SIZE = 1000
+ID_MAX = 2**63 - 1 - BLOCK_SIZE
 
 
 class ProducerIds:
@@ -42,7 +43,7 @@ class ProducerIds:
 
         Cancellation: raises ``Cancelled`` only if nothing was reserved.
         """
-        first = await self._database.transaction(_reserve)
+        first = await self._database.read(_reserve)
         self._block = iter(range(first, first + BLOCK_SIZE))
 
     async def next_id(self) -> int:
@@ -64,6 +65,8 @@ class ProducerIds:
 def _reserve(connection: Connection) -> int:
     row = connection.execute("SELECT next_producer_id FROM producer_id_block").fetchone()
     first: int = row[0] if row else 0
+    if not 0 <= first <= ID_MAX:
+        raise ValueError(f"the next producer id is {first}")
     connection.execute("DELETE FROM producer_id_block")
     connection.execute("INSERT INTO producer_id_block VALUES (?)", (first + BLOCK_SIZE,))
     return first

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Final
 
+from .._util.regular_file import read_regular_file
 from ..errors import ConfigError
+
+#: A broker's settings have some kilobytes.
+PROPERTIES_BYTES_MAX: Final = 1024 * 1024
 
 _BLANK = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -20,13 +24,14 @@ _HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
 def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
     """Read a file; see :func:`parse_properties`.
 
-    The file is UTF-8; one that is not is read as ISO 8859-1, as Java always does.
+    The file may be a pipe, as a shell's ``<(command)`` is. It is UTF-8; one that is not is read as
+    ISO 8859-1, as Java always does.
 
     Raises:
         ConfigError: the file cannot be read, or a line is malformed; names the file and the line.
     """
     try:
-        data = Path(path).read_bytes()
+        data = read_regular_file(path, PROPERTIES_BYTES_MAX, takes_pipes=True)
     except OSError as error:
         raise ConfigError(f"cannot read {os.fspath(path)}: {error.strerror}") from error
     try:

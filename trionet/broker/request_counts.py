@@ -64,7 +64,10 @@ class RouteCounts:
 
     def count_errors(self, answer: object) -> int:
         """Count the errors in the message of an answer, if there are any; tells the first, or 0."""
-        found = errors_in(answer)
+        return self.add_errors(errors_in(answer))
+
+    def add_errors(self, found: list[int]) -> int:
+        """Count the errors of one response; the first of them, or 0."""
         if not found:
             return 0
         self.with_errors += 1

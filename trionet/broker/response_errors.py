@@ -8,15 +8,29 @@ from __future__ import annotations
 
 import sys
 import typing
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 from ..protocol.codec import Message
+from ..protocol.stepping import Elements
 
 
 def errors_in(message: object) -> list[int]:
-    """Every error code of a message that is not 0, its nested messages' included."""
-    return list(_errors(message)) if isinstance(message, Message) else []
+    """Every error code of a message that is not 0, its nested messages' included.
+
+    Those of arrays that are made when they are written are left out.
+    """
+    return [code for code in _codes(message) if code] if isinstance(message, Message) else []
+
+
+def find_errors(message: Message) -> Generator[None, None, list[int]]:
+    """As :func:`errors_in`, one code at a time."""
+    found = []
+    for code in _codes(message):
+        if code:
+            found.append(code)
+        yield
+    return found
 
 
 # AddPartitionsToTxn alone has the second one.
@@ -37,19 +51,20 @@ class ErrorFields(typing.NamedTuple):
     structs: dict[str, type[Message]]
 
 
-def _errors(message: Message) -> Iterator[int]:
+def _codes(message: Message) -> Iterator[int]:
     fields = error_fields(type(message))
     for name in fields.codes:
-        code: int = getattr(message, name)
-        if code:
-            yield code
+        yield getattr(message, name)
     for name in fields.structs:
         nested = getattr(message, name)
         if nested is not None:
-            yield from _errors(nested)
+            yield from _codes(nested)
     for name in fields.lists:
-        for nested in getattr(message, name) or ():
-            yield from _errors(nested)
+        nested_list = getattr(message, name) or ()
+        if isinstance(nested_list, Elements):
+            continue  # counted as they are made
+        for nested in nested_list:
+            yield from _codes(nested)
 
 
 _known: dict[type[Message], ErrorFields] = {}

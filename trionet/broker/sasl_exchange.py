@@ -67,7 +67,7 @@ class SaslSettings:
 
     mechanisms: Mapping[str, Mechanism]
     session_ms: Mapping[str, int]
-    frame_bytes_max: int = 524_288
+    frame_bytes_max: int = 65_536
     failure_delay_seconds: float = 0.1
     failure_linger_seconds: float = 0.0
 

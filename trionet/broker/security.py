@@ -23,6 +23,7 @@ from ..net.sasl import oauthbearer, plain, scram
 from ..net.sasl.jwks import Jwks, RefreshTimes
 from ..net.sasl.jwt_validation import SignedTokens, TokenRules, UnsecuredTokens, require_jwt
 from ..net.sasl.mechanism import Mechanism
+from ..net.store_threads import in_bounded_time
 from ..net.tls_context import TlsContexts, TlsSettings
 from ..server.channel_builder import ListenerSecurity
 from .config import BrokerConfig
@@ -116,7 +117,7 @@ class SecuredListener:
         name = self.endpoint.listener_name
         settings = _tls(ListenerSettings(config, name), self.endpoint.security_protocol)
         try:
-            new = await trio.to_thread.run_sync(tls.prepare, settings)
+            new = await in_bounded_time(tls.prepare, settings)
         except ConfigError as error:
             raise ConfigError(f"listener {name}: {error}") from error
 
@@ -206,6 +207,7 @@ def listener_security(
     endpoint: Endpoint,
     scram_lookup: ScramLookup,
     principal_builder: PrincipalBuilder | None = None,
+    scram_secret: bytes | None = None,
 ) -> SecuredListener:
     """Read and check the settings of a listener; reads files, so call it in a thread.
 
@@ -214,6 +216,8 @@ def listener_security(
         endpoint: the listener.
         scram_lookup: where the users of SCRAM are.
         principal_builder: in place of ``ssl.principal.mapping.rules``.
+        scram_secret: what the salts of users that do not exist are made from; by default one of
+            this process.
 
     Raises:
         ConfigError: a setting is missing or not allowed, or a store cannot be read.
@@ -229,7 +233,7 @@ def listener_security(
             raise ConfigError(f"listener {endpoint.listener_name}: {error}") from error
     sasl, jwks = None, None
     if protocol in SASL_PROTOCOLS:
-        sasl, jwks = _sasl(settings, endpoint.listener_name, scram_lookup)
+        sasl, jwks = _sasl(settings, endpoint.listener_name, scram_lookup, scram_secret)
     asked = settings.text("ssl.client.auth") or "none"
     return SecuredListener(
         endpoint,
@@ -262,13 +266,17 @@ def _tls(settings: ListenerSettings, protocol: SecurityProtocol) -> TlsSettings:
         client_auth=client_auth,
         enabled_protocols=settings.names("ssl.enabled.protocols"),
         cipher_suites=settings.names("ssl.cipher.suites"),
+        store_bytes_max=settings.integer("ssl.store.max.bytes"),
         allow_dn_changes=bool(settings.value("ssl.allow.dn.changes")),
         allow_san_changes=bool(settings.value("ssl.allow.san.changes")),
     )
 
 
 def _sasl(
-    settings: ListenerSettings, listener_name: str, scram_lookup: ScramLookup
+    settings: ListenerSettings,
+    listener_name: str,
+    scram_lookup: ScramLookup,
+    scram_secret: bytes | None,
 ) -> tuple[SaslSettings, Jwks | None]:
     names = settings.names("sasl.enabled.mechanisms")
     for name in names:
@@ -301,7 +309,9 @@ def _sasl(
             mechanisms[name], jwks = _oauthbearer(settings, is_unsecured=handler == _UNSECURED)
         else:
             scram.require_scramp()
-            mechanisms[name] = partial(scram.ScramServer, name, scram_lookup(name))
+            known = (name, scram_lookup(name))
+            secret = () if scram_secret is None else (scram_secret,)
+            mechanisms[name] = partial(scram.ScramServer, *known, *secret)
     delay_ms = settings.integer("connection.failed.authentication.delay.ms")
     sasl = SaslSettings(
         mechanisms,

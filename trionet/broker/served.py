@@ -41,6 +41,7 @@ from .handlers import (
     sasl_handshake,
     sync_group,
 )
+from .long_calls import LongCalls
 from .state import BrokerState
 
 # (key, lowest version, highest version, handler)
@@ -88,6 +89,11 @@ def served_apis(state: BrokerState) -> Apis:
             Api(key, low, high, partial(module.handle, state), never_waits=key in _NEVER_WAIT)
             for key, low, high, module in _SERVED
         ],
+        LongCalls(
+            state.nursery,
+            state.config.integer("response.max.bytes"),
+            is_virtual=state.cluster.network.is_virtual,
+        ),
         partial(api_versions.unsupported_version, state),
         state.config.integer("request.max.elements"),
     )

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import trio
 
-from ..errors import LocalProtocolError
+from ..errors import ConfigError, LocalProtocolError
+from ..server.connection_limits import ServerLimits
 from ..server.socket_server import SocketServer, check_resize
 from .config import BrokerConfig
 from .config_dynamic_keys import STORES, THREADS
@@ -24,17 +25,28 @@ if TYPE_CHECKING:
     from .security import SecuredListener
 
 
+#: How long the host names of an alteration may be looked up: no other is made meanwhile.
+LOOKUP_SECONDS_MAX: Final = 10.0
+
+
 class ServerChanges:
     """Brings other settings to a running server.
 
     Args:
         server: it runs.
         secured: its listeners with TLS or SASL, by name.
+        nodes: how many nodes share the process; None where connections take no descriptors.
     """
 
-    def __init__(self, server: SocketServer, secured: Mapping[str, SecuredListener]) -> None:
+    def __init__(
+        self,
+        server: SocketServer,
+        secured: Mapping[str, SecuredListener],
+        nodes: int | None = 1,
+    ) -> None:
         self._server = server
         self._secured = secured
+        self._nodes = nodes
 
     async def prepare(self, old: BrokerConfig, new: BrokerConfig, altered: frozenset[str]) -> Apply:
         """Check what has to be done for other settings, and give what does it.
@@ -53,7 +65,7 @@ class ServerChanges:
         overrides: Mapping[str, int] | None = None
         if OVERRIDES not in altered and old[OVERRIDES] == new[OVERRIDES]:
             overrides = self._server.quotas.limits.overrides  # names may take long to look up
-        limits = await server_limits(new, overrides)
+        limits = await self._limits(new, overrides)
         of_listeners = {
             endpoint.listener_name: listener_limits(ListenerSettings(new, endpoint.listener_name))
             for endpoint in new.listeners
@@ -72,6 +84,14 @@ class ServerChanges:
                 await self._server.resize_processors(count, name)
 
         return partial(_unless_it_ends, apply)
+
+    async def _limits(self, new: BrokerConfig, overrides: Mapping[str, int] | None) -> ServerLimits:
+        with trio.move_on_after(LOOKUP_SECONDS_MAX):
+            return await server_limits(new, overrides, nodes=self._nodes)
+        raise ConfigError(
+            f"{OVERRIDES}: its names could not be looked up within {LOOKUP_SECONDS_MAX:.0f} s;"
+            " allowed: fewer names, names that can be, or addresses"
+        )
 
     async def _prepare_certificates(
         self, new: BrokerConfig, altered: frozenset[str]

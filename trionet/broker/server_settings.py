@@ -15,13 +15,18 @@ from ..server.connection_limits import (
 )
 from ..server.server_config import ServerConfig
 from .config import BrokerConfig
+from .descriptors import connections_max
 from .listener_settings import ListenerSettings
 
 OVERRIDES = "max.connections.per.ip.overrides"
 
 
-async def server_config(config: BrokerConfig) -> ServerConfig:
+async def server_config(config: BrokerConfig, nodes: int | None = 1) -> ServerConfig:
     """The server's settings; looks host names of ``max.connections.per.ip.overrides`` up.
+
+    Args:
+        config: of the broker.
+        nodes: see :func:`server_limits`.
 
     Raises:
         ConfigError: a value is not allowed, or a name is unknown.
@@ -46,7 +51,7 @@ async def server_config(config: BrokerConfig) -> ServerConfig:
         socket_receive_buffer_bytes=config.integer("socket.receive.buffer.bytes"),
         socket_listen_backlog_size=config.integer("socket.listen.backlog.size"),
         connections_max_idle_ms=max(-1, config.integer("connections.max.idle.ms")),
-        limits=await server_limits(config),
+        limits=await server_limits(config, nodes=nodes),
         listener_limits={name: listener_limits(settings) for name, settings in listeners.items()},
         protected_listener=_protected_listener(config, config.listeners),
         quota_window_num=config.integer("quota.window.num"),
@@ -55,7 +60,7 @@ async def server_config(config: BrokerConfig) -> ServerConfig:
 
 
 async def server_limits(
-    config: BrokerConfig, overrides: Mapping[str, int] | None = None
+    config: BrokerConfig, overrides: Mapping[str, int] | None = None, *, nodes: int | None = 1
 ) -> ServerLimits:
     """The limits of all listeners together, and of addresses.
 
@@ -63,6 +68,7 @@ async def server_limits(
         config: of the broker.
         overrides: what its ``max.connections.per.ip.overrides`` stand for, by address; by default
             its host names are looked up.
+        nodes: how many nodes share the process; None where connections take no descriptors.
 
     Raises:
         ConfigError: a value is not allowed, or a name is unknown.
@@ -70,7 +76,9 @@ async def server_limits(
     if overrides is None:
         overrides = await resolve_overrides(parse_overrides(config.text(OVERRIDES)))
     return ServerLimits(
-        connections_max=config.integer("max.connections"),
+        connections_max=(
+            config.integer("max.connections") if nodes is None else connections_max(config, nodes)
+        ),
         connections_per_ip_max=config.integer("max.connections.per.ip"),
         overrides=overrides,
         connections_per_second_max=config.integer("max.connection.creation.rate"),

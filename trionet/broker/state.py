@@ -73,11 +73,13 @@ class BrokerState:
             cluster.now_ms,
             lambda group_id: cluster.coordinator_of(group_id) == config.node_id,
             cluster.network.chance,
+            lambda: self.config.integer("message.max.bytes"),
         )
         self.cluster_id = cluster.id
         rack = config["broker.rack"]
         self.rack = rack if isinstance(rack, str) else None
         self.auto_create_topics = config.flag("auto.create.topics.enable")
+        self.are_created_topics_ready = config.flag("auto.create.topics.ready.at.once")
         self.fetch_bytes_max = config.integer("fetch.max.bytes")
         self.conversions = Conversions()
         self.has_replicas = len(cluster.leadership.nodes) > 1
@@ -91,6 +93,7 @@ class BrokerState:
         self.fetch_sessions = FetchSessionCache(
             self.config.integer("max.incremental.fetch.session.cache.slots"),
             chance=self.cluster.network.chance,
+            elements=self.config.integer("max.incremental.fetch.session.cache.elements"),
         )
 
     def use(self, settings: DynamicConfig) -> None:
@@ -165,11 +168,14 @@ class BrokerState:
             ApiError: NOT_ENOUGH_REPLICAS.
         """
         leadership = self.cluster.leadership
-        running = len(leadership.in_sync(leadership[log.topic, log.partition]))
-        if running < log.config.min_insync_replicas:
+        partition = leadership[log.topic, log.partition]
+        running = len(leadership.in_sync(partition))
+        # No more than there are at all (Kafka: Partition.effectiveMinIsr).
+        needed = min(log.config.min_insync_replicas, len(partition.replicas))
+        if running < needed:
             raise ApiError(
                 error_codes.NOT_ENOUGH_REPLICAS,
-                f"{running} replicas run, min.insync.replicas is {log.config.min_insync_replicas}",
+                f"{running} replicas run, and min.insync.replicas asks for {needed}",
             )
 
     def _unknown(self, topic: str | bytes) -> ApiError:

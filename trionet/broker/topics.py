@@ -14,7 +14,7 @@ from functools import partial
 import attrs
 import trio
 
-from ..errors import ApiError
+from ..errors import ApiError, ConfigError
 from ..net.network import SYSTEM
 from ..protocol.error_codes import (
     INVALID_PARTITIONS,
@@ -28,8 +28,8 @@ from ..protocol.error_codes import (
 )
 from . import topic_store
 from .config import BrokerConfig
-from .config_topic_keys import check_topic_overrides
-from .database import Database
+from .config_topic_keys import check_topic_overrides, topic_config
+from .database import Database, damaged
 from .leadership import Leadership, Replicas
 from .topic_store import Topic
 from .uuids import new_uuid
@@ -94,7 +94,9 @@ class TopicRegistry:
         Raises:
             DatabaseError: the database cannot be read.
         """
-        cluster_id, topics = await database.transaction(partial(topic_store.load, chance=chance))
+        cluster_id, topics = await database.read(partial(topic_store.load, chance=chance))
+        for topic in topics:
+            _check_stored(database, config, topic)
         leadership = leadership or Leadership([config.node_id])
         return cls(database, config, leadership, cluster_id, topics, chance)
 
@@ -150,8 +152,7 @@ class TopicRegistry:
             replicas = tuple(tuple(nodes) for _, nodes in sorted(assignments))
         else:
             count, factor = self._check_numbers(partitions, replication_factor)
-        if count > PARTITIONS_MAX:
-            raise _too_many(count)
+        check_partition_count(count)
         if len(self._leadership.nodes) == 1:
             replicas = ()
         elif not replicas:
@@ -218,8 +219,7 @@ class TopicRegistry:
             )
         for partition, brokers in enumerate(assignments or (), topic.partitions):
             self._check_brokers(partition, brokers)
-        if partitions > PARTITIONS_MAX:
-            raise _too_many(partitions)
+        check_partition_count(partitions)
         return attrs.evolve(
             topic, partitions=partitions, replicas=self._grown(topic, more, assignments)
         )
@@ -395,10 +395,17 @@ class TopicRegistry:
             )
 
 
-def _too_many(partitions: int) -> ApiError:
-    return ApiError(
-        POLICY_VIOLATION, f"{partitions} partitions are too many; allowed: 1 to {PARTITIONS_MAX}"
-    )
+def check_partition_count(partitions: int) -> None:
+    """Whether a topic may have so many partitions.
+
+    Raises:
+        ApiError: POLICY_VIOLATION.
+    """
+    if partitions > PARTITIONS_MAX:
+        raise ApiError(
+            POLICY_VIOLATION,
+            f"{partitions} partitions are too many; allowed: 1 to {PARTITIONS_MAX}",
+        )
 
 
 def check_topic_name(name: str) -> None:
@@ -421,6 +428,17 @@ def check_topic_name(name: str) -> None:
         f"{shown!r} is no topic name; allowed: 1 to {NAME_LENGTH_MAX} of the letters a-z and A-Z,"
         " the digits, '.', '_' and '-', but neither '.' nor '..'",
     )
+
+
+def _check_stored(database: Database, config: BrokerConfig, topic: Topic) -> None:
+    """Refuse a topic that cannot have been put into the database."""
+    try:
+        check_topic_name(topic.name)
+        if len(topic.id) != 16 or not 1 <= topic.partitions <= PARTITIONS_MAX:
+            raise ValueError(f"an id of {len(topic.id)} bytes, {topic.partitions} partitions")
+        topic_config(config, topic.configs)
+    except (ApiError, ConfigError, LookupError, ValueError) as error:
+        raise damaged(database.path, f"topic {topic.name!r}: {error}") from error
 
 
 def is_internal(name: str) -> bool:

@@ -13,6 +13,8 @@ from functools import partial
 import trio
 
 from ..errors import ApiError
+from ..protocol.codec import lookup
+from .apis import Apis
 from .cluster import Cluster
 from .log import Log
 
@@ -21,8 +23,16 @@ logger = logging.getLogger("trionet.broker")
 # How often logs that were written are looked at for flush.ms and for rolled segments.
 FLUSH_CHECK_SECONDS = 1.0
 
+# How many logs retention removes segments of together.
+REMOVALS_AT_ONCE = 50
+
 # A broker that never runs for long has old segments, too.
 SOON_AFTER_START = ("log-retention", "checkpoints")
+
+
+# When codecs that no request has needed yet are loaded, and the pause between two APIs.
+CODECS_AFTER_SECONDS = 1.0
+CODECS_PAUSE_SECONDS = 0.02
 
 
 def start_upkeep(nursery: trio.Nursery, cluster: Cluster) -> None:
@@ -32,6 +42,9 @@ def start_upkeep(nursery: trio.Nursery, cluster: Cluster) -> None:
     nursery.start_soon(cluster.group_store.run, name="group-store")
     for state in cluster.nodes.values():
         nursery.start_soon(state.groups.run, name="group-timers")
+    if not cluster.network.is_virtual:
+        for state in cluster.nodes.values():
+            nursery.start_soon(load_codecs, state.apis, name="codecs")
     if not cluster.is_in_memory:  # where nothing is to be flushed
         nursery.start_soon(_every, FLUSH_CHECK_SECONDS, _flush, cluster, name="log-flusher")
     rounds: list[tuple[str, str, Callable[[Cluster], Awaitable[None]]]] = [
@@ -69,6 +82,20 @@ async def _every(
         await trio.sleep(seconds)
 
 
+async def load_codecs(apis: Apis) -> None:
+    """Load the codecs of all that is served, a few milliseconds at a time.
+
+    A start does not wait for them, and loads what is asked for first. But each is files to open,
+    for which there may be no descriptors left when it is first asked for.
+    """
+    await trio.sleep(CODECS_AFTER_SECONDS)
+    for api in apis.ranges:
+        for version in range(api.min_version, api.max_version + 1):
+            lookup(api.api_key, version)
+            await trio.lowlevel.checkpoint()
+        await trio.sleep(CODECS_PAUSE_SECONDS)
+
+
 async def _flush(cluster: Cluster) -> None:
     now_ms = cluster.now_ms()
     ends_segments = False
@@ -87,22 +114,32 @@ async def _flush(cluster: Cluster) -> None:
 async def apply_retention(cluster: Cluster) -> None:
     """Remove what is too old or too much by now."""
     now_ms = cluster.now_ms()
+    due: list[tuple[Log, int]] = []
     for log in list(cluster.folder.logs.values()):
         if log.retention_may_block:
-            due = await log.directory.in_thread(partial(log.retention_due, now_ms))
+            offset = await log.directory.in_thread(partial(log.retention_due, now_ms))
         else:
-            due = log.retention_due(now_ms)
-        if due is not None:
-            before = log.start_offset
-            await _guarded(log, cluster.delete_records(log, due))
-            if log.start_offset > before:
-                logger.info(
-                    "%s-%d: retention moved the start offset from %d to %d",
-                    log.topic,
-                    log.partition,
-                    before,
-                    log.start_offset,
-                )
+            offset = log.retention_due(now_ms)
+        if offset is not None:
+            due.append((log, offset))
+    for first in range(0, len(due), REMOVALS_AT_ONCE):
+        # Together they write down once where they start.
+        async with trio.open_nursery() as nursery:
+            for log, offset in due[first : first + REMOVALS_AT_ONCE]:
+                nursery.start_soon(_remove_before, cluster, log, offset)
+
+
+async def _remove_before(cluster: Cluster, log: Log, offset: int) -> None:
+    before = log.start_offset
+    await _guarded(log, cluster.delete_records(log, offset))
+    if log.start_offset > before:
+        logger.info(
+            "%s-%d: retention moved the start offset from %d to %d",
+            log.topic,
+            log.partition,
+            before,
+            log.start_offset,
+        )
 
 
 async def _expire_producers(cluster: Cluster) -> None:

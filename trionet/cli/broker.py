@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit code: 0 stopped, 1 could not start, 2 wrong settings."""
+    """Run the command; returns the exit code, see :func:`.broker_run.run_broker`."""
     from .broker_run import run_broker  # a broker takes long to import, and --help shall not
 
     return run_broker(arguments)

@@ -21,6 +21,7 @@ from ..broker.properties import read_properties
 from ..errors import ConfigError, TrionetError
 from ..net.sasl.scram import HASHES
 from .connection import DEFAULT_SERVERS
+from .secret_files import first_line_of
 
 # The keys of TLS and SASL, but for those of the metrics alone.
 _SECURING = re.compile(
@@ -29,12 +30,15 @@ _SECURING = re.compile(
 Show = Callable[[Broker], Awaitable[object]]
 """Shows a broker until somebody wants it stopped."""
 
-# A broker that serves others waits for their consumers as Kafka does; open_broker alone does not.
-_DEFAULTS = {"group.initial.rebalance.delay.ms": 3000}
+# A broker that serves others does as Kafka does where open_broker alone is quicker.
+_DEFAULTS = {"auto.create.topics.ready.at.once": False, "group.initial.rebalance.delay.ms": 3000}
 
 
 def run_broker(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit code: 0 stopped, 1 could not start, 2 wrong settings."""
+    """Run the command; returns the exit code.
+
+    0 stopped, 1 could not start, 2 wrong settings, 3 not everything is on the disk.
+    """
     logging.basicConfig(
         stream=sys.stderr,
         level=arguments.log_level.upper(),
@@ -53,7 +57,8 @@ def run_broker(arguments: argparse.Namespace) -> int:
         elif arguments.reset_altered_settings:
             _reset_altered(settings)
         else:
-            trio.run(_serve, settings, arguments.brokers, show)
+            stop_failed = trio.run(_serve, settings, arguments.brokers, show)
+            return 3 if stop_failed else 0
     except TrionetError as error:  # before OSError, which those of time limits are as well
         print(f"trionet broker: {error}", file=sys.stderr)
         return 2 if isinstance(error, ValueError) else 1
@@ -158,14 +163,15 @@ def _add_scram(arguments: argparse.Namespace, settings: dict[str, object]) -> No
 def _read_password(name: str, path: str | None) -> str:
     """The first line of a file, or of standard input, where somebody may have to be asked."""
     if path is not None:
-        with open(path, encoding="utf-8") as file:
-            return file.readline()
+        return first_line_of(path)
     if sys.stdin.isatty():
         return getpass.getpass(f"password of {name}: ")
     return sys.stdin.readline()
 
 
-async def _serve(settings: dict[str, object], brokers: int, show: Show | None) -> None:
+async def _serve(settings: dict[str, object], brokers: int, show: Show | None) -> bool:
+    """Serve until a signal; whether something could not be put on the disk then."""
+    stop_failed = False
     with (
         raise_single_error(),
         trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals,
@@ -179,7 +185,9 @@ async def _serve(settings: dict[str, object], brokers: int, show: Show | None) -
                 ready.set()
                 _report(broker)
                 await (stop.wait() if show is None else show(broker))
+            stop_failed = broker.stop_failed
             nursery.cancel_scope.cancel(reason="the broker has stopped")
+    return stop_failed
 
 
 async def _watch_signals(

@@ -18,6 +18,7 @@ from .connection import (
     client_settings,
     logging_to_stderr,
 )
+from .secret_files import first_line_of
 
 if TYPE_CHECKING:
     import ssl
@@ -175,8 +176,12 @@ def _trust(path: str | None) -> ssl.SSLContext | None:
         return None
     import ssl
 
+    from trionet._util.regular_file import read_regular_file
+    from trionet.net.key_stores import STORE_BYTES_MAX
+
     try:
-        return ssl.create_default_context(cafile=path)
+        certificates = read_regular_file(path, STORE_BYTES_MAX).decode("ascii", "replace")
+        return ssl.create_default_context(cadata=certificates)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(f"--metrics-ca-file {path}: {error}") from error
 
@@ -185,8 +190,7 @@ def _token(path: str | None) -> str | None:
     if path is None:
         return None
     try:
-        with open(path, encoding="utf-8") as file:
-            return file.readline().strip()
+        return first_line_of(path).strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--metrics-token-file {path}: {error}") from error
 

@@ -39,6 +39,8 @@ _ENCODINGS = {
     0x1B: "utf-8",
     0x1E: "utf-16-be",
 }
+# Those in use have a dozen. A number of a million digits takes hours to read.
+_IDENTIFIER_BYTES_MAX = 128
 _ESCAPED = frozenset(',=+<>#;"\\')
 _OUTER_ESCAPED = frozenset(" \r")
 
@@ -178,6 +180,8 @@ def _dotted(encoded: bytes) -> str:
     """An object identifier in its usual form."""
     if not encoded or encoded[-1] & 0x80:
         raise ValueError("an object identifier without an end")
+    if len(encoded) > _IDENTIFIER_BYTES_MAX:
+        raise ValueError(f"an object identifier of {len(encoded)} bytes")
     numbers = []
     number = 0
     for byte in encoded:

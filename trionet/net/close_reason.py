@@ -21,6 +21,7 @@ class CloseReason(Enum):
     ILLEGAL_SASL_STATE = "the peer sent something else than the SASL exchange asked for"
     SESSION_EXPIRED = "the peer did not authenticate again before its SASL session expired"
     SEND_FAILED = "a request or a response could not be written"
+    RESPONSE_TOO_LARGE = "the response would have been larger than response.max.bytes"
     SECOND_SEND = "a second Send was set while one was in progress"
     IDLE = "nothing was received or sent for connections.max.idle.ms"
     EXCESS_CONNECTION = "closed to make room: there were more connections than max.connections"
@@ -30,3 +31,14 @@ class CloseReason(Enum):
     ERROR = "an unexpected error in this channel's step"
     LOCAL_CLOSE = "closed by its owner"
     SERVER_SHUTDOWN = "the server is stopping"
+
+
+BY_PEER = frozenset(
+    (
+        CloseReason.PEER_CLOSED,
+        CloseReason.PEER_CLOSED_IN_FRAME,
+        CloseReason.PEER_RESET,
+        CloseReason.SEND_FAILED,
+    )
+)
+"""The peer has left: clients do, also while a request of theirs waits."""

@@ -6,27 +6,33 @@ and those are.
 
 from __future__ import annotations
 
+import errno
 import os
-import re
 import secrets
 import ssl
+from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from .._util.regular_file import read_regular_file
 from ..errors import ConfigError
+from . import pem
 from .certificate import alternative_names, distinguished_name, validity
+from .key_derivation import KEY_ROUNDS_MAX, rounds_of_key, rounds_of_pkcs12, too_many_rounds
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.serialization import Encoding
     from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
 
-_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
-_PRIVATE_KEY = re.compile(
-    rb"-----BEGIN (?P<kind>[A-Z ]*PRIVATE KEY)-----.+?-----END (?P=kind)-----", re.DOTALL
-)
-_ENCRYPTED = re.compile(rb"-----BEGIN ENCRYPTED |^Proc-Type: 4,ENCRYPTED", re.MULTILINE)
+STORE_BYTES_MAX: Final = 4 * 1024 * 1024
+"""The default of ``ssl.store.max.bytes``: twenty times what a system trusts."""
+# In a folder that is a trust store.
+_FILES_MAX = 10_000
+# Of a path that is none, in an error.
+_PATH_CHARS_MAX = 4096
+
 _JKS_MAGIC = b"\xfe\xed\xfe\xed"
 _TYPES = ("PEM", "PKCS12", "JKS")
 # How long before its end a certificate is to be replaced.
@@ -57,7 +63,7 @@ class KeyMaterial:
     @property
     def has_encrypted_key(self) -> bool:
         """Whether the key cannot be used without a password."""
-        return _ENCRYPTED.search(self.pem) is not None
+        return pem.is_encrypted(self.pem)
 
     def doubt(self, now: datetime) -> str:
         """Why clients will not connect, or soon no longer; empty if they will."""
@@ -79,6 +85,7 @@ def read_key_store(
     key_password: str | None,
     key: str | None,
     certificate_chain: str | None,
+    bytes_max: int = STORE_BYTES_MAX,
 ) -> KeyMaterial:
     """Read a key and its certificates from a file or from the settings themselves.
 
@@ -89,19 +96,22 @@ def read_key_store(
         key_password: ``ssl.key.password``.
         key: ``ssl.keystore.key``.
         certificate_chain: ``ssl.keystore.certificate.chain``.
+        bytes_max: ``ssl.store.max.bytes``.
 
     Raises:
         ConfigError: the store cannot be read, or the settings do not fit each other.
     """
     _check_type("ssl.keystore.type", kind)
     if key is not None or certificate_chain is not None:
+        _check_size("ssl.keystore.key", key, bytes_max)
+        _check_size("ssl.keystore.certificate.chain", certificate_chain, bytes_max)
         return _key_in_settings(kind, location, key, certificate_chain, key_password)
     if location is None:
         raise ConfigError(
             "a listener with TLS needs a certificate: set ssl.keystore.location and"
             " ssl.keystore.type, or ssl.keystore.key and ssl.keystore.certificate.chain"
         )
-    data = _read("ssl.keystore.location", location)
+    data = _read("ssl.keystore.location", location, bytes_max)
     if kind == "PEM":
         if password is not None:
             raise ConfigError(
@@ -118,15 +128,21 @@ def read_key_store(
 
 
 def read_trust_store(
-    kind: str, location: str | None, password: str | None, *, certificates: str | None
-) -> str | None:
-    """Read trusted certificates from a file or from the settings, as PEM; None without any.
+    kind: str,
+    location: str | None,
+    password: str | None,
+    *,
+    certificates: str | None,
+    bytes_max: int = STORE_BYTES_MAX,
+) -> list[str] | None:
+    """Read trusted certificates from a file or from the settings, as PEM; None without a store.
 
     Args:
         kind: ``ssl.truststore.type``.
         location: ``ssl.truststore.location``.
         password: ``ssl.truststore.password``.
         certificates: ``ssl.truststore.certificates``.
+        bytes_max: ``ssl.store.max.bytes``.
 
     Raises:
         ConfigError: the store cannot be read, or the settings do not fit each other.
@@ -138,7 +154,9 @@ def read_trust_store(
                 "ssl.truststore.certificates needs ssl.truststore.type=PEM and no"
                 " ssl.truststore.location"
             )
-        return _certificates(certificates.encode(), "ssl.truststore.certificates").decode()
+        key = "ssl.truststore.certificates"
+        _check_size(key, certificates, bytes_max)
+        return _texts(_certificates(certificates.encode(), key))
     if location is None:
         return None
     if kind == "PEM":
@@ -148,14 +166,15 @@ def read_trust_store(
                 " nothing secret in it"
             )
         if os.path.isdir(location):
-            return _certificates_of_folder(location)
-        return _certificates(_read("ssl.truststore.location", location), location).decode()
-    data = _read("ssl.truststore.location", location)
+            return _texts(_certificates_of_folder(location, bytes_max))
+        data = _read("ssl.truststore.location", location, bytes_max)
+        return _texts(_certificates(data, location))
+    data = _read("ssl.truststore.location", location, bytes_max)
     store = _open_pkcs12("ssl.truststore", kind, location, data, password)
     found = [entry.certificate for entry in (store.cert, *store.additional_certs) if entry]
     if not found:
         raise ConfigError(f"{location} holds no certificates")
-    return b"".join(entry.public_bytes(_pem_encoding()) for entry in found).decode()
+    return _texts(entry.public_bytes(_pem_encoding()) for entry in found)
 
 
 def _check_type(key: str, kind: str) -> None:
@@ -163,12 +182,25 @@ def _check_type(key: str, kind: str) -> None:
         raise ConfigError(f"{key} = {kind!r} is not allowed; allowed: {', '.join(_TYPES)}")
 
 
-def _read(key: str, location: str) -> bytes:
+def _check_size(key: str, text: str | None, bytes_max: int) -> None:
+    if text is not None and len(text) > bytes_max:
+        raise ConfigError(
+            f"{key} has {len(text)} characters; allowed: at most {bytes_max} (ssl.store.max.bytes)"
+        )
+
+
+def _read(key: str, location: str, bytes_max: int) -> bytes:
     try:
-        with open(location, "rb") as file:
-            return file.read()
+        return read_regular_file(location, bytes_max)
     except OSError as error:
-        raise ConfigError(f"{key}: cannot read {location}: {error.strerror}") from error
+        limit = " (ssl.store.max.bytes)" if error.errno == errno.EFBIG else ""
+        raise ConfigError(
+            f"{key}: cannot read {location[:_PATH_CHARS_MAX]}: {error.strerror}{limit}"
+        ) from error
+
+
+def _texts(certificates: Iterable[bytes]) -> list[str]:
+    return [each.decode("ascii", "replace") for each in certificates]
 
 
 def _key_in_settings(
@@ -188,43 +220,78 @@ def _key_in_settings(
 
 
 def _pem_key(data: bytes, source: str) -> bytes:
-    found = _PRIVATE_KEY.search(data)
+    found = pem.private_key(data)
     if found is None:
         raise ConfigError(f"{source} holds no private key in PEM form")
-    return found[0]
+    return _affordable(found, source) if pem.is_encrypted_pkcs8(found) else found
 
 
-def _certificates(data: bytes, source: str) -> bytes:
-    found = _CERTIFICATE.findall(data)
+def _affordable(key: bytes, source: str) -> bytes:
+    """A key in PKCS8 that may be decrypted, written anew: OpenSSL sees what was looked at."""
+    try:
+        data = pem.content(key)
+        rounds = rounds_of_key(data)
+    except ValueError:
+        raise ConfigError(
+            f"the encrypted key of {source} cannot be read; allowed: PKCS8, without headers"
+        ) from None
+    if rounds > KEY_ROUNDS_MAX:
+        raise too_many_rounds(f"the key of {source}")
+    return pem.encrypted_pkcs8(data)
+
+
+def _certificates(data: bytes, source: str) -> list[bytes]:
+    found = pem.certificates(data)
     if not found:
         if data.startswith(_JKS_MAGIC):
             raise _javas_own(source)
         raise ConfigError(f"{source} holds no certificate in PEM form")
-    return b"\n".join((*found, b""))
+    return found
 
 
-def _certificates_of_folder(location: str) -> str:
-    """All that is in the files of a folder, each once: names by a hash are links to others."""
-    found: dict[bytes, None] = {}
-    for name in sorted(os.listdir(location)):
-        path = os.path.join(location, name)
-        if os.path.isfile(path):
-            data = _read("ssl.truststore.location", path)
-            found.update(dict.fromkeys(_CERTIFICATE.findall(data)))
+def _certificates_of_folder(location: str, bytes_max: int) -> list[bytes]:
+    """All that is in the files of a folder, each once: names by a hash are links to others.
+
+    ``bytes_max`` is for all files together.
+    """
+    key, found = "ssl.truststore.location", dict[bytes, None]()
+    for path in _files_of(key, location):
+        data = _read(key, path, bytes_max)
+        bytes_max -= len(data)
+        found.update(dict.fromkeys(pem.certificates(data)))
     if not found:
         raise ConfigError(f"no file of {location} holds a certificate in PEM form")
-    return b"\n".join((*found, b"")).decode()
+    return list(found)
+
+
+def _files_of(key: str, location: str) -> list[str]:
+    """The regular files of a folder, one name of each."""
+    files: dict[tuple[int, int], str] = {}
+    try:
+        with os.scandir(location) as entries:
+            for number, entry in enumerate(entries):
+                if number >= _FILES_MAX:
+                    raise ConfigError(
+                        f"{key}: {location} has too many files; allowed: at most {_FILES_MAX}"
+                    )
+                if entry.is_file():
+                    status = entry.stat()
+                    files.setdefault((status.st_dev, status.st_ino), entry.path)
+    except OSError as error:
+        raise ConfigError(f"{key}: cannot read {location}: {error.strerror}") from error
+    return sorted(files.values())
 
 
 def _material(key: bytes, chain: bytes, password: str | None, source: str) -> KeyMaterial:
     certificates = _certificates(chain, source)
     try:
-        first = ssl.PEM_cert_to_DER_cert(_CERTIFICATE.findall(chain)[0].decode())
+        first = ssl.PEM_cert_to_DER_cert(certificates[0].decode())
         subject, names = distinguished_name(first), alternative_names(first)
         valid = validity(first)
     except ValueError as error:
         raise ConfigError(f"the certificate in {source} cannot be read ({error})") from None
-    return KeyMaterial(key + b"\n" + certificates, password, source, subject, names, valid)
+    text = b"\n".join((key, *certificates, b""))
+    return KeyMaterial(text, password, source, subject, names, valid)
 
 
 def _javas_own(location: str) -> ConfigError:
@@ -249,12 +316,15 @@ def _open_pkcs12(
             f"{prefix}.type = {kind} needs a package: pip install 'trionet[tls]'; PEM needs none"
         ) from None
     try:
-        return load_pkcs12(data, None if password is None else password.encode())
+        rounds = rounds_of_pkcs12(data)
+        if rounds <= KEY_ROUNDS_MAX:
+            return load_pkcs12(data, None if password is None else password.encode())
     except ValueError:
         what = f": wrong {prefix}" if password is not None else f" without {prefix}"
         raise ConfigError(
             f"{prefix}.location: {location} cannot be opened{what}.password, or is no PKCS12"
         ) from None
+    raise too_many_rounds(f"{prefix}.location: {location}")
 
 
 def _key_of_pkcs12(store: PKCS12KeyAndCertificates, location: str) -> KeyMaterial:
@@ -267,8 +337,8 @@ def _key_of_pkcs12(store: PKCS12KeyAndCertificates, location: str) -> KeyMateria
         _pem_encoding(), PrivateFormat.PKCS8, BestAvailableEncryption(password.encode())
     )
     chain = [entry.certificate for entry in (store.cert, *store.additional_certs)]
-    pem = b"".join(certificate.public_bytes(_pem_encoding()) for certificate in chain)
-    return _material(key, pem, password, location)
+    certificates = b"".join(each.public_bytes(_pem_encoding()) for each in chain)
+    return _material(key, certificates, password, location)
 
 
 def _date(moment: datetime) -> str:

@@ -25,6 +25,7 @@ from ..errors import AuthenticationError
 from .readiness import READ, WRITE
 from .tls_errors import TlsError, describe
 from .transmission import GATHER_BUFFERS_MAX, WRITE_BYTES_MAX, Buffer, FileRange
+from .transport import has_ended
 
 # How much plaintext is encrypted before it is sent: what a peer that reads slowly can make each of
 # its connections keep in memory, once encrypted.
@@ -305,6 +306,9 @@ class TlsTransport:
                 return self._written_or_blocked(written)
             written += sent
         return written
+
+    def peer_has_ended(self) -> bool:
+        return has_ended(self.fileno())
 
     def close(self) -> None:
         """Say goodbye if the socket takes that now, and close it; never waits."""

@@ -170,7 +170,7 @@ def _fingerprint(paths: Sequence[str]) -> tuple[tuple[int, int, int] | None, ...
     for path in paths:
         try:
             status = os.stat(path)
-        except OSError:
+        except (OSError, ValueError):  # or it is no path
             found.append(None)
         else:
             found.append((status.st_mtime_ns, status.st_size, status.st_ino))

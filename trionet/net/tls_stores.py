@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import attrs
 
 from ..errors import ConfigError
-from .key_stores import KeyMaterial, read_key_store, read_trust_store
+from .key_stores import STORE_BYTES_MAX, KeyMaterial, read_key_store, read_trust_store
 
 _HAS_MEMFD = hasattr(os, "memfd_create")
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
@@ -45,6 +45,7 @@ class StoreSettings:
         truststore_certificates: trusted certificates as PEM text, in place of a file.
         enabled_protocols: of ``TLSv1.2`` and ``TLSv1.3``.
         cipher_suites: by their standard names; empty for OpenSSL's choice.
+        store_bytes_max: the largest store; not Kafka's.
     """
 
     keystore_type: str = "JKS"
@@ -59,6 +60,7 @@ class StoreSettings:
     truststore_certificates: str | None = None
     enabled_protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
     cipher_suites: tuple[str, ...] = ()
+    store_bytes_max: int = STORE_BYTES_MAX
 
 
 def key_material(settings: StoreSettings) -> KeyMaterial:
@@ -74,6 +76,7 @@ def key_material(settings: StoreSettings) -> KeyMaterial:
         key_password=settings.key_password,
         key=settings.keystore_key,
         certificate_chain=settings.keystore_certificate_chain,
+        bytes_max=settings.store_bytes_max,
     )
 
 
@@ -148,18 +151,21 @@ def load_trust(
     context: ssl.SSLContext, settings: StoreSettings, purpose: ssl.Purpose | None
 ) -> None:
     """Trust whom the settings name; without any, whom the system trusts for ``purpose``."""
-    pem = read_trust_store(
+    certificates = read_trust_store(
         settings.truststore_type,
         settings.truststore_location,
         settings.truststore_password,
         certificates=settings.truststore_certificates,
+        bytes_max=settings.store_bytes_max,
     )
-    if pem is None:
+    if certificates is None:
         if purpose is not None:
             context.load_default_certs(purpose)  # as Java's own trust store
         return
     try:
-        context.load_verify_locations(cadata=pem)
+        for certificate in certificates:
+            # Each alone: OpenSSL keeps the GIL, and a thousand at once would stop the loop.
+            context.load_verify_locations(cadata=certificate)
     except (ssl.SSLError, ValueError) as error:
         raise ConfigError(
             f"the trust store {settings.truststore_location or 'in the settings'} holds no"

@@ -8,6 +8,7 @@ each read and write of every request.
 from __future__ import annotations
 
 import os
+import select
 import socket
 from collections.abc import Callable
 from functools import partial
@@ -18,6 +19,7 @@ from .transmission import Buffer, FileRange
 # os.read and os.write take their arguments without a tuple around them, which saves a lone small
 # request 0.1 µs each way; on Windows a socket is no file.
 _SOCKETS_ARE_FILES = os.name == "posix"
+_HANGUP: int | None = getattr(select, "POLLRDHUP", None)
 _HAS_SENDFILE = hasattr(os, "sendfile")
 _HAS_SENDMSG = hasattr(socket.socket, "sendmsg")
 # Where sendfile is missing (Windows), a file range goes out in copies of this many bytes.
@@ -43,7 +45,24 @@ class TransportLayer(Protocol):
 
     def send_file(self, file_range: FileRange, /) -> int: ...
 
+    def peer_has_ended(self) -> bool:
+        """Whether the peer sends nothing more, though what it sent may not all be read yet."""
+        ...
+
     def close(self) -> None: ...
+
+
+def has_ended(fd: int) -> bool:
+    """Whether the peer of an open TCP socket has shut down its side; asks the kernel.
+
+    Unread bytes hide the end from who only reads. Where the kernel does not tell (``POLLRDHUP`` is
+    Linux's), it is not seen before it is read.
+    """
+    if _HANGUP is None:
+        return False
+    poller = select.poll()
+    poller.register(fd, _HANGUP)
+    return bool(poller.poll(0))
 
 
 class PlaintextTransport:
@@ -79,6 +98,9 @@ class PlaintextTransport:
             # The file ends before the range does: the promised frame can never be completed.
             raise OSError(f"{file_range!r} reaches beyond the end of its file")
         return written
+
+    def peer_has_ended(self) -> bool:
+        return has_ended(self.fileno())
 
     def close(self) -> None:
         # The number may be another file's from here on.

@@ -12,7 +12,7 @@ from typing import Final
 from trionet._util.raising import raise_from
 from trionet.errors import LocalProtocolError, WireFormatError
 from trionet.protocol.codec import ApiVersionCodec
-from trionet.protocol.wire import Chunk, tag_count, tag_head
+from trionet.protocol.wire import TAGS_MAX, Chunk, tag_count, tag_head
 
 _common = struct.Struct(">hhih").unpack_from
 _put_common = struct.Struct(">hhih").pack
@@ -25,9 +25,6 @@ _CLIENT_IDS_MAX: Final = 1024
 _CLIENT_ID_BYTES_MAX: Final = 256
 
 _client_ids: Final[dict[bytes, str]] = {}
-
-#: How many tags a header may have. There are none so far that Kafka knows (KIP-482).
-HEADER_TAGS_MAX: Final = 1000
 
 #: Chunks of at most this many bytes are copied together; longer ones are sent as they are.
 JOINED_BYTES_MAX: Final = 16 * 1024
@@ -91,15 +88,13 @@ def skip_tags(buf: bytes | bytearray, pos: int) -> int:
     """The position after the tag section at ``pos`` (KIP-482).
 
     Raises:
-        WireFormatError: the section is malformed or cut short, or has more than HEADER_TAGS_MAX.
+        WireFormatError: the section is malformed or cut short, or has more than TAGS_MAX.
     """
     try:
         first = buf[pos]
         if first == 0:
             return pos + 1
-        count, pos, __ = tag_count(buf, pos + 1, first, len(buf))
-        if count > HEADER_TAGS_MAX:
-            raise WireFormatError(f"a header has {count} tags; at most {HEADER_TAGS_MAX} may be")
+        count, pos, __ = tag_count(buf, pos + 1, first, TAGS_MAX)
         tag = -1
         for _ in range(count):
             tag, pos, __ = tag_head(buf, pos, tag)
@@ -174,6 +169,11 @@ def frame(chunks: list[Chunk]) -> list[Chunk]:
         except TypeError:  # a chunk that is no bytes-like object
             pass
     return _group(prefix, chunks)
+
+
+def join_small(chunks: list[Chunk]) -> list[Chunk]:
+    """The same bytes in fewer chunks: small neighbours are joined, empty ones left out."""
+    return _group(b"", chunks)
 
 
 def _group(prefix: bytes, chunks: list[Chunk]) -> list[Chunk]:

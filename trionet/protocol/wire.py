@@ -45,7 +45,7 @@ RecordsChunk: TypeAlias = Chunk | None
 #: What a request, or a message inside one, may hold: elements of arrays, arrays, and tags. The
 #: largest requests that clients send, about each partition of a very large cluster, stay below.
 #: What is decoded takes about as much memory then as the largest frame, 100 MB.
-REQUEST_ELEMENTS_MAX: Final = 500_000
+REQUEST_ELEMENTS_MAX: Final = 250_000
 
 #: The same for responses, which repeat what a cluster has: the replicas of each partition, say.
 RESPONSE_ELEMENTS_MAX: Final = 10_000_000
@@ -53,6 +53,10 @@ RESPONSE_ELEMENTS_MAX: Final = 10_000_000
 #: The longest text, in bytes: Kafka's older form has an int16 for it, and its compact form may not
 #: hold more either (Kafka: MessageDataGenerator).
 TEXT_BYTES_MAX: Final = 32_767
+
+#: How many tags a section may hold. The schemas know five at most, and a section is read in one
+#: step, whatever else waits.
+TAGS_MAX: Final = 1000
 
 #: For each version, the function that decodes a message and the one that encodes it.
 Codecs: TypeAlias = "dict[int, tuple[Decode[_M], Callable[[_M, list[Sized]], None]]]"
@@ -166,6 +170,8 @@ def text_size(n: int, field: str) -> bytes:
 def tag_count(buf: bytes | bytearray, pos: int, first: int, left: int) -> tuple[int, int, int]:
     """Read the rest of a tag section's count: (count, next position, elements left)."""
     count, pos = read_varint(buf, pos, first)
+    if count > TAGS_MAX:
+        raise WireFormatError(f"a section of {count} tags; at most {TAGS_MAX} may be")
     left -= count
     if left < 0 or count > len(buf) - pos:
         bad_count("tag section", count, len(buf) - pos)

@@ -19,7 +19,7 @@ import trio
 from ..errors import LocalProtocolError
 from ..metrics.request_times import TimedRequest, count_finished, now_ns
 from ..net.channel import Channel
-from ..net.close_reason import CloseReason
+from ..net.close_reason import BY_PEER, CloseReason
 from ..net.endpoint import ConnectionId, Endpoint
 from ..net.framing import Frame
 from ..net.memory_pool import MemoryLease
@@ -329,7 +329,11 @@ class Processor:
         response: Response | None = request.response
         if channel.close_reason is not None:
             request.return_lease()
-            if not isinstance(response, NoOp):
+            if isinstance(response, NoOp):
+                pass
+            elif channel.close_reason in BY_PEER:
+                self._log.debug("%s disconnected before its response was sent", channel.id)
+            else:
                 self._log.warning("dropping a response: %s is closed", channel.id)
         elif isinstance(response, bytes) or isinstance(response, Send):  # noqa: SIM101 # no tuple
             size = len(response) if isinstance(response, bytes) else response.size

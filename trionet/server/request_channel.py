@@ -262,10 +262,13 @@ class RequestChannel:
 
     Args:
         requests_max: how many requests may wait (``queued.max.requests``).
+        ns_per_wakeup_max: for how long a handler that was woken goes on with the next request, in
+            nanoseconds.
     """
 
-    def __init__(self, requests_max: int) -> None:
+    def __init__(self, requests_max: int, ns_per_wakeup_max: int = 2_000_000) -> None:
         self.requests_max = requests_max
+        self.ns_per_wakeup_max = ns_per_wakeup_max
         self.requests: deque[Request] = deque()
         self._idle_handlers: dict[Task, None] = {}
         self._is_handler_coming = False

@@ -316,6 +316,12 @@ class MemorySocket:
             bits |= WRITE
         return bits
 
+    @property
+    def peer_has_ended(self) -> bool:
+        """Whether no byte follows those that have arrived."""
+        self._look()
+        return self.incoming.has_ended or self._is_dead
+
     def notify(self) -> None:
         """Tell who watches that something may have changed, or will when it arrives."""
         for watcher in list(self.watchers):

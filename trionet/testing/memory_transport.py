@@ -31,5 +31,8 @@ class MemoryTransport:
         """Set an option of the socket, as of one of the system."""
         self._socket.setsockopt(level, option, value)
 
+    def peer_has_ended(self) -> bool:
+        return self._socket.peer_has_ended
+
     def close(self) -> None:
         self._socket.close()

@@ -331,3 +331,38 @@ async def test_a_group_that_goes_to_another_node_while_it_is_stored_leaves_no_ti
         assert SyncAnswer(error_codes.NOT_COORDINATOR) == await synced.answer()
         assert {} == it.coordinator._planned
         assert ["g"] == list(other.groups) == list(other._planned)
+
+
+# Groups that Kafka could not write: the figures are those of a real Apache Kafka 4.3.1.
+
+
+@pytest.mark.parametrize(("size", "is_stored"), [(1_048_000, True), (1_048_588, False)])
+async def test_an_assignment_that_no_record_holds_is_refused_as_kafka_does(
+    size: int, is_stored: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with coordinating() as it:
+        joined = await it.join().answer()
+        synced = await it.sync(joined, {joined.member_id: bytes(size)}).answer()
+
+        if is_stored:
+            assert (0, bytes(size)) == (synced.error_code, synced.assignment)
+            assert GroupState.STABLE is it.state()
+            return
+        assert (error_codes.UNKNOWN_SERVER_ERROR, b"") == (synced.error_code, synced.assignment)
+        assert GroupState.PREPARING is it.state()
+        assert error_codes.REBALANCE_IN_PROGRESS == (await it.sync(joined).answer()).error_code
+        assert "allowed: message.max.bytes, 1048588" in caplog.text
+
+        again = await it.join(joined.member_id).answer()
+        synced = await it.sync(again, {again.member_id: b"small"}).answer()
+        assert (0, b"small") == (synced.error_code, synced.assignment)
+
+
+async def test_what_members_say_of_themselves_counts_too() -> None:
+    async with coordinating(message_max_bytes=1000) as it:
+        joined = await it.join(protocols={"range": bytes(900)}).answer()
+        assert 0 == joined.error_code
+
+        synced = await it.sync(joined, {joined.member_id: bytes(100)}).answer()
+
+        assert error_codes.UNKNOWN_SERVER_ERROR == synced.error_code

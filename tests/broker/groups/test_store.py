@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import attrs
@@ -11,7 +12,15 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from trionet.broker.database import DATABASE_NAME, Database, DatabaseError, open_database
+from trionet.broker.database import (
+    DATABASE_NAME,
+    IN_MEMORY,
+    ROWS_PER_TURN,
+    Database,
+    DatabaseError,
+    open_database,
+)
+from trionet.broker.groups.group_record import PIECE_BYTES
 from trionet.broker.groups.offsets import CommittedOffset, Partition
 from trionet.broker.groups.store import (
     GroupStore,
@@ -69,8 +78,9 @@ def writer(database: Database, nursery: trio.Nursery) -> Writer:
     return writer
 
 
-def refused(connection: sqlite3.Connection) -> None:
+def refused(connection: sqlite3.Connection) -> Iterator[int]:
     connection.execute("INSERT INTO nowhere VALUES (1)")
+    yield 1
 
 
 async def test_nothing_is_there_at_first(database: Database) -> None:
@@ -195,9 +205,9 @@ async def test_a_write_that_has_begun_ends_although_the_store_is_stopped(
     ended: list[bool] = []
     with trio.CancelScope() as scope:
 
-        def statements(connection: sqlite3.Connection) -> None:
+        def statements(connection: sqlite3.Connection) -> Iterator[int]:
             trio.from_thread.run_sync(scope.cancel)
-            put_offsets("g", {T0: PLAIN})(connection)
+            yield from put_offsets("g", {T0: PLAIN})(connection)
 
         store.write(statements, lambda error: ended.append(error is None))
         await store.run()
@@ -217,3 +227,91 @@ async def test_a_write_that_has_not_begun_is_told_nothing(database: Database) ->
 
     assert [] == ended
     assert ([], {}) == await store.load()
+
+
+async def test_groups_that_an_earlier_version_stored_are_loaded(database: Database) -> None:
+    """As JSON in one column."""
+    member = {**attrs.asdict(MEMBER), "metadata": "AP8=", "assignment": "AAEC"}
+    row = ("g", 7, "consumer", "range", "c-1", 0, json.dumps([member]))
+    await database.transaction(
+        lambda connection: connection.execute(
+            "INSERT INTO consumer_group VALUES (?, ?, ?, ?, ?, ?, ?)", row
+        )
+    )
+
+    [group], _ = await GroupStore(database).load()
+
+    assert (attrs.evolve(MEMBER, metadata=b"\0\xff", assignment=b"\0\1\2"),) == group.members
+
+
+async def test_a_smaller_group_takes_the_place_of_all_of_a_larger_one(
+    database: Database, writer: Writer
+) -> None:
+    large = attrs.evolve(GROUP, members=(attrs.evolve(MEMBER, metadata=bytes(1_000_000)),))
+    writer.write("large", put_group(large))
+    await writer.all_ended(1)
+    assert ([large], {}) == await GroupStore(database).load()
+
+    writer.write("small", put_group(GROUP))
+    await writer.all_ended(2)
+    assert ([GROUP], {}) == await GroupStore(database).load()
+
+    writer.write("none", remove_group("g"))
+    await writer.all_ended(3)
+    left = await database.transaction(
+        lambda connection: connection.execute("SELECT count(*) FROM group_piece").fetchone()
+    )
+    assert (0,) == left
+
+
+@pytest.mark.parametrize("what", ["a large group", "many members", "many offsets"])
+async def test_in_memory_others_on_the_loop_have_turns_while_much_is_written(what: str) -> None:
+    """Steps, not time: how long one takes depends on the machine."""
+    if what == "many offsets":
+        statements = put_offsets("g", {("t", number): PLAIN for number in range(1000)})
+        steps_min = 1000 // ROWS_PER_TURN
+    else:
+        many = tuple(attrs.evolve(MEMBER, id=f"c-{number}") for number in range(2500))
+        one = (attrs.evolve(MEMBER, metadata=bytes(1_000_000)),)
+        group = attrs.evolve(GROUP, members=one if what == "a large group" else many)
+        statements = put_group(group)
+        steps_min = 1_000_000 // PIECE_BYTES
+    turns = 0
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    async with open_database(IN_MEMORY) as database, trio.open_nursery() as nursery:
+        store, has_ended = GroupStore(database), trio.Event()
+        nursery.start_soon(store.run)
+        nursery.start_soon(take_turns)
+        store.write(statements, lambda _: has_ended.set())
+        await has_ended.wait()
+        nursery.cancel_scope.cancel()
+
+    assert steps_min <= turns
+
+
+async def test_in_memory_another_transaction_waits_for_the_steps_of_one() -> None:
+    """And sees all of it, or nothing if it failed."""
+    seen: list[int] = []
+
+    def count(connection: sqlite3.Connection) -> None:
+        seen.extend(connection.execute("SELECT count(*) FROM committed_offset").fetchone())
+
+    def spoiled(connection: sqlite3.Connection) -> Iterator[int]:
+        yield from put_offsets("h", {("t", number): PLAIN for number in range(1000)})(connection)
+        yield from refused(connection)
+
+    async with open_database(IN_MEMORY) as database:
+        for statements in (put_offsets("g", {("t", n): PLAIN for n in range(1000)}), spoiled):
+            async with trio.open_nursery() as nursery:
+                store = GroupStore(database)
+                nursery.start_soon(store._commit, [statements])
+                await wait_all_tasks_blocked(0)
+                await database.transaction(count)
+
+    assert [1000, 1000] == seen

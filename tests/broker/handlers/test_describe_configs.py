@@ -9,6 +9,7 @@ from support.calls import create_topic
 from support.client import Client, connect
 from support.turns import turns_during
 from trionet import open_broker
+from trionet.broker.config import BROKER_KEYS
 from trionet.protocol import error_codes
 from trionet.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -212,10 +213,27 @@ async def test_secrets_are_not_told() -> None:
     assert [None] == [synonym.value for synonym in entry.synonyms]
 
 
-async def test_who_describes_very_much_leaves_the_others_their_turn(client: Client) -> None:
-    resource = DescribeConfigsResource(
-        resource_type=BROKER, resource_name="1", configuration_keys=["message.max.bytes"]
+def of_broker(*keys: str) -> DescribeConfigsResource:
+    return DescribeConfigsResource(
+        resource_type=BROKER, resource_name="1", configuration_keys=list(keys)
     )
-    request = DescribeConfigsRequest(resources=[resource] * 500)
 
-    assert 500 <= await turns_during(client.call(request, 4))
+
+async def test_who_describes_very_much_leaves_the_others_their_turn(client: Client) -> None:
+    keys = list(BROKER_KEYS)
+    request = DescribeConfigsRequest(resources=[of_broker(*keys, f"{n}") for n in range(200)])
+
+    assert 100 <= await turns_during(client.call(request, 4))
+
+
+async def test_what_is_asked_for_twice_is_described_once(client: Client) -> None:
+    """A request of 16 KB could name the broker 2,000 times, for 1.2 GB of memory."""
+    few, all_of_them = of_broker("message.max.bytes", "log.dirs"), of_broker()
+    request = DescribeConfigsRequest(
+        resources=[few, of_broker("log.dirs", "message.max.bytes"), all_of_them, all_of_them, few]
+    )
+
+    results = (await client.call(request, 4)).results
+
+    assert [2, True] == [len(results[0].configs), len(results[1].configs) > 100]
+    assert 2 == len(results)

@@ -150,9 +150,9 @@ async def test_a_batch_whose_records_are_none_is_told_as_corrupt(client: Client)
     """The broker does not look at records when it stores them."""
     await create_topic(client, "t")
     good = batch(b"a")
-    header = read_header(good)._replace(length=49 + 3)
-    crc = crc32c(b"\xff" * 3, crc32c(header.pack()[21:]))
-    await produce(client, "t", header._replace(crc=crc).pack() + b"\xff" * 3)
+    header = read_header(good)._replace(length=49 + 7)
+    crc = crc32c(b"\xff" * 7, crc32c(header.pack()[21:]))
+    await produce(client, "t", header._replace(crc=crc).pack() + b"\xff" * 7)
 
     data = await fetch(client, "t", version=3)
 

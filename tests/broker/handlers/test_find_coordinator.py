@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from support.client import Client, connect, host_and_port
-from support.turns import turns_during
 from trionet import Broker, open_broker
 from trionet.protocol import error_codes
 from trionet.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -53,7 +52,7 @@ async def test_a_client_is_told_the_address_of_the_listener_that_it_uses() -> No
 async def test_transactions_have_no_coordinator(client: Client, version: int) -> None:
     response = await client.call(FindCoordinatorRequest(key="t", key_type=TRANSACTION), version)
 
-    assert (error_codes.COORDINATOR_NOT_AVAILABLE, -1, "", -1) == (
+    assert (error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, -1, "", -1) == (
         response.error_code,
         response.node_id,
         response.host,
@@ -68,8 +67,8 @@ async def test_none_of_several_transactions_has_a_coordinator(client: Client, ve
 
     response = await client.call(request, version)
 
-    unavailable = error_codes.COORDINATOR_NOT_AVAILABLE
-    assert [("a", unavailable, -1), ("b", unavailable, -1)] == [
+    refused = error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert [("a", refused, -1), ("b", refused, -1)] == [
         (each.key, each.error_code, each.node_id) for each in response.coordinators
     ]
     assert "transactions are not supported" in response.coordinators[0].error_message
@@ -92,12 +91,5 @@ async def test_share_groups_are_said_not_to_be_there(client: Client) -> None:
 
     response = await client.call(request, 6)
 
+    assert error_codes.INVALID_REQUEST == response.coordinators[0].error_code
     assert "share groups are not supported" in response.coordinators[0].error_message
-
-
-async def test_who_looks_for_many_coordinators_leaves_the_others_their_turn(
-    client: Client,
-) -> None:
-    request = FindCoordinatorRequest(coordinator_keys=["g"] * 500)
-
-    assert 500 <= await turns_during(client.call(request, 6))

@@ -8,6 +8,7 @@ import trio
 from support.calls import batch, create_topic, describe_topics, produce
 from support.client import Client, connect
 from trionet import Broker, open_broker
+from trionet.broker.config import BrokerConfig
 from trionet.protocol import error_codes
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
@@ -109,8 +110,38 @@ async def test_ids_cannot_be_asked_for_before_version_12(
     assert (error_codes.INVALID_REQUEST, name or "") == (topic.error_code, topic.name)
 
 
+@pytest.mark.parametrize("version", range(14))
+async def test_an_unknown_topic_is_created_behind_an_error_as_by_kafka(version: int) -> None:
+    """A real Apache Kafka 4.3.1 responds so in all versions."""
+    settings = {"auto.create.topics.ready.at.once": "false"}
+    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+        [topic] = (await client.call(asks_for("new"), version)).topics
+        assert (error_codes.UNKNOWN_TOPIC_OR_PARTITION, "new", bytes(16), []) == (
+            topic.error_code,
+            topic.name,
+            topic.topic_id,
+            topic.partitions,
+        )
+
+        [topic] = (await client.call(asks_for("new"), version)).topics
+        assert (0, 1) == (topic.error_code, len(topic.partitions))
+
+
+async def test_a_topic_that_cannot_be_created_is_unknown_to_a_kafka_and_so_here() -> None:
+    settings = {"auto.create.topics.ready.at.once": "false"}
+    async with open_broker(settings) as broker, connect(broker.bootstrap_servers) as client:
+        await create_topic(client, "a.b")
+        for _ in range(2):
+            [topic] = await describe_topics(client, "a_b", allow_auto_topic_creation=True)
+            assert error_codes.UNKNOWN_TOPIC_OR_PARTITION == topic.error_code
+
+
+def test_only_the_test_kit_has_new_topics_ready_at_once() -> None:
+    assert not BrokerConfig({}).flag("auto.create.topics.ready.at.once")
+
+
 @pytest.mark.parametrize("version", [0, 3, 4, 13])
-async def test_an_unknown_topic_is_created_and_ready_in_the_same_answer(
+async def test_an_unknown_topic_is_created_and_ready_at_once_for_tests(
     client: Client, version: int
 ) -> None:
     [topic] = (await client.call(asks_for("new"), version)).topics

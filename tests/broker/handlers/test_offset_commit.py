@@ -203,3 +203,18 @@ async def test_a_request_without_topics_is_answered_without(client: Client) -> N
     response = await client.call(OffsetCommitRequest(group_id="g"), 9)
 
     assert [] == response.topics
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+async def test_a_retention_that_never_ends_is_one_and_disturbs_nobody(
+    client: Client, version: int
+) -> None:
+    await create_topic(client, "t")
+    request = commit_request({"t": {0: 5}})
+    request.retention_time_ms = 2**63 - 1
+
+    response = await client.call(request, version)
+
+    assert [0] == [each.error_code for each in response.topics[0].partitions]
+    assert {("t", 0): 5} == await committed(client)
+    assert {("t", 0): 0} == await commit(client, {"t": {0: 6}}, group="of another", version=9)

@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.logs import batch, headers, placed, stored
-from trionet.broker.log import Appended, Directory, Log, LogConfig, MemoryDirectory
+from trionet.broker.log import Appended, Directory, Log, LogConfig, MemoryDirectory, Stop
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import (
     CORRUPT_MESSAGE,
     KAFKA_STORAGE_ERROR,
     OUT_OF_ORDER_SEQUENCE_NUMBER,
+    RECORD_LIST_TOO_LARGE,
 )
 from trionet.protocol.records.batch import check_crc, iter_batches, read_header
 from trionet.protocol.records.records import decode_batch
@@ -221,3 +222,22 @@ def test_header_on_the_disk_is_the_file_s(directory: Directory) -> None:
     header = read_header(directory.read("00000000000000000000.log"))
 
     assert (0, 2, 4) == (header.base_offset, header.leader_epoch, header.count)
+
+
+def test_a_partition_ends_before_its_offsets_have_64_bits(directory: Directory) -> None:
+    start = 2**63 - 3
+    stop = Stop(was_clean=True, start_offset=start)
+    log = Log.open(directory, now_ms=NOW, stop=stop)
+    with pytest.raises(ApiError) as raised:
+        log.append(batch(3), NOW)
+    assert RECORD_LIST_TOO_LARGE == raised.value.error_code
+    assert str(2**63 - 1) in raised.value.message
+    assert (start, 0) == (log.end_offset, log.size)
+
+    assert start == log.append(batch(2), NOW).first_offset
+    with pytest.raises(ApiError) as raised:
+        log.append(batch(), NOW)
+    assert RECORD_LIST_TOO_LARGE == raised.value.error_code
+    again = Log.open(directory, now_ms=NOW, stop=Stop(start_offset=start))
+    assert 2**63 - 1 == again.end_offset
+    assert b"".join(placed([batch(2)], start, 0)) == stored(again)

@@ -53,6 +53,9 @@ def test_checkpoint_reads_back(offsets: dict[tuple[str, int], int]) -> None:
         b"0\n1\norders 0\n",
         b"0\n1\norders 0 forty\n",
         b"0\n1\norders -1 5\n",
+        b"0\n1\norders 2147483648 5\n",
+        b"0\n1\norders 0 9223372036854775808\n",
+        b"0\n1\norders 0 -9223372036854775808\n",
         b"\xff\xfe",
     ],
 )

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -183,6 +184,26 @@ def test_memory_knows_no_times_and_the_disk_does(folder: FolderDirectory) -> Non
 
     assert memory.modified_ms("a") is None
     assert 1234 == folder.modified_ms("a")
+
+
+def test_errors_name_the_file(folder: FolderDirectory) -> None:
+    folder.folder("a-folder")
+    path = str(Path(folder.path) / "a-folder")
+    calls: list[Callable[[], object]] = [
+        lambda: folder.read("a-folder"),
+        lambda: folder.read("a-folder", 1, 1),
+        lambda: folder.create("a-folder"),
+        lambda: folder.open("a-folder"),
+        lambda: folder.write("a-folder", 0, b"x"),
+        lambda: folder.replace("a-folder", b"x"),
+        lambda: folder.truncate("a-folder", 0),
+        lambda: folder.sync_file("a-folder"),
+    ]
+    for call in calls:
+        with pytest.raises(IsADirectoryError) as raised:
+            call()
+
+        assert (path, None) == (raised.value.filename, raised.value.filename2)
 
 
 def test_memory_folder_without_a_parent_cannot_be_renamed() -> None:

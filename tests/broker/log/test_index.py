@@ -48,9 +48,49 @@ def test_floor_is_the_last_entry_at_or_before_an_offset(
     entries = list(zip(offsets, positions, strict=False))
     index = offset_index(entries)
 
-    expected = max((entry for entry in entries if entry[0] <= wanted), default=(0, 0))[1]
-    assert expected == index.floor(wanted)
-    assert (entries[-1][1] if entries else 0) == index.last_position()
+    assert max((e for e in entries if e[0] <= wanted), default=(-1, 0)) == index.floor(wanted)
+    assert (entries[-1] if entries else (-1, 0)) == index.last()
+
+
+TOO_LARGE = 2**31
+
+
+@pytest.mark.parametrize("entry", [(TOO_LARGE, 200), (9, TOO_LARGE), (TOO_LARGE, TOO_LARGE)])
+def test_an_entry_that_does_not_fit_leaves_no_half_of_it(entry: tuple[int, int]) -> None:
+    index = offset_index([(5, 100)])
+    with pytest.raises(OverflowError):
+        index.append(*entry)
+
+    assert ((5, 100), 1) == (index.last(), len(index))
+    assert struct.pack(">ii", 5, 100) == index.encode()
+    index.append(9, 200)
+    assert [(5, 100), (5, 100), (9, 200)] == [index.floor(offset) for offset in (5, 8, 9)]
+    assert struct.pack(">iiii", 5, 100, 9, 200) == index.encode()
+
+
+@pytest.mark.parametrize("entry", [(2**63, 9), (7, TOO_LARGE), (2**63, TOO_LARGE)])
+def test_a_time_that_does_not_fit_leaves_no_half_of_it(entry: tuple[int, int]) -> None:
+    index = time_index([(6, 5)])
+    with pytest.raises(OverflowError):
+        index.append_if_newer(*entry)
+
+    assert ((6, 5), 1) == (index.last(), len(index))
+    assert struct.pack(">qi", 6, 5) == index.encode()
+    index.append_if_newer(7, 9)
+    assert struct.pack(">qiqi", 6, 5, 7, 9) == index.encode()
+    assert (5, 9) == (index.floor(6), index.floor(7))
+
+
+@given(RISING, st.integers(0, 40))
+def test_entries_can_be_taken_back_from_the_end(values: list[int], kept: int) -> None:
+    entries = [(value, value) for value in values]
+    index, times = offset_index(entries), time_index(entries)
+    index.cut(kept)
+    times.cut(kept)
+
+    assert offset_index(entries[:kept]).encode() == index.encode()
+    assert time_index(entries[:kept]).encode() == times.encode()
+    assert b"" == index.encode(len(entries)) == times.encode(len(entries))
 
 
 @given(RISING, RISING)

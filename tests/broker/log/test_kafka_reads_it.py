@@ -130,3 +130,19 @@ def test_producer_snapshots_are_read(files: list[Path]) -> None:
 
     assert "producerId: 7000 producerEpoch: 3" in out
     assert re.search(r"lastSequence: \d+ lastOffset: \d+", out)
+
+
+async def test_batches_that_take_the_place_of_missing_records_are_read(
+    folder: FolderDirectory,
+) -> None:
+    await write(folder)
+    names = [each for each in folder.names() if each.endswith(".log")]
+    folder.remove(names[1])
+    first, following = int(names[1][:20]), int(names[2][:20])
+    Log.open(folder, CONFIG, now_ms=NOW, stop=Stop(was_clean=True))
+    text = dump("--deep-iteration", "--files", str(Path(folder.path) / names[1]))
+
+    (batch,) = [line for line in text.splitlines() if line.startswith("baseOffset: ")]
+    assert f"baseOffset: {first} lastOffset: {following - 1} count: 0 " in batch
+    assert "isvalid: true" in batch
+    assert "| offset: " not in text

@@ -118,11 +118,50 @@ def test_the_file_is_kafka_s() -> None:
         b"0\n1\n-1 0\n",
         b"0\n2\n1 0\n1 5\n",
         b"0\n2\n1 5\n2 5\n",
+        b"0\n1\n99999999999 0\n",
+        b"0\n1\n2147483647 0\n",
+        b"0\n1\n0 9223372036854775808\n",
     ],
 )
 def test_a_damaged_file_is_refused(data: bytes) -> None:
-    with pytest.raises(ValueError, match=r"expected|no epoch|rise"):
+    with pytest.raises(ValueError, match=r"expected|no epoch|rise|is beyond"):
         decode_epochs(data)
+
+
+@pytest.mark.parametrize("was_clean", [True, False])
+@pytest.mark.parametrize("epoch", [2**31 - 1, 99_999_999_999])
+async def test_a_log_goes_on_whose_file_speaks_of_an_impossible_epoch(
+    folder: FolderDirectory, was_clean: bool, epoch: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = Log.open(folder, now_ms=NOW)
+    log.append(batch(2), NOW)
+    await log.begin_epoch(1)
+    log.append(batch(1), NOW)
+    await log.close()
+    folder.write(LEADER_EPOCH_FILE, 0, b"0\n1\n%d 0\n" % epoch)
+
+    again = Log.open(folder, now_ms=NOW, stop=Stop(was_clean=was_clean, recovery_point=3))
+    again.append(batch(1), NOW)
+    await again.close()
+
+    following = [(0, 0), (1, 2)] if was_clean else [(0, 0), (1, 2), (2, 3)]
+    assert following == starts_of(again.epochs)
+    assert f"{LEADER_EPOCH_FILE} is made again" in caplog.text
+
+
+async def test_an_impossible_epoch_of_a_batch_is_not_believed(folder: FolderDirectory) -> None:
+    # It lies outside the checksum, so that nothing else says what is wrong.
+    name = "00000000000000000000.log"
+    log = Log.open(folder, now_ms=NOW)
+    log.append(batch(2), NOW)
+    await log.flush()
+    folder.write(name, 12, (2**31 - 1).to_bytes(4, "big"))
+    folder.remove(LEADER_EPOCH_FILE)
+
+    again = Log.open(folder, now_ms=NOW, stop=CRASH)
+    again.append(batch(1), NOW)
+
+    assert (1, [(1, 2)]) == (again.leader_epoch, starts_of(again.epochs))
 
 
 async def test_records_bear_the_epoch_in_which_they_were_appended(directory: Directory) -> None:

@@ -57,6 +57,22 @@ async def test_identity_stays(directory: Directory) -> None:
         assert first == (folder.cluster_id, folder.directory_id)
 
 
+async def test_identity_that_was_removed_is_made_again_and_that_is_reported(
+    directory: Directory, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_log_folder(directory, node_id=1) as folder:
+        await reopened(folder)
+        await folder.create("orders", 0, TOPIC_ID, CONFIG, NOW)
+        before = folder.cluster_id
+    assert "meta.properties" not in caplog.text
+    directory.remove("meta.properties")
+    async with open_log_folder(directory, node_id=1) as folder:
+        assert before != folder.cluster_id
+
+        assert "meta.properties is missing, and made again" in caplog.text
+        assert folder.cluster_id in caplog.text
+
+
 async def test_new_folder_takes_the_cluster_id_it_is_given(directory: Directory) -> None:
     async with open_log_folder(directory, node_id=1, cluster_id="MkU3OEVBNTcwNTJENDM2Qg") as folder:
         assert "MkU3OEVBNTcwNTJENDM2Qg" == folder.cluster_id
@@ -302,8 +318,8 @@ async def test_partition_made_again_has_nothing_of_the_earlier_one_after_a_crash
         assert (0, 1) == (log.start_offset, log.end_offset)
 
 
-async def test_recovery_point_is_lowered_when_a_scan_cut_below_it(
-    folder: FolderDirectory, caplog: pytest.LogCaptureFixture
+async def test_recovery_point_stays_where_it_is_when_a_scan_cuts_below_it(
+    folder: FolderDirectory,
 ) -> None:
     async with open_log_folder(folder, node_id=1) as opened:
         await reopened(opened)
@@ -317,7 +333,8 @@ async def test_recovery_point_is_lowered_when_a_scan_cut_below_it(
     async with open_log_folder(folder, node_id=1) as opened:
         await reopened(opened)
 
-        assert b"0\n1\norders 0 1\n" == folder.read("recovery-point-offset-checkpoint")
+        assert b"0\n1\norders 0 3\n" == folder.read("recovery-point-offset-checkpoint")
+        assert 3 == opened.logs["orders", 0].end_offset
 
 
 @pytest.mark.parametrize(
@@ -336,7 +353,7 @@ async def test_damaged_checkpoint_is_reported_and_everything_is_scanned(
         await reopened(folder)
 
         assert 3 == folder.logs["orders", 0].end_offset
-    assert f"{name} is not used" in caplog.text
+    assert f"{name} is damaged and not used" in caplog.text
 
 
 @pytest.mark.parametrize("content", [None, b"version: 0\ntopic_id: ?"])
@@ -352,7 +369,7 @@ async def test_folder_without_a_topic_id_has_none(
         assert bytes(16) == folder.logs["orders", 0].topic_id
 
 
-async def test_folder_of_an_earlier_topic_of_the_same_name_is_removed(
+async def test_folder_of_another_topic_of_the_same_name_is_set_aside(
     directory: Directory, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with open_log_folder(directory, node_id=1) as folder:
@@ -364,11 +381,12 @@ async def test_folder_of_an_earlier_topic_of_the_same_name_is_removed(
     async with open_log_folder(directory, node_id=1) as folder:
         await folder.open_all(config_for, NOW, topic_id_for=ids.get)
 
-        assert {("kept", 0)} == set(folder.logs)
-        assert ["kept-0"] == directory.folders()
-        assert "again-0 is of an earlier topic" in caplog.text
-        log = await folder.create("again", 0, other_id, CONFIG, NOW)
-        assert (0, other_id) == (log.end_offset, log.topic_id)
+        assert {("again", 0), ("kept", 0)} == set(folder.logs)
+        again, aside, kept = directory.folders()
+        assert ("again-0", "kept-0") == (again, kept)
+        assert f"it is kept as {aside} and not served" in caplog.text
+        log = folder.logs["again", 0]
+        assert (other_id, 1) == (log.topic_id, log.append(ONE, NOW).first_offset)
 
 
 async def test_folder_without_a_topic_id_gets_the_one_its_topic_has(directory: Directory) -> None:

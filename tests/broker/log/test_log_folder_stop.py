@@ -186,8 +186,60 @@ async def test_log_that_cannot_be_put_on_the_disk_makes_the_stop_unclean(
         await reopened(opened)
         (await opened.create("orders", 0, TOPIC_ID, CONFIG, NOW)).append(ONE, NOW)
 
+    assert opened.stop_failed
     assert ".kafka_cleanshutdown" not in folder.names()
-    assert "orders-0 was not closed cleanly" in caplog.text
+    [message] = caplog.messages
+    assert "orders-0 could not be put on the disk: Input/output error" in message
+
+
+async def test_logs_that_fail_for_the_same_reason_share_a_line_of_the_log(
+    folder: FolderDirectory, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_log_folder(FailingDisk(folder.path), node_id=1) as opened:
+        await reopened(opened)
+        for number in range(5):
+            (await opened.create("orders", number, TOPIC_ID, CONFIG, NOW)).append(ONE, NOW)
+
+    [message] = caplog.messages
+    assert "orders-0, orders-1, orders-2 and 2 more could not be put on the disk" in message
+
+
+async def test_the_file_that_is_in_the_way_is_named(
+    folder: FolderDirectory, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_log_folder(folder, node_id=1) as opened:
+        await reopened(opened)
+        log = await opened.create("orders", 0, TOPIC_ID, CONFIG, NOW)
+        log.append(ONE, NOW)
+        log.directory.folder("leader-epoch-checkpoint")
+
+    [message] = caplog.messages
+    assert message.endswith(
+        f"on the disk: Is a directory: {folder.path}/orders-0/leader-epoch-checkpoint"
+    )
+
+
+async def test_checkpoints_that_cannot_be_written_make_the_stop_unclean(
+    folder: FolderDirectory, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_log_folder(folder, node_id=1) as opened:
+        await reopened(opened)
+        draft = Path(folder.path) / "recovery-point-offset-checkpoint.tmp"
+        draft.unlink()  # the room that is kept for it
+        draft.mkdir()
+
+    assert opened.stop_failed
+    assert ".kafka_cleanshutdown" not in folder.names()
+    [message] = caplog.messages
+    assert "the checkpoints could not be put on the disk" in message
+    assert str(draft) in message
+
+
+async def test_a_clean_stop_has_not_failed(directory: Directory) -> None:
+    async with open_log_folder(directory, node_id=1) as folder:
+        await reopened(folder)
+
+    assert not folder.stop_failed
 
 
 async def test_stopped_logs_take_no_more(directory: Directory) -> None:

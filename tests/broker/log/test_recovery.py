@@ -63,6 +63,21 @@ def test_killed_log_loses_nothing(directory: Directory) -> None:
     assert 8 == log.append(ONE, NOW).first_offset
 
 
+@pytest.mark.parametrize(
+    "stem", ["09223372036854775808", "99999999999999999999", "0000000000000000000²"]
+)
+@pytest.mark.parametrize("suffix", ["log", "index", "snapshot"])
+def test_files_whose_names_are_no_offsets_are_left_alone(
+    directory: Directory, stem: str, suffix: str
+) -> None:
+    written(directory, [batch(3)])
+    directory.write(f"{stem}.{suffix}", 0, b"of somebody else")
+    log = reopen(directory)
+
+    assert 3 == log.append(ONE, NOW).first_offset
+    assert b"of somebody else" == directory.read(f"{stem}.{suffix}")
+
+
 def test_torn_batch_is_cut_and_reported(
     directory: Directory, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -219,6 +234,11 @@ def test_gap_inside_a_segment_is_damage_unless_the_log_is_compacted(directory: D
     assert 5 == compacted.read(3, 100).first_offset
 
 
+def first_of(log: Log) -> int:
+    """The first offset that is not that of a batch without records."""
+    return next(header.base_offset for header in headers(log) if header.count)
+
+
 def test_segments_below_the_recovery_point_are_trusted(folder: FolderDirectory) -> None:
     config = LogConfig(segment_bytes=2 * len(ONE))
     log = written(folder, [ONE] * 7, config)
@@ -227,8 +247,8 @@ def test_segments_below_the_recovery_point_are_trusted(folder: FolderDirectory) 
     # Damage that a scan would find: a byte of a value.
     folder.write(FIRST, len(ONE) - 1, b"\xff")
 
-    assert 7 == reopen(folder, config, recovery_point=2).end_offset
-    assert 0 == reopen(folder, config, recovery_point=1).end_offset
+    assert 0 == first_of(reopen(folder, config, recovery_point=2))
+    assert 2 == first_of(reopen(folder, config, recovery_point=1))
 
 
 def test_damage_below_the_recovery_point_is_an_error(
@@ -239,7 +259,9 @@ def test_damage_below_the_recovery_point_is_an_error(
     with caplog.at_level(logging.WARNING, "trionet.broker.log"):
         log = reopen(directory, recovery_point=5)
 
-    assert (2, 2) == (log.end_offset, log.recovery_point)
+    # What is gone had been on the disk: nothing else gets its offsets.
+    assert (5, 5) == (log.end_offset, log.recovery_point)
+    assert [1, 1, 0] == [header.count for header in headers(log)]
     assert [logging.ERROR] == [record.levelno for record in caplog.records]
 
 

@@ -5,9 +5,14 @@ import struct
 import pytest
 import trio
 
+from support.hostile_batches import changed
+from support.log_agreement import check_agreement
 from support.logs import batch, headers, placed, stored
 from trionet.broker.log import Directory, Log, LogConfig, Stop
+from trionet.errors import ApiError
+from trionet.protocol.error_codes import RECORD_LIST_TOO_LARGE
 from trionet.protocol.records.batch import PREFIX_SIZE
+from trionet.protocol.records.compression import ZSTD
 
 NOW = 5_000
 ONE = batch()
@@ -100,6 +105,38 @@ def test_full_time_index_rolls(directory: Directory) -> None:
 
     # Three entries fill it: the place of the fourth is for the end of the segment.
     assert [0, 4] == segments(directory)
+
+
+def test_an_append_that_no_segment_can_hold_is_refused_before_anything_is_written(
+    directory: Directory,
+) -> None:
+    vast = batch(1, b"x" * 470_000)
+    most = changed(vast, count=2**31 - 1, last_offset_delta=2**31 - 2, attributes=ZSTD)
+    log = Log.open(directory, now_ms=NOW)
+    log.append(ONE, NOW)
+    with pytest.raises(ApiError) as raised:
+        log.append(most * 2, NOW)
+
+    assert RECORD_LIST_TOO_LARGE == raised.value.error_code
+    assert len(ONE) == directory.size("00000000000000000000.log") == log.size
+    assert [0] == segments(directory)
+
+
+def test_claimed_offsets_that_fit_a_segment_of_their_own_get_one(directory: Directory) -> None:
+    vast = batch(1, b"x" * 470_000)
+    most = changed(vast, count=2**31 - 1, last_offset_delta=2**31 - 2, attributes=ZSTD)
+    log = Log.open(directory, LogConfig(index_interval_bytes=0), now_ms=NOW)
+    log.append(ONE, NOW)
+    for _ in range(2):
+        log.append(most, NOW)
+        log.append(ONE, NOW)
+    after = log.end_offset
+    log.append(ONE, NOW)
+
+    # The last of 2**31 - 1 records behind one is just near enough to the first.
+    assert [0, 2**31, 2**32] == segments(directory)
+    assert after == log.read(after, 1000).first_offset
+    check_agreement(log)
 
 
 def test_offset_that_is_too_far_from_the_base_rolls(directory: Directory) -> None:

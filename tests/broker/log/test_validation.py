@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.hostile_batches import changed
 from support.logs import batch
 from trionet.broker.log import LogConfig
 from trionet.broker.log.validation import check_batches
@@ -17,19 +18,12 @@ from trionet.protocol.error_codes import (
     UNSUPPORTED_FOR_MESSAGE_FORMAT,
     name_of,
 )
-from trionet.protocol.records.batch import CRC_START, BatchHeader, read_header
-from trionet.protocol.records.crc32c import crc32c
+from trionet.protocol.records.batch import BatchHeader, read_header
+from trionet.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
 from trionet.protocol.records.records import encode_batch
 
 NOW = 10_000_000
 GOOD = batch(3, timestamp=NOW)
-
-
-def changed(data: bytes, **fields: int) -> bytes:
-    """The batch with header fields changed, and a CRC that fits them."""
-    header = read_header(data)._replace(**fields)
-    body = header.pack()[CRC_START:] + data[61:]
-    return header._replace(crc=crc32c(body)).pack()[:CRC_START] + body
 
 
 def refusal(records: bytes, config: LogConfig | None = None) -> str:
@@ -136,6 +130,52 @@ def test_batches_larger_than_a_segment_are_too_large() -> None:
 )
 def test_count_and_offsets_must_agree(fields: dict[str, int]) -> None:
     assert name_of(INVALID_RECORD) == refusal(changed(GOOD, **fields))
+
+
+def claiming(count: int, codec: int = NONE, data: bytes = GOOD) -> bytes:
+    return changed(data, count=count, last_offset_delta=count - 1, attributes=codec)
+
+
+@pytest.mark.parametrize(
+    ("codec", "ratio"), [(NONE, 1), (GZIP, 1032), (SNAPPY, 22), (LZ4, 255), (ZSTD, 32768)]
+)
+def test_a_batch_claims_no_more_records_than_its_bytes_can_hold(codec: int, ratio: int) -> None:
+    most = (len(GOOD) - 61) * ratio // 7
+
+    assert [most] == [header.count for header in accepted(claiming(most, codec))]
+    for count in (most + 1, 2**31 - 1):
+        assert name_of(INVALID_RECORD) == refusal(claiming(count, codec))
+
+
+def test_what_is_wrong_with_a_count_is_said() -> None:
+    bytes_ = len(GOOD) - 61
+    for codec, said in ((NONE, ""), (GZIP, " of gzip")):
+        most = bytes_ * (1032 if codec else 1) // 7
+        with pytest.raises(ApiError) as raised:
+            check_batches(claiming(10**6, codec), LogConfig(), NOW)
+
+        assert raised.value.message == (
+            f"a batch claims 1000000 records; its {bytes_} bytes{said} hold {most} at most"
+        )
+
+
+@pytest.mark.parametrize("codec", NAMES)
+def test_the_smallest_records_there_are_fit(codec: int) -> None:
+    smallest = encode_batch([(NOW, None, None, [])] * 63, codec=NONE)
+    assert 63 * 7 == len(smallest) - 61
+    many = encode_batch([(NOW, None, None, [])] * 50_000, codec=codec)
+
+    assert [63, 50_000] == [header.count for header in accepted(smallest + many)]
+
+
+def test_batches_of_one_field_have_no_more_offsets_than_a_segment() -> None:
+    vast = batch(1, b"x" * 470_000)
+    most = claiming(2**31 - 1, ZSTD, vast)
+    one = claiming(1, ZSTD, vast)
+
+    assert [2**31 - 1, 1] == [header.count for header in accepted(most + one)]
+    assert name_of(RECORD_LIST_TOO_LARGE) == refusal(most + one + one)
+    assert name_of(RECORD_LIST_TOO_LARGE) == refusal(most * 2)
 
 
 def test_control_batches_are_the_brokers() -> None:

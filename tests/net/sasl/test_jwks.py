@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.server
 import logging
+import os
 import re
 import socket
 import threading
@@ -303,3 +304,17 @@ def test_however_often_keys_are_missing_readings_keep_their_distance(
             assert now - last >= READINGS_SECONDS_MIN
             schedule.succeeded(now)
             last = now
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs Linux's devices")
+async def test_a_path_to_what_is_no_file_is_an_error_at_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in ("/dev/zero", "/dev/ptmx", str(pipe), str(tmp_path)):
+        with pytest.raises(ConfigError, match=r"cannot read file:.*: it is a (pipe|dev|dir)"):
+            await Jwks(f"file://{path}", TIMES).load()
+
+
+def test_a_file_of_another_machine_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"allowed: file:///"):
+        Jwks("file://elsewhere/keys.json", TIMES)

@@ -76,6 +76,14 @@ def test_an_unknown_user_has_the_same_salt_each_time() -> None:
     ]
 
     assert salts[0] == salts[1]
+    with_secrets = [
+        ScramServer("SCRAM-SHA-256", lambda _: None, secret)
+        .respond(first, 0)
+        .decode()
+        .split(",")[1]
+        for secret in (b"one", b"one", b"two")
+    ]
+    assert with_secrets[0] == with_secrets[1] != with_secrets[2]
     known = server_for("SCRAM-SHA-256", {"nobody": salted("SCRAM-SHA-256", "x")})
     assert len(salts[0]) == len(known.respond(first, 0).decode().split(",")[1])
 

@@ -14,6 +14,7 @@ from trionet.errors import WireFormatError
 from trionet.protocol.records.compression import (
     DEFAULT_LEVELS,
     GZIP,
+    INFLATION_MAX,
     LZ4,
     NAMES,
     NONE,
@@ -323,3 +324,25 @@ def test_snappy_blocks_of_other_sizes_are_read(block_bytes: int) -> None:
 def test_gzip_that_goes_on_behind_its_end_is_refused() -> None:
     with pytest.raises(WireFormatError, match="behind their end"):
         decompress(GZIP, zlib.compress(TEXT, wbits=31) + b"more", MEGABYTE)
+
+
+# What grows most: repetitions of one byte, by the widest copies that each format has.
+BLOCK = 128 * 1024
+ZSTD_HEAD = b"\x28\xb5\x2f\xfd\x00\x38"  # a window of 128 KB
+ZSTD_REPEAT = (BLOCK << 3 | 1 << 1).to_bytes(3, "little") + b"\0"
+ZSTD_LAST = (BLOCK << 3 | 1 << 1 | 1).to_bytes(3, "little") + b"\0"
+WIDEST = {
+    GZIP: zlib.compress(bytes(16_000_000), 9, wbits=31),
+    # A literal of one byte, then copies of 64 from one byte before.
+    SNAPPY: b"\xc1\x98\x0d" + b"\0\0" + b"\xfe\x01\0" * 3_377,
+    LZ4: cramjam.lz4.compress(bytes(4_000_000)),
+    ZSTD: ZSTD_HEAD + ZSTD_REPEAT * 99 + ZSTD_LAST,
+}
+
+
+@pytest.mark.parametrize("codec", WIDEST)
+def test_nothing_grows_more_than_its_format_allows(codec: int) -> None:
+    data = bytes(WIDEST[codec])
+    grown = len(decompress(codec, data, 20_000_000))
+
+    assert 0.9 * INFLATION_MAX[codec] < grown / len(data) < INFLATION_MAX[codec]

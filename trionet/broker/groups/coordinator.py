@@ -14,10 +14,12 @@ have their session timeout to be heard of again, and a rebalance under way begin
 from __future__ import annotations
 
 import heapq
+import logging
 import math
 import random
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -26,6 +28,7 @@ from ...net.network import SYSTEM
 from ...protocol import error_codes
 from .answers import JoinAnswer, SyncAnswer
 from .group import Group
+from .group_record import record_bytes
 from .group_state import GroupSettings, GroupState
 from .member import Caller, Join
 from .offsets import CommittedOffset, Partition, expired
@@ -44,6 +47,9 @@ if TYPE_CHECKING:
     from ..database import DatabaseError
 
 
+logger = logging.getLogger("trionet.broker")
+
+
 class GroupCoordinator:
     """The groups of a node and their offsets.
 
@@ -53,6 +59,8 @@ class GroupCoordinator:
         now_ms: the time in ms since the epoch.
         coordinates: whether this node is the coordinator of a group; None if it is of all.
         chance: what ids of members are drawn from.
+        record_bytes_max: the most that is stored of a group, by the settings that count then; by
+            default those of ``config`` (``message.max.bytes``).
 
     Attributes:
         groups: by their ids.
@@ -67,6 +75,7 @@ class GroupCoordinator:
         now_ms: Callable[[], int],
         coordinates: Callable[[str], bool] | None = None,
         chance: random.Random = SYSTEM.chance,
+        record_bytes_max: Callable[[], int] | None = None,
     ) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets = store.offsets
@@ -75,6 +84,7 @@ class GroupCoordinator:
         self._commits = store.commits
         self._now_ms = now_ms
         self._coordinates = coordinates
+        self._record_bytes_max = record_bytes_max or partial(config.integer, "message.max.bytes")
         self._settings = GroupSettings(
             initial_delay=config.integer("group.initial.rebalance.delay.ms") / 1000,
             members_max=config.integer("group.max.size"),
@@ -411,15 +421,27 @@ class GroupCoordinator:
 
     def _store_group(self, group: Group) -> None:
         tell_group = group.being_stored()
+        snapshot_now = snapshot(group, self._now_ms())
 
-        def stored(error: DatabaseError | None) -> None:
-            tell_group(_storage_error(error), trio.current_time())
+        def stored(error: DatabaseError | None, error_code: int = error_codes.NONE) -> None:
+            tell_group(error_code or _storage_error(error), trio.current_time())
             if self.groups.get(group.id) is group:
                 self._settle(group)
             else:
                 self._send_answers(group)  # it is another node's by now, and so is its time
 
-        self._store.write(put_group(snapshot(group, self._now_ms())), stored)
+        size, most = record_bytes(snapshot_now), self._record_bytes_max()
+        if size > most:
+            logger.warning(
+                "the group %r is not stored, and its members have to join again: what they say of"
+                " themselves and their assignments take %d bytes; allowed: message.max.bytes, %d",
+                group.id,
+                size,
+                most,
+            )
+            stored(None, error_codes.UNKNOWN_SERVER_ERROR)  # as Kafka's group coordinator
+            return
+        self._store.write(put_group(snapshot_now), stored)
 
     def _plan(self, group: Group) -> None:
         if group.id in self._waiting:

@@ -149,7 +149,7 @@ class Group:
     def _update(self, member: Member, join: Join, reply: object) -> None:
         if member.is_joining:  # it has given that one up, or it would not ask again
             self._refuse(member.join_reply, member.id, error_codes.REBALANCE_IN_PROGRESS)
-        member.takes(join)
+        self.members.update(member, join)
         member.join_reply = reply
 
     def _replace(self, old: Member, id: str, join: Join, reply: object, now: float) -> None:

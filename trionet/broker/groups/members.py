@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from ...protocol import error_codes
-from .member import Member
+from .member import Join, Member
 
 
 class Members:
@@ -19,6 +19,7 @@ class Members:
     def __init__(self) -> None:
         self._by_id: dict[str, Member] = {}
         self._static_ids: dict[str, str] = {}
+        self._supporters: Counter[str] = Counter()  # of each protocol (ClassicGroup)
         self.leader_id: str | None = None
 
     def __len__(self) -> int:
@@ -39,6 +40,7 @@ class Members:
 
     def add(self, member: Member) -> None:
         self._by_id[member.id] = member
+        self._supporters.update(member.protocols.keys())
         if member.instance_id is not None:
             self._static_ids[member.instance_id] = member.id
         if self.leader_id is None:
@@ -49,6 +51,8 @@ class Members:
         self._by_id = {
             new.id if each is old else each.id: new if each is old else each for each in self
         }
+        self._forget_protocols(old)
+        self._supporters.update(new.protocols.keys())
         assert new.instance_id is not None
         self._static_ids[new.instance_id] = new.id
         if self.leader_id == old.id:
@@ -56,10 +60,23 @@ class Members:
 
     def drop(self, member: Member) -> None:
         del self._by_id[member.id]
+        self._forget_protocols(member)
         if member.instance_id is not None:
             del self._static_ids[member.instance_id]
         if member.id == self.leader_id:
             self.leader_id = next(iter(self._by_id), None)
+
+    def update(self, member: Member, join: Join) -> None:
+        """Take over what a member says in a later JoinGroup."""
+        self._forget_protocols(member)
+        member.takes(join)
+        self._supporters.update(member.protocols.keys())
+
+    def _forget_protocols(self, member: Member) -> None:
+        for name in member.protocols:
+            self._supporters[name] -= 1
+            if not self._supporters[name]:
+                del self._supporters[name]
 
     def check(self, id: str, instance_id: str | None) -> int:
         """The error code for who says to be a member; NONE if it is one."""
@@ -94,8 +111,7 @@ class Members:
 
     def common_protocols(self) -> set[str]:
         """The protocols that all of them know."""
-        known = Counter(name for member in self for name in member.protocols)
-        return {name for name, count in known.items() if count == len(self)}
+        return {name for name, count in self._supporters.items() if count == len(self)}
 
     def choose_protocol(self) -> str:
         """The protocol most of them like best, of those that all know."""
@@ -105,4 +121,4 @@ class Members:
 
     def shares_protocol(self, protocols: Mapping[str, bytes]) -> bool:
         """Whether one of some protocols is known to all of them."""
-        return bool(self.common_protocols() & protocols.keys())
+        return any(self._supporters[name] == len(self) for name in protocols)

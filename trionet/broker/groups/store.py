@@ -11,13 +11,15 @@ import base64
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 import trio
 
-from ..database import Database, DatabaseError
+from ..database import ROWS_PER_TURN, Database, DatabaseError, Steps
+from .group_record import members_of, pieces
 from .offsets import CommittedOffset, CommittedOffsets, Partition
 from .stored import StoredGroup, StoredMember
 
@@ -26,7 +28,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("trionet.broker")
 
-Statements = Callable[["Connection"], object]
+R = TypeVar("R")
+
+# What the column of a group's members has if they are in pieces.
+_IN_PIECES = ""
+
+Statements = Steps
 """Executes statements, in a thread; must leave the loop's state alone."""
 
 Done = Callable[[DatabaseError | None], None]
@@ -65,7 +72,7 @@ class GroupStore:
     async def flush(self) -> None:
         """Wait until what was queued so far is written; :meth:`run` must be running."""
         has_ended = trio.Event()
-        self.write(lambda _: None, lambda _: has_ended.set())
+        self.write(lambda _: iter(()), lambda _: has_ended.set())
         await has_ended.wait()
 
     async def run(self) -> None:
@@ -84,12 +91,12 @@ class GroupStore:
                 done(error)
 
     async def _commit(self, writes: list[Statements]) -> DatabaseError | None:
-        def work(connection: Connection) -> None:
+        def work(connection: Connection) -> Iterator[int]:
             for statements in writes:
-                statements(connection)
+                yield from statements(connection)
 
         try:
-            await self._database.transaction(work)
+            await self._database.transaction_in_steps(work)
         except DatabaseError as error:
             logger.warning("cannot store consumer groups: %s", error)
             return error
@@ -101,7 +108,7 @@ class GroupStore:
         Raises:
             DatabaseError: they cannot be read.
         """
-        return await self._database.transaction(_load)
+        return await self._database.read(_load)
 
 
 def put_group(group: StoredGroup) -> Statements:
@@ -113,38 +120,49 @@ def put_group(group: StoredGroup) -> Statements:
         group.protocol_name,
         group.leader_id,
         group.changed_at_ms,
-        json.dumps([_plain(member) for member in group.members]),
+        _IN_PIECES,
     )
 
-    def statements(connection: Connection) -> None:
+    def statements(connection: Connection) -> Iterator[int]:
         connection.execute(
             "INSERT OR REPLACE INTO consumer_group VALUES (?, ?, ?, ?, ?, ?, ?)", row
         )
+        connection.execute("DELETE FROM group_piece WHERE group_id = ?", (group.id,))
+        yield 2
+        for number, data in enumerate(pieces(group.members)):
+            connection.execute("INSERT INTO group_piece VALUES (?, ?, ?)", (group.id, number, data))
+            yield ROWS_PER_TURN  # a piece is as much work
 
     return statements
 
 
 def put_offsets(group_id: str, offsets: Mapping[Partition, CommittedOffset]) -> Statements:
     """Store committed offsets of a group."""
-    rows = [(group_id, *partition, *attrs.astuple(each)) for partition, each in offsets.items()]
 
-    def statements(connection: Connection) -> None:
-        connection.executemany(
-            "INSERT OR REPLACE INTO committed_offset VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows
-        )
+    def statements(connection: Connection) -> Iterator[int]:
+        for some in _in_parts(offsets.items()):
+            connection.executemany(
+                "INSERT OR REPLACE INTO committed_offset VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (group_id, *partition, *attrs.astuple(each, recurse=False))
+                    for partition, each in some
+                ],
+            )
+            yield len(some)
 
     return statements
 
 
-def remove_offsets(group_id: str, partitions: Iterable[Partition]) -> Statements:
+def remove_offsets(group_id: str, partitions: Collection[Partition]) -> Statements:
     """Remove committed offsets of a group."""
-    rows = [(group_id, *partition) for partition in partitions]
 
-    def statements(connection: Connection) -> None:
-        connection.executemany(
-            'DELETE FROM committed_offset WHERE group_id = ? AND topic = ? AND "partition" = ?',
-            rows,
-        )
+    def statements(connection: Connection) -> Iterator[int]:
+        for some in _in_parts((group_id, *partition) for partition in partitions):
+            connection.executemany(
+                'DELETE FROM committed_offset WHERE group_id = ? AND topic = ? AND "partition" = ?',
+                some,
+            )
+            yield len(some)
 
     return statements
 
@@ -152,8 +170,9 @@ def remove_offsets(group_id: str, partitions: Iterable[Partition]) -> Statements
 def remove_topic_offsets(topic: str) -> Statements:
     """Remove what all groups have committed of a topic."""
 
-    def statements(connection: Connection) -> None:
+    def statements(connection: Connection) -> Iterator[int]:
         connection.execute("DELETE FROM committed_offset WHERE topic = ?", (topic,))
+        yield ROWS_PER_TURN
 
     return statements
 
@@ -161,26 +180,42 @@ def remove_topic_offsets(topic: str) -> Statements:
 def remove_group(group_id: str) -> Statements:
     """Remove a group and its offsets."""
 
-    def statements(connection: Connection) -> None:
+    def statements(connection: Connection) -> Iterator[int]:
         connection.execute("DELETE FROM committed_offset WHERE group_id = ?", (group_id,))
+        yield ROWS_PER_TURN
+        connection.execute("DELETE FROM group_piece WHERE group_id = ?", (group_id,))
         connection.execute("DELETE FROM consumer_group WHERE id = ?", (group_id,))
+        yield 2
 
     return statements
 
 
-def _plain(member: StoredMember) -> dict[str, object]:
-    """A member as JSON has it: bytes in base64."""
-    return {
-        name: base64.b64encode(value).decode() if isinstance(value, bytes) else value
-        for name, value in attrs.asdict(member).items()
-    }
+def _in_parts(rows: Iterable[R]) -> Iterator[list[R]]:
+    all_rows = iter(rows)
+    while some := list(islice(all_rows, ROWS_PER_TURN)):
+        yield some
 
 
-def _members(text: str) -> tuple[StoredMember, ...]:
-    return tuple(map(_member, json.loads(text)))
+def _members(
+    connection: Connection, group_id: str, leader_id: str | None, text: str
+) -> tuple[StoredMember, ...]:
+    try:
+        if text != _IN_PIECES:
+            members = tuple(map(_member, json.loads(text)))
+        else:
+            rows = connection.execute(
+                "SELECT data FROM group_piece WHERE group_id = ? ORDER BY number", (group_id,)
+            )
+            members = members_of(b"".join(data for (data,) in rows))
+    except (ValueError, TypeError, LookupError) as error:
+        raise ValueError(f"the members of group {group_id!r}: {error}") from error
+    if members and leader_id not in {each.id for each in members}:
+        raise ValueError(f"the leader of group {group_id!r} is none of its members")
+    return members
 
 
 def _member(plain: dict[str, str]) -> StoredMember:
+    """A member as earlier versions stored it: JSON, with bytes in base64."""
     of_bytes = {name: base64.b64decode(plain[name]) for name in ("metadata", "assignment")}
     return StoredMember(**{**plain, **of_bytes})  # type: ignore[arg-type]
 
@@ -189,13 +224,30 @@ def _load(
     connection: Connection,
 ) -> tuple[list[StoredGroup], dict[str, dict[Partition, CommittedOffset]]]:
     groups = [
-        StoredGroup(id, generation, kind, name, leader, since, _members(members))
+        StoredGroup(
+            id,
+            _int32(generation),
+            kind,
+            name,
+            leader,
+            since,
+            _members(connection, id, leader, members),
+        )
         for id, generation, kind, name, leader, since, members in connection.execute(
             "SELECT id, generation, protocol_type, protocol_name, leader_id, changed_at_ms, members"
             " FROM consumer_group"
-        )
+        ).fetchall()
     ]
     offsets: dict[str, dict[Partition, CommittedOffset]] = {}
-    for group_id, topic, partition, *row in connection.execute("SELECT * FROM committed_offset"):
-        offsets.setdefault(group_id, {})[topic, partition] = CommittedOffset(*row)
+    for group_id, topic, partition, offset, epoch, *row in connection.execute(
+        "SELECT * FROM committed_offset"
+    ):
+        committed = CommittedOffset(offset, _int32(epoch), *row)
+        offsets.setdefault(group_id, {})[topic, _int32(partition)] = committed
     return groups, offsets
+
+
+def _int32(value: int) -> int:
+    if not -1 <= value < 2**31:
+        raise ValueError(f"{value} is stored where a number of 31 bits was")
+    return value

@@ -13,32 +13,33 @@ from ...protocol.messages.alter_configs import (
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
-from ..alterations import SET
+from ..alterations import OPERATIONS_MAX, SET
 from ..call import Call
-from ..config_resources import alter_all, alter_each
+from ..config_resources import Outcome, alter_all, alter_each
 from ..state import BrokerState
 
 
 async def handle(
     broker: BrokerState, request: AlterConfigsRequest, call: Call
 ) -> AlterConfigsResponse:
-    resources = [
-        (
-            resource.resource_type,
-            resource.resource_name,
-            [(each.name, SET, each.value) for each in resource.configs],
-        )
-        for resource in request.resources
-    ]
+    call.expect(len(request.resources))
+    resources = []
+    for resource in request.resources:
+        if call.must_pause():
+            await call.pause()
+        some = resource.configs[: OPERATIONS_MAX + 1]  # more are refused
+        operations = [(each.name, SET, each.value) for each in some]
+        resources.append((resource.resource_type, resource.resource_name, operations))
     alter = partial(alter_all, broker, validate_only=request.validate_only)
-    return AlterConfigsResponse(
-        responses=[
-            AlterConfigsResourceResponse(
-                resource_type=outcome.type,
-                resource_name=outcome.name,
-                error_code=outcome.error_code,
-                error_message=outcome.error_message,
-            )
-            for outcome in await alter_each(resources, alter)
-        ]
+    outcomes = await alter_each(resources, alter, call)
+    responses = call.elements(map(_response, outcomes), len(outcomes))
+    return AlterConfigsResponse(responses=responses)
+
+
+def _response(outcome: Outcome) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        resource_type=outcome.type,
+        resource_name=outcome.name,
+        error_code=outcome.error_code,
+        error_message=outcome.error_message,
     )

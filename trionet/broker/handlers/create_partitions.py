@@ -14,14 +14,18 @@ from ...protocol.messages.create_partitions import (
 )
 from ..call import Call
 from ..state import BrokerState
+from ..topics import check_partition_count
 
 
 async def handle(
     broker: BrokerState, request: CreatePartitionsRequest, call: Call
 ) -> CreatePartitionsResponse:
+    call.expect(len(request.topics))
     names = Counter(topic.name for topic in request.topics)
     results = []
     for name, wanted in {topic.name: topic for topic in request.topics}.items():
+        if call.must_pause():
+            await call.pause()
         result = CreatePartitionsTopicResult(name=name)
         try:
             if names[name] > 1:
@@ -40,6 +44,7 @@ async def _create(
     broker: BrokerState, wanted: CreatePartitionsTopic, *, validate_only: bool
 ) -> None:
     assignments = wanted.assignments
+    check_partition_count(len(assignments or ()))
     brokers = None if assignments is None else [each.broker_ids for each in assignments]
     if validate_only:
         broker.topics.check_growth(wanted.name, wanted.count, brokers)

@@ -14,18 +14,23 @@ from ...protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from ..alterations import check_operation_count
 from ..call import Call
 from ..config_describe import describe_topic
 from ..state import BrokerState
 from ..topic_store import Topic
+from ..topics import check_partition_count
 
 
 async def handle(
     broker: BrokerState, request: CreateTopicsRequest, call: Call
 ) -> CreateTopicsResponse:
+    call.expect(len(request.topics))
     names = Counter(topic.name for topic in request.topics)
     results = []
     for name, wanted in {topic.name: topic for topic in request.topics}.items():
+        if call.must_pause():
+            await call.pause()
         result = CreatableTopicResult(name=name, error_message=None, configs=None)
         try:
             if names[name] > 1:
@@ -47,6 +52,8 @@ async def handle(
 
 
 def _settings(wanted: CreatableTopic) -> dict[str, Any]:
+    check_partition_count(len(wanted.assignments))
+    check_operation_count(len(wanted.configs))
     return {
         "partitions": wanted.num_partitions,
         "replication_factor": wanted.replication_factor,

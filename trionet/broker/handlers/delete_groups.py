@@ -16,6 +16,7 @@ from ..state import BrokerState
 async def handle(
     broker: BrokerState, request: DeleteGroupsRequest, call: Call
 ) -> DeleteGroupsResponse | None:
+    call.expect(len(request.groups_names))
     names = list(dict.fromkeys(request.groups_names))
     if not names:
         return DeleteGroupsResponse()
@@ -24,9 +25,11 @@ async def handle(
     def done(group_id: str, error_code: int) -> None:
         codes[group_id] = error_code
         if len(codes) == len(names):
-            results = [DeletableGroupResult(group_id=n, error_code=codes[n]) for n in names]
-            call.respond(DeleteGroupsResponse(results=results))
+            results = (DeletableGroupResult(group_id=n, error_code=codes[n]) for n in names)
+            call.respond(DeleteGroupsResponse(results=call.elements(results, len(names))))
 
     for group_id in names:
+        if call.must_pause():
+            await call.pause()
         broker.groups.delete(group_id, partial(done, group_id))
     return None

@@ -24,29 +24,42 @@ HIGH_WATERMARK = -1
 NO_LOW_WATERMARK = -1
 
 
-async def handle(broker: BrokerState, request: DeleteRecordsRequest, call: Call) -> None:
+async def handle(
+    broker: BrokerState, request: DeleteRecordsRequest, call: Call
+) -> DeleteRecordsResponse | None:
+    call.expect(len(request.topics) + sum(len(topic.partitions) for topic in request.topics))
+    if call.is_long:
+        return await _delete_all(broker, request, call)
     # Removing many segments takes as long as the disk does: not in a handler.
     broker.nursery.start_soon(_answer, broker, request, call, name="delete-records")
+    return None
 
 
 async def _answer(broker: BrokerState, request: DeleteRecordsRequest, call: Call) -> None:
     try:
-        call.respond(await _delete_all(broker, request))
+        call.respond(await _delete_all(broker, request, call))
     except Exception as error:  # boundary: one call, in a task of its own
         call.fail(error)
 
 
-async def _delete_all(broker: BrokerState, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+async def _delete_all(
+    broker: BrokerState, request: DeleteRecordsRequest, call: Call
+) -> DeleteRecordsResponse:
     # The last one counts of a partition that is named twice, as in Kafka.
     wanted: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         offsets = wanted.setdefault(topic.name, {})
-        offsets.update((each.partition_index, each.offset) for each in topic.partitions)
+        for each in topic.partitions:
+            if call.must_pause():
+                await call.pause()
+            offsets[each.partition_index] = each.offset
     response = DeleteRecordsResponse()
     deleted: list[tuple[DeleteRecordsPartitionResult, Log]] = []
     for name, offsets in wanted.items():
         results = []
         for index, offset in offsets.items():
+            if call.must_pause():
+                await call.pause()
             result = DeleteRecordsPartitionResult(partition_index=index)
             try:
                 deleted.append((result, await _delete(broker, name, index, offset)))

@@ -20,14 +20,19 @@ from ..topic_store import Topic
 async def handle(
     broker: BrokerState, request: DeleteTopicsRequest, call: Call
 ) -> DeleteTopicsResponse:
-    wanted = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
-    found = [_find(broker, state) for state in wanted]
-    named = Counter(topic.id for topic in found if topic is not None)
+    call.expect(len(request.topics) + len(request.topic_names))
+    found: list[tuple[DeleteTopicState, Topic | None]] = []
+    named: Counter[bytes] = Counter()
+    for each in request.topics or request.topic_names:
+        if call.must_pause():
+            await call.pause()
+        state = DeleteTopicState(name=each) if isinstance(each, str) else each
+        topic = _find(broker, state)
+        found.append((state, topic))
+        if topic is not None:
+            named[topic.id] += 1
     return DeleteTopicsResponse(
-        responses=[
-            await _delete(broker, call, state, topic, named)
-            for state, topic in zip(wanted, found, strict=True)
-        ]
+        responses=[await _delete(broker, call, state, topic, named) for state, topic in found]
     )
 
 
@@ -44,6 +49,8 @@ async def _delete(
     topic: Topic | None,
     named: Counter[bytes],
 ) -> DeletableTopicResult:
+    if call.must_pause():
+        await call.pause()
     result = DeletableTopicResult(name=state.name, topic_id=state.topic_id)
     try:
         _check(broker, call, state, topic, named)

@@ -7,8 +7,6 @@ Gap: client metrics and groups have no settings here; asking for them is an erro
 
 from __future__ import annotations
 
-import trio
-
 from ...errors import ApiError
 from ...protocol import error_codes
 from ...protocol.messages.describe_configs import (
@@ -32,15 +30,24 @@ from ..config_resources import BROKER, BROKER_LOGGER, TOPIC, check_broker_name, 
 from ..state import BrokerState
 from ..topics import check_topic_name
 
+# About as many settings as a broker has; each resource is described in one step.
+_ENTRIES = 300
+
 
 async def handle(
     broker: BrokerState, request: DescribeConfigsRequest, call: Call
 ) -> DescribeConfigsResponse:
-    results = []
+    call.expect(len(request.resources) * _ENTRIES)
+    wanted: dict[object, DescribeConfigsResource] = {}
     for resource in request.resources:
-        await trio.lowlevel.checkpoint()  # each takes some milliseconds, and there may be thousands
-        results.append(_describe(broker, request, resource))
-    return DescribeConfigsResponse(results=results)
+        if call.must_pause():
+            await call.pause()
+        keys = resource.configuration_keys
+        # What is named twice is described once (Kafka: twice): 16 KB could name one 2,000 times.
+        name = resource.resource_type, resource.resource_name, frozenset(keys or ())
+        wanted.setdefault(name, resource)
+    results = (_describe(broker, request, resource) for resource in wanted.values())
+    return DescribeConfigsResponse(results=call.elements(results, len(wanted)))
 
 
 def _describe(

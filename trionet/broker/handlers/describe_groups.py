@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import trio
-
 from ...protocol import error_codes
 from ...protocol.messages.describe_groups import (
     DescribedGroup,
@@ -19,24 +17,35 @@ from ..state import GROUP_OPERATIONS, BrokerState
 
 # Before, a group that is not there is one that is dead (KIP-1043).
 NOT_FOUND_VERSION = 6
+# The value where operations were not asked for (KIP-430).
+NO_OPERATIONS = -(2**31)
 
 
 async def handle(
     broker: BrokerState, request: DescribeGroupsRequest, call: Call
 ) -> DescribeGroupsResponse:
-    groups = []
-    for group_id in request.groups:
-        await trio.lowlevel.checkpoint()  # there may be thousands
-        group = broker.groups.groups.get(group_id)
-        error_code = broker.groups.elsewhere(group_id)
-        if error_code:
-            described = DescribedGroup(group_id=group_id, error_code=error_code)
-        else:
-            described = _missing(group_id, call.version) if group is None else _describe(group)
-        if request.include_authorized_operations and not described.error_code:
-            described.authorized_operations = GROUP_OPERATIONS
-        groups.append(described)
-    return DescribeGroupsResponse(groups=groups)
+    call.expect(len(request.groups))
+    ids = dict.fromkeys(request.groups)  # Kafka responds twice to what is named twice
+    call.expect(len(ids) + sum(_members_of(broker, group_id) for group_id in ids))
+    operations = GROUP_OPERATIONS if request.include_authorized_operations else NO_OPERATIONS
+    groups = (_describe(broker, call, group_id, operations) for group_id in ids)
+    return DescribeGroupsResponse(groups=call.elements(groups, len(ids)))
+
+
+def _members_of(broker: BrokerState, group_id: str) -> int:
+    group = broker.groups.groups.get(group_id)
+    return 0 if group is None else len(group.members)
+
+
+def _describe(broker: BrokerState, call: Call, group_id: str, operations: int) -> DescribedGroup:
+    error_code = broker.groups.elsewhere(group_id)
+    if error_code:
+        return DescribedGroup(group_id=group_id, error_code=error_code)
+    group = broker.groups.groups.get(group_id)
+    described = _missing(group_id, call.version) if group is None else _found(group, call)
+    if not described.error_code:
+        described.authorized_operations = operations
+    return described
 
 
 def _missing(group_id: str, version: int) -> DescribedGroup:
@@ -47,7 +56,7 @@ def _missing(group_id: str, version: int) -> DescribedGroup:
     return described
 
 
-def _describe(group: Group) -> DescribedGroup:
+def _found(group: Group, call: Call) -> DescribedGroup:
     is_stable = group.state is GroupState.STABLE
     name = group.protocol_name if is_stable else None
     return DescribedGroup(
@@ -55,7 +64,9 @@ def _describe(group: Group) -> DescribedGroup:
         group_state=group.state.value,
         protocol_type=group.protocol_type or "",
         protocol_data=name or "",
-        members=[_member(member, name) for member in group.members],
+        members=call.elements(
+            (_member(member, name) for member in group.members), len(group.members)
+        ),
     )
 
 

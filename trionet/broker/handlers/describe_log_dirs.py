@@ -29,6 +29,7 @@ NOT_KNOWN = -1
 async def handle(
     broker: BrokerState, request: DescribeLogDirsRequest, call: Call
 ) -> DescribeLogDirsResponse:
+    call.expect(len(broker.folder.logs))
     directory = broker.folder.directory
     result = DescribeLogDirsResult(log_dir=directory.path or IN_MEMORY)
     try:
@@ -36,7 +37,7 @@ async def handle(
             result.total_bytes, result.usable_bytes = await run_blocking(
                 directory, _room, directory.path
             )
-        result.topics = _topics(broker, request)
+        result.topics = await _topics(broker, request, call)
     except ApiError:
         result.error_code = KAFKA_STORAGE_ERROR
     return DescribeLogDirsResponse(results=[result])
@@ -50,17 +51,24 @@ def _room(path: str | None) -> tuple[int, int]:
     return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
 
-def _topics(broker: BrokerState, request: DescribeLogDirsRequest) -> list[DescribeLogDirsTopic]:
+async def _topics(
+    broker: BrokerState, request: DescribeLogDirsRequest, call: Call
+) -> list[DescribeLogDirsTopic]:
     """Of the partitions asked for, those with a replica on this node; null asks for all."""
-    keys = (
-        broker.folder.logs
-        if request.topics is None
-        else dict.fromkeys(
-            (topic.topic, partition) for topic in request.topics for partition in topic.partitions
-        )
-    )
+    logs = broker.folder.logs
+    keys = dict.fromkeys(logs)
+    if request.topics is not None:
+        keys = {}
+        for wanted in request.topics:
+            for partition in wanted.partitions:
+                if call.must_pause():
+                    await call.pause()
+                if (wanted.topic, partition) in logs:
+                    keys[wanted.topic, partition] = None
     topics: dict[str, DescribeLogDirsTopic] = {}
     for name, partition in keys:
+        if call.must_pause():
+            await call.pause()
         log = broker.folder.logs.get((name, partition))
         replicas = broker.cluster.leadership.get((name, partition)).replicas
         if log is None or broker.node_id not in replicas:

@@ -6,6 +6,10 @@ the cursor of the answer says where the next one begins. Topics come in the orde
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
 from ...errors import ApiError
 from ...protocol import error_codes
 from ...protocol.messages.describe_topic_partitions import (
@@ -15,6 +19,7 @@ from ...protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     RequestCursor,
     ResponseCursor,
+    TopicRequest,
 )
 from ..call import Call
 from ..leadership import NO_LEADER, Leadership
@@ -22,21 +27,30 @@ from ..state import TOPIC_OPERATIONS, BrokerState
 from ..topic_store import Topic
 from ..topics import check_topic_name, is_internal
 
+# Half a million names would be sorted for half a second.
+_SORTED_AT_ONCE = 2000
+
 
 async def handle(
     broker: BrokerState, request: DescribeTopicPartitionsRequest, call: Call
 ) -> DescribeTopicPartitionsResponse:
+    call.expect(len(request.topics) or len(broker.topics))
     try:
-        names = _names(broker, request)
+        names = await _names(broker, request, call)
     except ApiError as error:
         # The answer has no room for an error of the request: each of its topics has it.
         return DescribeTopicPartitionsResponse(
-            topics=[_refused(topic.name, error) for topic in request.topics], next_cursor=None
+            topics=call.elements(
+                (_refused(topic.name, error) for topic in request.topics), len(request.topics)
+            ),
+            next_cursor=None,
         )
     limit = broker.config.integer("max.request.partition.size.limit")
     left = max(1, min(limit, request.response_partition_limit))
     response = DescribeTopicPartitionsResponse(next_cursor=None)
     for name in names:
+        if call.must_pause():
+            await call.pause()
         if not left:
             response.next_cursor = ResponseCursor(topic_name=name, partition_index=0)
             break
@@ -54,7 +68,9 @@ async def handle(
     return response
 
 
-def _names(broker: BrokerState, request: DescribeTopicPartitionsRequest) -> list[str]:
+async def _names(
+    broker: BrokerState, request: DescribeTopicPartitionsRequest, call: Call
+) -> Iterable[str]:
     """The topics from the cursor on; all of them if none is named.
 
     Raises:
@@ -62,7 +78,12 @@ def _names(broker: BrokerState, request: DescribeTopicPartitionsRequest) -> list
     """
     cursor = request.cursor
     start = cursor.topic_name if cursor is not None else ""
-    asked = {topic.name for topic in request.topics} or {topic.name for topic in broker.topics}
+    asked: dict[str, None] = {}
+    named: Sequence[TopicRequest | Topic] = request.topics or list(broker.topics)
+    for topic in named:
+        if call.must_pause():
+            await call.pause()
+        asked[topic.name] = None
     if cursor is not None and request.topics and start not in asked:
         raise ApiError(
             error_codes.INVALID_REQUEST, f"the topic {start!r} of the cursor is none of the topics"
@@ -71,7 +92,13 @@ def _names(broker: BrokerState, request: DescribeTopicPartitionsRequest) -> list
         raise ApiError(
             error_codes.INVALID_REQUEST, f"the cursor has the partition {cursor.partition_index}"
         )
-    return sorted(name for name in asked if name >= start)
+    names = iter(asked)
+    runs = []
+    while some := list(islice(names, _SORTED_AT_ONCE)):
+        runs.append(sorted(name for name in some if name >= start))
+        if call.must_pause():
+            await call.pause()
+    return heapq.merge(*runs)
 
 
 def _first_partition(cursor: RequestCursor | None, name: str) -> int:

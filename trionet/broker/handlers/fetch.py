@@ -10,6 +10,7 @@ Gap: no followers; replica ids other than a consumer's are refused.
 from __future__ import annotations
 
 from functools import partial
+from itertools import islice
 from typing import cast
 
 import trio
@@ -51,9 +52,22 @@ _LEADER_UNKNOWN = (error_codes.NOT_LEADER_OR_FOLLOWER, error_codes.FENCED_LEADER
 COPIED_BYTES_MAX = 16 * 1024
 
 
+# What reads more partitions is served in steps: each takes 5 µs or more.
+QUICK_PARTITIONS = 400
+# How often they are read again for what was appended meanwhile, which is less than it waits for.
+READS_MAX = 3
+# How many are read, and told of, in one step.
+READ_AT_ONCE = 100
+
+
 async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> FetchResponse | None:
+    now = trio.current_time()
+    sessions = broker.fetch_sessions
     try:
-        context = broker.fetch_sessions.open(request, call.version, trio.current_time())
+        if call.long_calls is None:
+            context = sessions.open(request, call.version, now)
+        else:
+            context = await call.paused(sessions.opening(request, call.version, now))
     except ApiError as error:
         call.has_errors = True
         return FetchResponse(error_code=error.error_code)
@@ -61,10 +75,12 @@ async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> Fetc
     if own_topic is not None and own_topic.is_read_by(context):
         call.request.is_left_out = True
     fetch = _Fetch(broker, request, call, context)
+    if fetch.is_long:
+        broker.apis.long_calls.start(call, fetch.read_in_steps)
+        return None
     fetch.read()
     if fetch.must_wait:
-        fetch.let_go()
-        broker.purgatory.add(fetch, fetch.logs(), trio.current_time() + request.max_wait_ms / 1000)
+        fetch.wait()
         return None
     if call.version < BATCHES_SINCE:
         # Converting takes its time, and the handler has others to answer.
@@ -73,6 +89,17 @@ async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> Fetc
     if fetch.cold_partitions:
         await fetch.take_time()
     return fetch.response()
+
+
+class _Told:
+    """A response as far as it is made."""
+
+    __slots__ = ("by_topic", "leaders", "response")
+
+    def __init__(self, session_id: int) -> None:
+        self.response = FetchResponse(session_id=session_id)
+        self.by_topic: dict[str | bytes, FetchableTopicResponse] = {}
+        self.leaders: set[int] = set()
 
 
 class _Fetch:
@@ -111,6 +138,10 @@ class _Fetch:
         self._bytes_missing = self._request.min_bytes - self._bytes
         return self._bytes_missing > 0 and bool(self._context.partitions)
 
+    @property
+    def is_long(self) -> bool:
+        return len(self._context.partitions) > QUICK_PARTITIONS and not self._call.wants_lists
+
     def logs(self) -> list[Log]:
         return [
             log
@@ -118,10 +149,15 @@ class _Fetch:
             if (log := self._broker.get_log(*partition.key)) is not None
         ]
 
-    def let_go(self) -> None:
-        """Hold nothing while waiting that has to be read again then: buffers, files, the frame."""
+    def wait(self) -> None:
+        """Wait for data, or for ``max_wait_ms``.
+
+        Nothing is held meanwhile that has to be read again then: buffers, files, the frame.
+        """
         self._answers = {}
         self._call.request.payload = b""
+        deadline = trio.current_time() + self._request.max_wait_ms / 1000
+        self._broker.purgatory.add(self, self.logs(), deadline)
 
     # Kafka: DelayedFetch.
 
@@ -136,6 +172,9 @@ class _Fetch:
     def complete(self) -> None:
         if not self._call.request.channel.is_open:
             self._call.abandon()
+            return
+        if self.is_long:
+            self._broker.apis.long_calls.start(self._call, self.read_at_last)
             return
         try:
             self.read()
@@ -158,11 +197,53 @@ class _Fetch:
 
     def read(self) -> None:
         """Read every partition once, in order, within the limits of the request."""
+        self._begin()
+        self._read_some(self._context.partitions)
+
+    async def read_in_steps(self) -> FetchResponse | None:
+        """The same for many partitions; their response, or None if it has to wait for data."""
+        for _ in range(READS_MAX):
+            await self._read_paused()
+            if not self.must_wait:
+                return await self._respond_paused()
+            if not self._has_changed():
+                break
+        self.wait()
+        return None
+
+    def _has_changed(self) -> bool:
+        """Whether a partition has changed since it was read: nothing watches during pauses."""
+        for partition, data in self._answers.items():
+            log = self._broker.get_log(*partition.key)
+            if (
+                log is None
+                or log.leader_id != self._broker.node_id
+                or log.high_watermark != data.high_watermark
+                or log.start_offset != data.log_start_offset
+            ):
+                return True
+        return False
+
+    async def read_at_last(self) -> FetchResponse:
+        """The response of many partitions when there is data, or no time left."""
+        await self._read_paused()
+        return await self._respond_paused()
+
+    async def _read_paused(self) -> None:
+        self._begin()
+        partitions = self._context.partitions
+        for start in range(0, len(partitions), READ_AT_ONCE):
+            self._read_some(partitions[start : start + READ_AT_ONCE])
+            await self._call.pause()
+
+    def _begin(self) -> None:
         self._answers = {}
         self._bytes = 0
         self._has_error = False
         self.cold_partitions = []
-        for partition in self._context.partitions:
+
+    def _read_some(self, partitions: list[FetchedPartition]) -> None:
+        for partition in partitions:
             data = self._answers[partition] = PartitionData(
                 partition_index=partition.key[1], records=b""
             )
@@ -302,18 +383,34 @@ class _Fetch:
     # Answering.
 
     def response(self) -> FetchResponse:
-        context = self._context
-        by_topic: dict[str | bytes, FetchableTopicResponse] = {}
-        response = FetchResponse(session_id=context.session_id)
+        told = _Told(self._context.session_id)
         answers, self._answers = self._answers, {}
-        if self._has_error and self._call.version >= LEADER_SINCE:
-            self._tell_leaders(answers, response)
+        self._tell(answers, told)
+        return self._finished(told)
+
+    async def _respond_paused(self) -> FetchResponse:
+        await self.take_time()
+        told = _Told(self._context.session_id)
+        answers, self._answers = self._answers, {}
+        left = iter(answers.items())
+        while some := dict(islice(left, READ_AT_ONCE)):
+            self._tell(some, told)
+            await self._call.pause()
+        return self._finished(told)
+
+    def _tell(self, answers: dict[FetchedPartition, PartitionData], told: _Told) -> None:
+        """Put what is known of partitions into the response, unless the client knows it."""
+        context, by_topic = self._context, told.by_topic
+        is_incremental, session = context.is_incremental, context.session
+        tells_leaders = self._has_error and self._call.version >= LEADER_SINCE
         for partition, data in answers.items():
+            if tells_leaders and data.error_code in _LEADER_UNKNOWN:
+                self._tell_leader(partition, data, told.leaders)
             has_news = partition.has_news(data)
-            if context.is_incremental and not has_news:
+            if is_incremental and not has_news:
                 continue
-            if context.session is not None and data.records:
-                context.session.served(partition.key)
+            if session is not None and data.records:
+                session.served(partition.key)
             name = partition.key[0]
             topic = by_topic.get(name)
             if topic is None:
@@ -322,27 +419,27 @@ class _Fetch:
                     topic.topic_id = name
                 else:
                     topic.topic = name
-                response.responses.append(topic)
+                told.response.responses.append(topic)
             topic.partitions.append(data)
-        return response
 
-    def _tell_leaders(
-        self, answers: dict[FetchedPartition, PartitionData], response: FetchResponse
+    def _tell_leader(
+        self, partition: FetchedPartition, data: PartitionData, leaders: set[int]
     ) -> None:
-        leaders = set()
-        for partition, data in answers.items():
-            if data.error_code not in _LEADER_UNKNOWN:
-                continue
-            found = self._broker.leader_of(*partition.key)
-            if found is not None:
-                data.current_leader = LeaderIdAndEpoch(
-                    leader_id=found.leader, leader_epoch=found.epoch
+        found = self._broker.leader_of(*partition.key)
+        if found is not None:
+            data.current_leader = LeaderIdAndEpoch(leader_id=found.leader, leader_epoch=found.epoch)
+            leaders.add(found.leader)
+
+    def _finished(self, told: _Told) -> FetchResponse:
+        response, leaders = told.response, told.leaders
+        if leaders:
+            response.node_endpoints = [
+                NodeEndpoint(
+                    node_id=node.node_id, host=address.host, port=address.port, rack=node.rack
                 )
-                leaders.add(found.leader)
-        response.node_endpoints = [
-            NodeEndpoint(node_id=node.node_id, host=address.host, port=address.port, rack=node.rack)
-            for node, address in self._broker.addresses(self._call.listener_name, leaders)
-        ]
+                for node, address in self._broker.addresses(self._call.listener_name, leaders)
+            ]
+        return response
 
 
 def _small_ones_copied(records: FileRange) -> FileRange | bytes:

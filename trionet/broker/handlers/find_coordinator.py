@@ -1,12 +1,14 @@
 """FindCoordinator, versions 0 to 6: the node that coordinates a consumer group.
 
-It is served from version 0 because librdkafka reads features off it. COORDINATOR_NOT_AVAILABLE is
-the answer of a Kafka whose coordinator cannot be reached. Gap: no transactions and no share groups.
+It is served from version 0 because librdkafka reads features off it. Of what there is not, clients
+are told by errors that they do not retry: librdkafka looks for the coordinator of its transactions
+until its time is up unless it is not authorized to; the Java client gives up on any error that is
+not retriable; and only brokers look for coordinators of share groups, for which INVALID_REQUEST is
+what Apache Kafka says of a coordinator type that it does not serve. Gap: no transactions and no
+share groups.
 """
 
 from __future__ import annotations
-
-import trio
 
 from ...protocol import error_codes
 from ...protocol.messages.find_coordinator import (
@@ -18,7 +20,10 @@ from ..call import Call
 from ..state import BrokerState
 
 GROUP = 0
-_UNSUPPORTED = {1: "transactions", 2: "share groups"}
+_UNSUPPORTED = {
+    1: (error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions"),
+    2: (error_codes.INVALID_REQUEST, "share groups"),
+}
 MANY_KEYS_VERSION = 4
 
 
@@ -26,11 +31,10 @@ async def handle(
     broker: BrokerState, request: FindCoordinatorRequest, call: Call
 ) -> FindCoordinatorResponse:
     if call.version >= MANY_KEYS_VERSION:
-        found_all = []
-        for key in request.coordinator_keys:
-            await trio.lowlevel.checkpoint()  # there may be thousands
-            found_all.append(_find(broker, request.key_type, key, call))
-        return FindCoordinatorResponse(coordinators=found_all)
+        call.expect(len(request.coordinator_keys))
+        keys = request.coordinator_keys
+        found_all = (_find(broker, request.key_type, key, call) for key in keys)
+        return FindCoordinatorResponse(coordinators=call.elements(found_all, len(keys)))
     found = _find(broker, request.key_type, request.key, call)
     return FindCoordinatorResponse(
         error_code=found.error_code,
@@ -56,8 +60,8 @@ def _find(broker: BrokerState, key_type: int, key: str, call: Call) -> Coordinat
         code = error_codes.COORDINATOR_NOT_AVAILABLE
         message = "the coordinator of the group is not running"
     elif key_type in _UNSUPPORTED:
-        code = error_codes.COORDINATOR_NOT_AVAILABLE
-        message = f"{_UNSUPPORTED[key_type]} are not supported by this broker"
+        code, what = _UNSUPPORTED[key_type]
+        message = f"{what} are not supported by this broker"
     else:
         code = error_codes.INVALID_REQUEST
         message = f"coordinator type {key_type} is not known; 0, 1 and 2 are"

@@ -12,31 +12,33 @@ from ...protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from ..alterations import OPERATIONS_MAX
 from ..call import Call
-from ..config_resources import alter_each, alter_step_by_step
+from ..config_resources import Outcome, alter_each, alter_step_by_step
 from ..state import BrokerState
 
 
 async def handle(
     broker: BrokerState, request: IncrementalAlterConfigsRequest, call: Call
 ) -> IncrementalAlterConfigsResponse:
-    resources = [
-        (
-            resource.resource_type,
-            resource.resource_name,
-            [(each.name, each.config_operation, each.value) for each in resource.configs],
-        )
-        for resource in request.resources
-    ]
+    call.expect(len(request.resources))
+    resources = []
+    for resource in request.resources:
+        if call.must_pause():
+            await call.pause()
+        some = resource.configs[: OPERATIONS_MAX + 1]  # more are refused
+        operations = [(each.name, each.config_operation, each.value) for each in some]
+        resources.append((resource.resource_type, resource.resource_name, operations))
     alter = partial(alter_step_by_step, broker, validate_only=request.validate_only)
-    return IncrementalAlterConfigsResponse(
-        responses=[
-            AlterConfigsResourceResponse(
-                resource_type=outcome.type,
-                resource_name=outcome.name,
-                error_code=outcome.error_code,
-                error_message=outcome.error_message,
-            )
-            for outcome in await alter_each(resources, alter)
-        ]
+    outcomes = await alter_each(resources, alter, call)
+    responses = call.elements(map(_response, outcomes), len(outcomes))
+    return IncrementalAlterConfigsResponse(responses=responses)
+
+
+def _response(outcome: Outcome) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        resource_type=outcome.type,
+        resource_name=outcome.name,
+        error_code=outcome.error_code,
+        error_message=outcome.error_message,
     )

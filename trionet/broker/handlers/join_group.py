@@ -5,6 +5,7 @@ The answer comes when the generation is complete, and holds no handler until the
 
 from __future__ import annotations
 
+from ...protocol import error_codes
 from ...protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -22,7 +23,13 @@ NULL_PROTOCOL_VERSION = 7
 CAN_SKIP_ASSIGNMENT_VERSION = 9
 
 
-async def handle(broker: BrokerState, request: JoinGroupRequest, call: Call) -> None:
+async def handle(
+    broker: BrokerState, request: JoinGroupRequest, call: Call
+) -> JoinGroupResponse | None:
+    if len(request.protocols) > broker.config.integer("group.member.max.protocols"):
+        return JoinGroupResponse(
+            error_code=error_codes.INCONSISTENT_GROUP_PROTOCOL, member_id=request.member_id
+        )
     rebalance_ms = request.rebalance_timeout_ms
     if call.version == 0:
         rebalance_ms = request.session_timeout_ms
@@ -42,6 +49,7 @@ async def handle(broker: BrokerState, request: JoinGroupRequest, call: Call) -> 
     broker.groups.join(
         request.group_id, join, lambda answer: call.respond(_response(answer, call.version))
     )
+    return None
 
 
 def _response(answer: JoinAnswer, version: int) -> JoinGroupResponse:

@@ -5,6 +5,8 @@ From version 3 on several at a time, by member id or, static ones, by instance i
 
 from __future__ import annotations
 
+from itertools import islice
+
 from ...protocol import error_codes
 from ...protocol.messages.leave_group import (
     LeaveGroupRequest,
@@ -15,6 +17,8 @@ from ..call import Call
 from ..state import BrokerState
 
 MANY_MEMBERS_VERSION = 3
+# More of them leave one lot after the other, as if by several requests.
+LEFT_AT_ONCE = 1000
 
 
 async def handle(broker: BrokerState, request: LeaveGroupRequest, call: Call) -> LeaveGroupResponse:
@@ -23,11 +27,16 @@ async def handle(broker: BrokerState, request: LeaveGroupRequest, call: Call) ->
     if call.version < MANY_MEMBERS_VERSION:
         [error_code] = broker.groups.leave(request.group_id, [(request.member_id, None)])
         return LeaveGroupResponse(error_code=error_code)
-    leaving = [(member.member_id, member.group_instance_id) for member in request.members]
-    codes = broker.groups.leave(request.group_id, leaving)
-    return LeaveGroupResponse(
-        members=[
+    call.expect(len(request.members))
+    members = []
+    left = iter(request.members)
+    while some := list(islice(left, LEFT_AT_ONCE)):
+        leaving = [(member.member_id, member.group_instance_id) for member in some]
+        codes = broker.groups.leave(request.group_id, leaving)
+        members += [
             MemberResponse(member_id=id, group_instance_id=instance_id, error_code=error_code)
             for (id, instance_id), error_code in zip(leaving, codes, strict=True)
         ]
-    )
+        if call.must_pause():
+            await call.pause()
+    return LeaveGroupResponse(members=members)

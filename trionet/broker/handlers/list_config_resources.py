@@ -25,16 +25,13 @@ async def handle(
     wanted = request.resource_types
     if call.version == 0:
         wanted = [CLIENT_METRICS]
-    if any(type not in _TYPES for type in wanted):
+    if not set(_TYPES).issuperset(wanted):
         return ListConfigResourcesResponse(error_code=error_codes.UNSUPPORTED_VERSION)
-    return ListConfigResourcesResponse(
-        config_resources=[
-            ConfigResource(resource_type=type, resource_name=name)
-            for type in _TYPES
-            if not wanted or type in wanted
-            for name in _names(broker, type)
-        ]
-    )
+    call.expect(len(broker.topics))
+    types = set(wanted or _TYPES)
+    found = [(type, name) for type in _TYPES if type in types for name in _names(broker, type)]
+    resources = (ConfigResource(resource_type=type, resource_name=name) for type, name in found)
+    return ListConfigResourcesResponse(config_resources=call.elements(resources, len(found)))
 
 
 def _names(broker: BrokerState, type: int) -> list[str]:

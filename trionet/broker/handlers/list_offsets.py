@@ -8,7 +8,6 @@ last before it, the newest first, and as many as asked for (Kafka: KafkaApis, be
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from math import inf
 from typing import TypeVar
@@ -53,12 +52,15 @@ T = TypeVar("T")
 async def handle(
     broker: BrokerState, request: ListOffsetsRequest, call: Call
 ) -> ListOffsetsResponse:
-    asked = Counter(
-        (topic.name, partition.partition_index)
-        for topic in request.topics
-        for partition in topic.partitions
-    )
-    twice = {partition for partition, count in asked.items() if count > 1}
+    call.expect(len(request.topics) + sum(len(topic.partitions) for topic in request.topics))
+    seen: set[tuple[str, int]] = set()
+    twice: set[tuple[str, int]] = set()
+    for topic in request.topics:
+        for partition in topic.partitions:
+            if call.must_pause():
+                await call.pause()
+            key = topic.name, partition.partition_index
+            (twice if key in seen else seen).add(key)
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
@@ -81,6 +83,8 @@ async def _list(
     wanted: ListOffsetsPartition,
     twice: set[tuple[str, int]],
 ) -> ListOffsetsPartitionResponse:
+    if call.must_pause():
+        await call.pause()
     answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
     try:
         if (topic, wanted.partition_index) in twice:

@@ -1,10 +1,15 @@
 """Metadata, versions 0 to 13: the nodes that run, the topics, and who leads their partitions.
 
 An unknown topic that is asked for by name is created where ``auto.create.topics.enable`` and the
-request allow it, and is ready in the same answer (Kafka says LEADER_NOT_AVAILABLE first).
+request allow it. This response says UNKNOWN_TOPIC_OR_PARTITION, as that of Apache Kafka 4.3.1 does
+in all versions, and the next one has its partitions; with ``auto.create.topics.ready.at.once`` this
+one has them.
 """
 
 from __future__ import annotations
+
+import logging
+from functools import partial
 
 from ...errors import ApiError
 from ...protocol import error_codes
@@ -22,17 +27,42 @@ from ..state import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, BrokerState
 from ..topic_store import Topic
 from ..topics import check_topic_name, is_internal
 
+logger = logging.getLogger("trionet.broker")
+
 # The first version in which a topic may be asked for by its id (KIP-516).
 BY_ID = 12
+# The value where operations were not asked for (KIP-430).
+NO_OPERATIONS = -(2**31)
 
 
-async def handle(broker: BrokerState, request: MetadataRequest, call: Call) -> MetadataResponse:
+async def handle(
+    broker: BrokerState, request: MetadataRequest, call: Call
+) -> MetadataResponse | None:
     # Up to version 0 an empty list asks for all topics; later null does.
+    found: list[Topic | MetadataResponseTopic]
     if request.topics is None or (call.version == 0 and not request.topics):
-        topics = [_describe(broker, topic) for topic in broker.topics]
+        found = list(broker.topics)
     else:
-        topics = [await _find(broker, request, wanted, call.version) for wanted in request.topics]
+        found = await _find_all(broker, request, call)
+    partitions = sum(each.partitions for each in found if isinstance(each, Topic))
+    if call.must_be_long(len(found) + partitions):
+        # Not called again: what was created would have been there all the time.
+        respond = partial(_respond, broker, request, call, found)
+        broker.apis.long_calls.start(call, respond)
+        return None
+    return await _respond(broker, request, call, found)
+
+
+async def _respond(
+    broker: BrokerState,
+    request: MetadataRequest,
+    call: Call,
+    found: list[Topic | MetadataResponseTopic],
+) -> MetadataResponse:
     leadership = broker.cluster.leadership
+    operations = NO_OPERATIONS
+    if request.include_topic_authorized_operations:
+        operations = TOPIC_OPERATIONS
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(
@@ -42,20 +72,39 @@ async def handle(broker: BrokerState, request: MetadataRequest, call: Call) -> M
         ],
         cluster_id=broker.cluster_id,
         controller_id=leadership.controller,
-        topics=topics,
+        topics=call.elements(
+            (
+                _describe(broker, call, each, operations) if isinstance(each, Topic) else each
+                for each in found
+            ),
+            len(found),
+        ),
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
-    if request.include_topic_authorized_operations:
-        for topic in topics:
-            if not topic.error_code:
-                topic.topic_authorized_operations = TOPIC_OPERATIONS
     return response
+
+
+async def _find_all(
+    broker: BrokerState, request: MetadataRequest, call: Call
+) -> list[Topic | MetadataResponseTopic]:
+    """What is asked for, each of it once, as in Kafka."""
+    found: dict[tuple[str | None, bytes], Topic | MetadataResponseTopic] = {}
+    ends_with_connection = call.ends_with_connection
+    if request.allow_auto_topic_creation and broker.auto_create_topics:
+        call.ends_with_connection = False  # what has arrived is created
+    for wanted in request.topics or ():
+        if call.must_pause():
+            await call.pause()
+        each = await _find(broker, request, wanted, call.version)
+        found.setdefault((each.name, each.id if isinstance(each, Topic) else each.topic_id), each)
+    call.ends_with_connection = ends_with_connection
+    return list(found.values())
 
 
 async def _find(
     broker: BrokerState, request: MetadataRequest, wanted: MetadataRequestTopic, version: int
-) -> MetadataResponseTopic:
+) -> Topic | MetadataResponseTopic:
     name = wanted.name
     if version < BY_ID and (name is None or any(wanted.topic_id)):
         # The versions that have the fields but not the feature (Kafka: handleTopicMetadataRequest).
@@ -65,31 +114,49 @@ async def _find(
     if name is None or any(wanted.topic_id):
         by_id = broker.topics.by_id(wanted.topic_id)
         if by_id is not None:
-            return _describe(broker, by_id)
+            return by_id
         return MetadataResponseTopic(
             name=None, topic_id=wanted.topic_id, error_code=error_codes.UNKNOWN_TOPIC_ID
         )
     topic = broker.topics.get(name)
     if topic is not None:
-        return _describe(broker, topic)
+        return topic
     try:
         check_topic_name(name)
         if not (request.allow_auto_topic_creation and broker.auto_create_topics):
             raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION)
-        return _describe(broker, await broker.cluster.get_or_create_topic(name))
+        return await _create(broker, name)
     except ApiError as error:
         return MetadataResponseTopic(name=name, error_code=error.error_code)
 
 
-def _describe(broker: BrokerState, topic: Topic) -> MetadataResponseTopic:
+async def _create(broker: BrokerState, name: str) -> Topic:
+    """Create a topic, and raise what a Kafka says that is still at it."""
+    try:
+        created = await broker.cluster.get_or_create_topic(name)
+    except ApiError as error:
+        if broker.are_created_topics_ready:
+            raise
+        logger.info("cannot create the topic %r that a client named: %s", name, error)
+        raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION) from error
+    if not broker.are_created_topics_ready:
+        raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION)
+    return created
+
+
+def _describe(
+    broker: BrokerState, call: Call, topic: Topic, operations: int
+) -> MetadataResponseTopic:
     leadership = broker.cluster.leadership
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=is_internal(topic.name),
-        partitions=[
-            _partition(leadership, (topic.name, index)) for index in range(topic.partitions)
-        ],
+        topic_authorized_operations=operations,
+        partitions=call.elements(
+            (_partition(leadership, (topic.name, index)) for index in range(topic.partitions)),
+            topic.partitions,
+        ),
     )
 
 

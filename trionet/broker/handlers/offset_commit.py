@@ -19,24 +19,38 @@ from ..call import Call
 from ..groups.member import Caller
 from ..groups.offsets import CommittedOffset, Partition
 from ..state import BrokerState
+from ..topic_store import Topic
 
 # From here on a group that is not there is told from one that is in another generation (KIP-848).
 GROUP_NOT_FOUND_VERSION = 9
 TOPIC_ID_VERSION = 10
+# The last time that a 64-bit number can say.
+_NEVER_MS = 2**63 - 1
 _UNKNOWN = (error_codes.UNKNOWN_TOPIC_ID, error_codes.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 async def handle(broker: BrokerState, request: OffsetCommitRequest, call: Call) -> None:
+    call.expect(len(request.topics) + sum(len(topic.partitions) for topic in request.topics))
     now_ms = broker.now_ms()
+    metadata_bytes_max = broker.config.integer("offset.metadata.max.bytes")
     retention_ms = request.retention_time_ms
-    expires_at_ms = now_ms + retention_ms if retention_ms >= 0 else None
+    expires_at_ms = min(now_ms + retention_ms, _NEVER_MS) if retention_ms >= 0 else None
     offsets: dict[Partition, CommittedOffset] = {}
     topics = []
+    found: dict[str, Topic | None] = {}
+    has_known = False
     for topic in request.topics:
         name = _name_of(broker, topic, call.version)
+        if name is not None:
+            found[name] = broker.topics.get(name)
         partitions = []
+        if call.must_pause():
+            await call.pause()
         for each in topic.partitions:
-            error_code = _check(broker, name, each, call.version)
+            if call.must_pause():
+                await call.pause()
+            error_code = _check(broker, name, each, metadata_bytes_max)
+            has_known = has_known or error_code not in _UNKNOWN
             if not error_code and name is not None:
                 offsets[name, each.partition_index] = CommittedOffset(
                     each.committed_offset,
@@ -56,9 +70,13 @@ async def handle(broker: BrokerState, request: OffsetCommitRequest, call: Call) 
             )
         )
     response = OffsetCommitResponse(topics=topics)
-    if all(p.error_code in _UNKNOWN for topic in topics for p in topic.partitions):
+    if not has_known:
         call.respond(response)
         return
+    if call.is_long:
+        # As if a topic that has gone meanwhile had gone a moment later.
+        gone = {name for name, topic in found.items() if _is_gone(broker, name, topic)}
+        offsets = {each: offset for each, offset in offsets.items() if each[0] not in gone}
     caller = Caller(
         request.member_id, request.group_instance_id, request.generation_id_or_member_epoch
     )
@@ -72,6 +90,11 @@ async def handle(broker: BrokerState, request: OffsetCommitRequest, call: Call) 
     )
 
 
+def _is_gone(broker: BrokerState, name: str, before: Topic | None) -> bool:
+    now = broker.topics.get(name)
+    return before is None or now is None or now.id != before.id
+
+
 def _name_of(broker: BrokerState, topic: OffsetCommitRequestTopic, version: int) -> str | None:
     if version < TOPIC_ID_VERSION:
         return topic.name
@@ -80,22 +103,42 @@ def _name_of(broker: BrokerState, topic: OffsetCommitRequestTopic, version: int)
 
 
 def _check(
-    broker: BrokerState, name: str | None, each: OffsetCommitRequestPartition, version: int
+    broker: BrokerState,
+    name: str | None,
+    each: OffsetCommitRequestPartition,
+    metadata_bytes_max: int,
 ) -> int:
     if name is None:
         return error_codes.UNKNOWN_TOPIC_ID
     if broker.get_log(name, each.partition_index) is None:
         return error_codes.UNKNOWN_TOPIC_OR_PARTITION
-    limit = broker.config.integer("offset.metadata.max.bytes")
-    if len(each.committed_metadata or "") > limit:
+    if len(each.committed_metadata or "") > metadata_bytes_max:
         return error_codes.OFFSET_METADATA_TOO_LARGE
     return error_codes.NONE
 
 
 def _respond(call: Call, response: OffsetCommitResponse, error_code: int) -> None:
     if error_code:
-        for topic in response.topics:
-            for partition in topic.partitions:
-                if partition.error_code not in _UNKNOWN:
-                    partition.error_code = error_code
+        topics = response.topics
+        response.topics = call.elements(
+            (_failed(call, topic, error_code) for topic in topics), len(topics)
+        )
     call.respond(response)
+
+
+def _failed(
+    call: Call, topic: OffsetCommitResponseTopic, error_code: int
+) -> OffsetCommitResponseTopic:
+    """What could be stored was not."""
+    partitions = (
+        OffsetCommitResponsePartition(
+            partition_index=each.partition_index,
+            error_code=each.error_code if each.error_code in _UNKNOWN else error_code,
+        )
+        for each in topic.partitions
+    )
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=call.elements(partitions, len(topic.partitions)),
+    )

@@ -28,25 +28,33 @@ async def handle(
         return OffsetDeleteResponse(error_code=error_codes.GROUP_ID_NOT_FOUND)
     if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER:
         return OffsetDeleteResponse(error_code=error_codes.NON_EMPTY_GROUP)
+    call.expect(len(request.topics) + sum(len(topic.partitions) for topic in request.topics))
     in_use = subscribed_topics(group)
-    due: list[Partition] = []
+    due: dict[Partition, None] = {}
     topics = []
     for topic in request.topics:
         partitions = []
+        if call.must_pause():
+            await call.pause()
         for each in topic.partitions:
+            if call.must_pause():
+                await call.pause()
             error_code = error_codes.NONE
             if broker.get_log(topic.name, each.partition_index) is None:
                 error_code = error_codes.UNKNOWN_TOPIC_OR_PARTITION
             elif in_use is None or topic.name in in_use:
                 error_code = error_codes.GROUP_SUBSCRIBED_TO_TOPIC
             else:
-                due.append((topic.name, each.partition_index))
+                due[topic.name, each.partition_index] = None
             partitions.append(
                 OffsetDeleteResponsePartition(
                     partition_index=each.partition_index, error_code=error_code
                 )
             )
         topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
+    if call.is_long:  # somebody may have joined meanwhile
+        in_use = subscribed_topics(group)
+        due = {} if in_use is None else {each: None for each in due if each[0] not in in_use}
     broker.groups.delete_offsets(
         request.group_id,
         due,

@@ -5,16 +5,13 @@ There are no transactions, so that no offset is ever pending and ``require_stabl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import groupby
-from operator import itemgetter
-
-import trio
+from collections.abc import Iterable, Mapping
 
 from ...protocol import error_codes
 from ...protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
@@ -23,7 +20,7 @@ from ...protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from ..call import Call
-from ..groups.offsets import CommittedOffset
+from ..groups.offsets import CommittedOffset, Partition
 from ..state import BrokerState
 
 # Before, there is no place for an error but that of each partition.
@@ -38,45 +35,57 @@ async def handle(
     broker: BrokerState, request: OffsetFetchRequest, call: Call
 ) -> OffsetFetchResponse:
     if call.version < MANY_GROUPS_VERSION:
-        return _one_group(broker, request, call.version)
-    groups = []
+        return await _one_group(broker, request, call)
+    call.expect(len(request.groups))
+    wanted = []
+    whole = set()
     for group in request.groups:
-        await trio.lowlevel.checkpoint()  # there may be thousands
-        groups.append(_group(broker, group, call.version))
+        if call.must_pause():
+            await call.pause()
+        if group.topics is None:
+            if group.group_id in whole:
+                continue  # all that it has committed is told once (Kafka: as often as asked for)
+            whole.add(group.group_id)
+        wanted.append(group)
+    call.expect(sum(len(broker.groups.offsets.of(group_id)) for group_id in whole))
+    groups = [await _group(broker, group, call) for group in wanted]
     return OffsetFetchResponse(groups=groups)
 
 
-def _one_group(
-    broker: BrokerState, request: OffsetFetchRequest, version: int
+async def _one_group(
+    broker: BrokerState, request: OffsetFetchRequest, call: Call
 ) -> OffsetFetchResponse:
     error_code = broker.groups.elsewhere(request.group_id)
     if error_code:
-        if version < TOP_LEVEL_ERROR_VERSION:
+        if call.version < TOP_LEVEL_ERROR_VERSION:
             return _refused(request, error_code)
         return OffsetFetchResponse(error_code=error_code)
     offsets = broker.groups.offsets.of(request.group_id)
-    wanted: Iterable[tuple[str, Iterable[int]]]
+    wanted: list[tuple[str, list[int]]]
     if request.topics is None:
-        wanted = _by_topic(offsets)
+        call.expect(len(offsets))
+        wanted = await _by_topic(offsets, call)
     else:
-        wanted = ((topic.name, topic.partition_indexes) for topic in request.topics)
-    return OffsetFetchResponse(
-        topics=[
-            OffsetFetchResponseTopic(
-                name=name,
-                partitions=[
-                    OffsetFetchResponsePartition(
-                        partition_index=index,
-                        committed_offset=committed.offset,
-                        committed_leader_epoch=committed.leader_epoch,
-                        metadata=committed.metadata,
-                    )
-                    for index in partitions
-                    for committed in [offsets.get((name, index), _NONE)]
-                ],
-            )
-            for name, partitions in wanted
-        ]
+        wanted = [(topic.name, topic.partition_indexes) for topic in request.topics]
+    topics = (
+        OffsetFetchResponseTopic(
+            name=name,
+            partitions=call.elements(
+                (_old_partition(i, offsets.get((name, i), _NONE)) for i in partitions),
+                len(partitions),
+            ),
+        )
+        for name, partitions in wanted
+    )
+    return OffsetFetchResponse(topics=call.elements(topics, len(wanted)))
+
+
+def _old_partition(index: int, committed: CommittedOffset) -> OffsetFetchResponsePartition:
+    return OffsetFetchResponsePartition(
+        partition_index=index,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
     )
 
 
@@ -101,40 +110,73 @@ def _refused(request: OffsetFetchRequest, error_code: int) -> OffsetFetchRespons
     )
 
 
-def _group(
-    broker: BrokerState, group: OffsetFetchRequestGroup, version: int
+async def _group(
+    broker: BrokerState, group: OffsetFetchRequestGroup, call: Call
 ) -> OffsetFetchResponseGroup:
+    if call.must_pause():
+        await call.pause()
     error_code = broker.groups.elsewhere(group.group_id)
     if error_code:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error_code)
     offsets = broker.groups.offsets.of(group.group_id)
-    topics = []
+    topics: Iterable[OffsetFetchResponseTopics]
     if group.topics is None:
-        for name, partitions in _by_topic(offsets):
-            known = broker.topics.get(name)
-            if version < TOPIC_ID_VERSION or known is not None:
-                topic = OffsetFetchResponseTopics(name=name)
-                if known is not None:
-                    topic.topic_id = known.id
-                topic.partitions = [_partition(index, offsets[name, index]) for index in partitions]
-                topics.append(topic)
-        return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
-    for asked in group.topics:
-        topic = OffsetFetchResponseTopics(name=asked.name, topic_id=asked.topic_id)
-        name = asked.name
-        error_code = error_codes.NONE
-        if version >= TOPIC_ID_VERSION:
-            known = broker.topics.by_id(asked.topic_id)
-            if known is None:
-                error_code = error_codes.UNKNOWN_TOPIC_ID
-            else:
-                name = known.name
-        topic.partitions = [
-            _partition(index, offsets.get((name, index), _NONE), error_code)
-            for index in asked.partition_indexes
+        told = [
+            each
+            for each in await _by_topic(offsets, call)
+            if call.version < TOPIC_ID_VERSION or broker.topics.get(each[0]) is not None
         ]
-        topics.append(topic)
-    return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
+        count = len(told)
+        topics = (_whole_topic(broker, call, offsets, *each) for each in told)
+    else:
+        count = len(group.topics)
+        topics = (_topic(broker, call, offsets, asked) for asked in group.topics)
+    return OffsetFetchResponseGroup(group_id=group.group_id, topics=call.elements(topics, count))
+
+
+def _whole_topic(
+    broker: BrokerState,
+    call: Call,
+    offsets: Mapping[Partition, CommittedOffset],
+    name: str,
+    partitions: list[int],
+) -> OffsetFetchResponseTopics:
+    topic = OffsetFetchResponseTopics(name=name)
+    known = broker.topics.get(name)
+    if known is not None:
+        topic.topic_id = known.id
+    topic.partitions = call.elements(
+        (_partition(index, offsets.get((name, index), _NONE)) for index in partitions),
+        len(partitions),
+    )
+    return topic
+
+
+def _topic(
+    broker: BrokerState,
+    call: Call,
+    offsets: Mapping[Partition, CommittedOffset],
+    asked: OffsetFetchRequestTopics,
+) -> OffsetFetchResponseTopics:
+    name = asked.name
+    error_code = error_codes.NONE
+    if call.version >= TOPIC_ID_VERSION:
+        known = broker.topics.by_id(asked.topic_id)
+        if known is None:
+            error_code = error_codes.UNKNOWN_TOPIC_ID
+        else:
+            name = known.name
+    return OffsetFetchResponseTopics(
+        name=asked.name,
+        topic_id=asked.topic_id,
+        partitions=call.elements(
+            (
+                _partition(index, offsets.get((name, index), _NONE), error_code)
+                for index in asked.partition_indexes
+            ),
+            len(asked.partition_indexes),
+        ),
+    )
 
 
 def _partition(
@@ -149,6 +191,12 @@ def _partition(
     )
 
 
-def _by_topic(partitions: Iterable[tuple[str, int]]) -> Iterator[tuple[str, list[int]]]:
-    for topic, group in groupby(sorted(partitions), key=itemgetter(0)):
-        yield topic, [index for _, index in group]
+async def _by_topic(
+    offsets: Mapping[Partition, CommittedOffset], call: Call
+) -> list[tuple[str, list[int]]]:
+    topics: dict[str, list[int]] = {}
+    for name, index in list(offsets):
+        if call.must_pause():
+            await call.pause()
+        topics.setdefault(name, []).append(index)
+    return [(name, sorted(topics[name])) for name in sorted(topics)]

@@ -6,6 +6,8 @@ epoch changes with the leader, and when a stop was not clean.
 
 from __future__ import annotations
 
+from functools import partial
+
 from ...errors import ApiError
 from ...protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -22,13 +24,19 @@ async def handle(
     broker: BrokerState, request: OffsetForLeaderEpochRequest, call: Call
 ) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[_end(broker, topic.topic, wanted) for wanted in topic.partitions],
-            )
-            for topic in request.topics
-        ]
+        topics=call.elements(
+            (
+                OffsetForLeaderTopicResult(
+                    topic=topic.topic,
+                    partitions=call.elements(
+                        map(partial(_end, broker, topic.topic), topic.partitions),
+                        len(topic.partitions),
+                    ),
+                )
+                for topic in request.topics
+            ),
+            len(request.topics),
+        )
     )
 
 

@@ -3,8 +3,8 @@
 The answer leaves when the batches are in the log, and on the disk where ``flush.messages`` says so.
 All replicas are one log: ``acks=all`` differs from ``acks=1`` only in that it is refused while too
 few of them run (``min.insync.replicas``). ``acks=0`` has no answer; an error closes the connection,
-as Kafka does, since nothing else could tell the client. A field may hold several batches. Versions
-0 to 2 bring message sets, which are converted to batches before they are stored. Batches in another
+as Kafka does, since nothing else could tell the client. A field holds one batch. Versions 0 to 2
+bring message sets, which are converted to batches before they are stored. Batches in another
 codec than the topic's ``compression.type`` are compressed anew. Gap: no transactions.
 """
 
@@ -27,12 +27,13 @@ from ...protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from ...protocol.records.batch import iter_batches
+from ...protocol.records.batch import PREFIX_SIZE, iter_batches
 from ...protocol.records.compression import ZSTD
 from ...protocol.wire import new
 from ...server.request_channel import NO_OP, CloseConnection, NoOp
 from ..call import Call
 from ..conversion import batches_of, is_message_set
+from ..delayed import AT_ONCE_MAX
 from ..log import Appended, Log
 from ..log.directory import Buffer
 from ..log.recompression import must_recompress, recompress
@@ -58,9 +59,15 @@ async def handle(
     broker: BrokerState, request: ProduceRequest, call: Call
 ) -> ProduceResponse | NoOp | CloseConnection | None:
     if call.version < BATCHES_SINCE and _has_message_sets(request):
+        if call.is_long:
+            await _produce_converted(broker, request, call)
+            return None
         broker.nursery.start_soon(_produce_converted, broker, request, call, name="produce-convert")
         return None
-    response, appends, unlike = _produce_all(broker, request, call)
+    if call.is_long:
+        response, appends, unlike = await _produce_paused(broker, request, call)
+    else:
+        response, appends, unlike = _produce_all(broker, request, call)
     if unlike:
         broker.nursery.start_soon(
             _produce_unlike, broker, request, call, response, appends, unlike, name="produce-codec"
@@ -77,7 +84,10 @@ async def _produce_converted(broker: BrokerState, request: ProduceRequest, call:
     try:
         settled: list[_Settled] = []
         request = await _with_batches(broker, request, call, settled)
-        response, appends, unlike = _produce_all(broker, request, call)
+        if call.is_long:
+            response, appends, unlike = await _produce_paused(broker, request, call)
+        else:
+            response, appends, unlike = _produce_all(broker, request, call)
         for topic_index, answer in settled:
             response.responses[topic_index].partition_responses.append(answer)
     except Exception as error:  # boundary: one call, in a task of its own
@@ -118,6 +128,26 @@ def _produce_all(
         ]
         topics.append(_topic_response(topic, answers))
     return _response(topics), appends, unlike
+
+
+async def _produce_paused(
+    broker: BrokerState, request: ProduceRequest, call: Call
+) -> tuple[ProduceResponse, list[_Append], list[_Unlike]]:
+    """The same for very many partitions; those are not given back that can be read already."""
+    appends: list[_Append] = []
+    unflushed: list[_Append] = []
+    unlike: list[_Unlike] = []
+    topics: list[TopicProduceResponse] = []
+    for topic in request.topic_data:
+        answers: list[PartitionProduceResponse] = []
+        for partition in topic.partition_data:
+            if call.must_pause():
+                unflushed += _tell_appended(broker, appends)
+                appends.clear()
+                await call.pause()
+            answers.append(_produce(broker, request, call, topic, partition, appends, unlike))
+        topics.append(_topic_response(topic, answers))
+    return _response(topics), unflushed + appends, unlike
 
 
 # Assigned: constructors take arguments by name, which takes longer than a small append.
@@ -166,13 +196,7 @@ def _finish(
 ) -> ProduceResponse | NoOp | CloseConnection | None:
     if call.has_errors and call.version >= LEADER_SINCE:
         _tell_leaders(broker, call, response)
-    unflushed: list[_Append] = []
-    for append in appends:
-        _, log, appended = append
-        if log.must_flush:
-            unflushed.append(append)
-        elif appended.size:
-            broker.appended(log, appended.size)
+    unflushed = _tell_appended(broker, appends)
     if unflushed:
         # A disk may take its time: the answer waits for it, the handler does not.
         broker.nursery.start_soon(
@@ -180,6 +204,19 @@ def _finish(
         )
         return None
     return _answer(request, response)
+
+
+def _tell_appended(broker: BrokerState, appends: list[_Append]) -> list[_Append]:
+    """Tell of what can be read now; the others are to be flushed before."""
+    unflushed: list[_Append] = []
+    broker.purgatory.allowance = AT_ONCE_MAX
+    for append in appends:
+        _, log, appended = append
+        if log.must_flush:
+            unflushed.append(append)
+        elif appended.size:
+            broker.appended(log, appended.size)
+    return unflushed
 
 
 def _has_message_sets(request: ProduceRequest) -> bool:
@@ -198,6 +235,8 @@ async def _with_batches(
     for topic in request.topic_data:
         partitions = []
         for partition in topic.partition_data:
+            if call.must_pause():
+                await call.pause()
             answer = PartitionProduceResponse(index=partition.index, base_offset=-1)
             log = broker.get_log(topic.name, partition.index)
             if log is None or partition.records is None:
@@ -274,6 +313,8 @@ def _produce(
         records = partition.records
         if records is None:
             raise ApiError(error_codes.INVALID_RECORD, "the records are null")
+        if not isinstance(records, bytes):  # else it was converted, perhaps to several
+            _check_single(records)
         if call.version < ZSTD_SINCE:
             _check_codecs(records)
         if broker.has_replicas and request.acks == ALL:
@@ -336,6 +377,20 @@ def _check_request(request: ProduceRequest) -> None:
     if request.transactional_id is not None:
         raise ApiError(
             error_codes.INVALID_TXN_STATE, "transactions are not supported by this broker"
+        )
+
+
+def _check_single(records: memoryview | bytes | bytearray) -> None:
+    """Refuse a second batch, as Kafka does (ProduceRequest.validateRecords).
+
+    A field of 100 MB could hold a million, each of them to be checked before the first is stored.
+    """
+    # A negative length is far beyond the end: the log says what is wrong with it.
+    end = PREFIX_SIZE + int.from_bytes(records[PREFIX_SIZE - 4 : PREFIX_SIZE], "big")
+    if PREFIX_SIZE < end <= len(records) - PREFIX_SIZE:
+        raise ApiError(
+            error_codes.INVALID_RECORD,
+            "there is a second batch; allowed: one for each partition of a request",
         )
 
 

@@ -22,7 +22,12 @@ async def handle(
     protocol = (request.protocol_type, request.protocol_name)
     if call.version >= TELLS_PROTOCOL_VERSION and None in protocol:
         return SyncGroupResponse(error_code=error_codes.INCONSISTENT_GROUP_PROTOCOL)
-    assignments = {each.member_id: bytes(each.assignment) for each in request.assignments}
+    call.expect(len(request.assignments))
+    assignments = {}
+    for each in request.assignments:
+        if call.must_pause():
+            await call.pause()
+        assignments[each.member_id] = bytes(each.assignment)
     call.request.release()
     broker.groups.sync(
         request.group_id,

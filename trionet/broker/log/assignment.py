@@ -11,6 +11,8 @@ import struct
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from ...errors import ApiError
+from ...protocol.error_codes import RECORD_LIST_TOO_LARGE
 from ...protocol.records.batch import MAGIC, PREFIX_SIZE, BatchHeader
 from ...protocol.records.crc32c import crc32c
 from .directory import Buffer
@@ -23,6 +25,8 @@ _HEAD = struct.Struct(">qii")
 # Attributes, last offset delta, base timestamp, newest timestamp: the head of what the CRC covers.
 _STAMPED = struct.Struct(">hiqq")
 _HEAD_WITH_CRC = struct.Struct(">qiibI")
+# The offset behind the last record has to be one, too.
+_END_OFFSET_MAX: Final = 2**63 - 1
 _STAMPED_END = _HEAD_WITH_CRC.size + _STAMPED.size
 
 
@@ -85,7 +89,8 @@ def assign(
         append_time_ms: the timestamp for all records; -1 keeps the producer's.
 
     Raises:
-        ApiError: OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH.
+        ApiError: OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, RECORD_LIST_TOO_LARGE (the
+            partition has no offsets left for so many records).
     """
     batches: list[Assigned] = []
     pending: dict[int, ProducerEntry] = {}
@@ -109,6 +114,12 @@ def assign(
         if not at:
             first_offset = base_offset
         at += batch_size
+    if end_offset > _END_OFFSET_MAX:
+        raise ApiError(
+            RECORD_LIST_TOO_LARGE,
+            f"the records would get offsets up to {end_offset - 1}, and a partition ends before "
+            f"{_END_OFFSET_MAX}; send them to another partition",
+        )
     whole = (batches, pending, size, first_offset, last_offset, duplicate_timestamp)
     return _tuple(Assignment, whole)
 

@@ -30,6 +30,8 @@ PARTITION_FILE = "partition.metadata"
 PartitionKey = tuple[str, int]
 
 _ENTRY = re.compile(r"(\S+) (\d+) (-?\d+)")
+_PARTITION_MAX = 2**31 - 1
+_OFFSET_MAX = 2**63 - 1
 _FOLDER = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
 _DELETED = re.compile(r".+\.[0-9a-f]{32}-delete")
 # KRaft keeps its own log there; it is no topic of ours.
@@ -59,7 +61,12 @@ def decode_offsets(data: bytes) -> dict[PartitionKey, int]:
         entry = _ENTRY.fullmatch(line)
         if entry is None:
             raise ValueError(f"{line!r} is no topic, partition and offset")
-        offsets[entry[1], int(entry[2])] = int(entry[3])
+        partition, offset = int(entry[2]), int(entry[3])
+        if partition > _PARTITION_MAX or abs(offset) > _OFFSET_MAX:
+            raise ValueError(
+                f"{line!r} is beyond partition {_PARTITION_MAX} or offset {_OFFSET_MAX}"
+            )
+        offsets[entry[1], partition] = offset
     if len(offsets) != int(count):
         raise ValueError(f"it announces {count} partitions and names {len(offsets)}")
     return offsets

@@ -16,6 +16,7 @@ does both by itself.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import sys
@@ -31,6 +32,9 @@ from .threads import in_thread
 T = TypeVar("T")
 
 Buffer = bytes | bytearray | memoryview
+
+# Log files leave so many to everything else: connections, the database, modules that are loaded.
+LEFT_DESCRIPTORS = 64
 
 # The kernel takes at most this many buffers in one gathering write (IOV_MAX).
 GATHER_BUFFERS_MAX = 1024
@@ -104,7 +108,9 @@ class LogFile:
         _sync_descriptor(self._descriptor)
 
     def __del__(self, _close: Callable[[int], None] = os.close) -> None:
-        _close(self._descriptor)
+        descriptor = getattr(self, "_descriptor", -1)  # none if it was never made
+        if descriptor >= 0:
+            _close(descriptor)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(fd={self._descriptor})"
@@ -141,6 +147,26 @@ class SeekingLogFile(LogFile):
                 if count < len(buffer):
                     break
             return written
+
+
+def leave_descriptors(descriptor: int) -> int:
+    """Take a descriptor for a log file, unless it is one of the last of the process.
+
+    A broker without any could not even load the code that deletes a topic.
+
+    Raises:
+        OSError: EMFILE.
+    """
+    limit = _descriptor_limit()
+    left = min(LEFT_DESCRIPTORS, limit // 16)
+    if descriptor >= limit - left:
+        os.close(descriptor)
+        raise OSError(
+            errno.EMFILE,
+            f"log files have all but {left} of the {limit} file descriptors that this"
+            " process may open; raise the limit (ulimit -n), or have fewer partitions",
+        )
+    return descriptor
 
 
 def log_file(descriptor: int, *, in_memory: bool = False) -> LogFile:
@@ -211,6 +237,13 @@ class Directory(Protocol):
         Durable when it returns, name and bytes.
         """
 
+    def keep_room(self, name: str, size: int) -> None:
+        """Have the next :meth:`replace` of a file succeed on a full disk, up to ``size`` bytes.
+
+        Raises:
+            OSError: there is no room, or less.
+        """
+
     def truncate(self, name: str, size: int) -> None:
         """Cut a file to ``size`` bytes."""
 
@@ -274,21 +307,26 @@ class FolderDirectory:
             return sorted(entry.name for entry in entries if entry.is_dir())
 
     def create(self, name: str) -> LogFile:
-        return log_file(self._open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC))
+        descriptor = self._open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        return log_file(leave_descriptors(descriptor))
 
     def open(self, name: str) -> LogFile:
-        return log_file(self._open(name, os.O_RDWR))
+        return log_file(leave_descriptors(self._open(name, os.O_RDWR)))
 
     def read(self, name: str, position: int = 0, count: int | None = None) -> bytes:
-        descriptor = self._open(name, os.O_RDONLY)
-        if position or count is not None:
-            return _read_part(log_file(descriptor), position, count)
-        # A start reads thousands of files of a few bytes, each as a whole.
         try:
-            size = os.fstat(descriptor).st_size
-            content = os.read(descriptor, size)
-        finally:
-            os.close(descriptor)
+            descriptor = self._open(name, os.O_RDONLY)
+            if position or count is not None:
+                return _read_part(log_file(descriptor), position, count)
+            # A start reads thousands of files of a few bytes, each as a whole.
+            try:
+                size = os.fstat(descriptor).st_size
+                content = os.read(descriptor, size)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            error.filename = error.filename or self._join(name)
+            raise
         return content if len(content) == size else self.read(name, 0, size)
 
     def size(self, name: str) -> int:
@@ -306,14 +344,25 @@ class FolderDirectory:
         # nothing orders it after the data), and the name itself lives in the folder.
         draft = name + ".tmp"
         with _naming(self._join(draft)):
-            file = log_file(self._open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
+            # Not emptied first: there may be room that was kept.
+            file = log_file(self._open(draft, os.O_WRONLY | os.O_CREAT))
             _write_all(file, 0, data)
+            file.truncate(len(data))
             file.sync()
-        os.replace(self._join(draft), self._join(name))
+        try:
+            os.replace(self._join(draft), self._join(name))
+        except OSError as error:
+            # What is in the way is the name; the draft is as it should be.
+            error.filename, error.filename2 = self._join(name), None
+            raise
         self.sync()
 
+    def keep_room(self, name: str, size: int) -> None:
+        self.write(name + ".tmp", 0, bytes(size))
+
     def truncate(self, name: str, size: int) -> None:
-        log_file(self._open(name, os.O_WRONLY)).truncate(size)
+        with _naming(self._join(name)):
+            log_file(self._open(name, os.O_WRONLY)).truncate(size)
 
     def remove(self, name: str) -> None:
         try:
@@ -322,13 +371,15 @@ class FolderDirectory:
             pass
 
     def sync_file(self, name: str) -> None:
-        log_file(self._open(name, os.O_RDWR)).sync()
+        with _naming(self._join(name)):
+            log_file(self._open(name, os.O_RDWR)).sync()
 
     def sync(self) -> None:
         if sys.platform == "win32":
             return  # NTFS journals names; a folder cannot be opened for syncing there.
         folder = LogFile(os.open(self.path, os.O_RDONLY | _BINARY))
-        os.fsync(folder.fileno())
+        with _naming(self.path):
+            os.fsync(folder.fileno())
 
     def folder(self, name: str) -> FolderDirectory:
         inner = FolderDirectory.__new__(FolderDirectory)
@@ -400,6 +451,9 @@ def _write_all(file: LogFile, position: int, data: Buffer) -> None:
 if sys.platform == "win32":
     import msvcrt
 
+    def _descriptor_limit() -> int:
+        return sys.maxsize
+
     def _lock_descriptor(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 
@@ -408,6 +462,11 @@ if sys.platform == "win32":
 
 else:
     import fcntl
+    import resource
+
+    def _descriptor_limit() -> int:
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 
     def _lock_descriptor(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

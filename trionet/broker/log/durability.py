@@ -48,6 +48,9 @@ class Durability:
         limiter: trio.CapacityLimiter | None,
     ) -> None:
         self.recovery_point = recovery_point
+        active = end()[1]
+        # The segment that the recovery point lies in, and how many bytes of it are before.
+        self._durable_end = active.base_offset, active.size
         self._directory = directory
         self._parent = parent
         self._end = end
@@ -81,6 +84,9 @@ class Durability:
         self._rolled = [each for each in self._rolled if each.base_offset >= base_offset]
         self._pictures = [each for each in self._pictures if each[0] >= base_offset]
         self.recovery_point = max(self.recovery_point, start_offset)
+        if self._durable_end[0] < base_offset:
+            # Its segment is gone; or more bytes are durable, but none of them is needed any more.
+            self._durable_end = base_offset, 0
 
     # What it asks
 
@@ -97,7 +103,16 @@ class Durability:
     @property
     def stored_recovery_point(self) -> int:
         """What may be written down as the recovery point."""
-        return min([self.recovery_point, *(each.base_offset for each in self._rolled)])
+        if not self._rolled:
+            return self.recovery_point
+        return min(self.recovery_point, *(each.base_offset for each in self._rolled))
+
+    @property
+    def stored_position(self) -> tuple[int, int]:
+        """The segment that this point lies in, and how many bytes of it are before."""
+        stored = self.stored_recovery_point
+        # Otherwise a segment begins there that has ended and is not on the disk.
+        return self._durable_end if stored == self.recovery_point else (stored, 0)
 
     def is_durable(self, offset: int) -> bool:
         """Everything below ``offset`` is on the disk, the indexes of finished segments too."""
@@ -132,6 +147,7 @@ class Durability:
 
     def _begin(self) -> Round:
         end_offset, active = self._end()
+        position = active.base_offset, active.size
         rolled, pictures = list(self._rolled), list(self._pictures)
         names_made = self._names_made
         epochs = None if self._epochs.is_saved else self._epochs.encode()
@@ -159,7 +175,8 @@ class Durability:
                     self._parent.sync()
 
         def note_done() -> None:
-            self.recovery_point = max(self.recovery_point, end_offset)
+            if end_offset >= self.recovery_point:
+                self.recovery_point, self._durable_end = end_offset, position
             self._rolled = [each for each in self._rolled if each not in rolled]
             self._pictures = [each for each in self._pictures if each not in pictures]
             if epochs is not None:

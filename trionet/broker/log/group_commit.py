@@ -52,6 +52,7 @@ class GroupCommit:
         in_thread: InThread = in_thread,
     ) -> None:
         self.failure: str | None = None
+        self._cause: OSError | None = None
         self._begin = begin
         self._name = name
         self._limiter = limiter
@@ -89,7 +90,7 @@ class GroupCommit:
     def raise_if_failed(self) -> None:
         """Refuse to go on after a failed sync."""
         if self.failure is not None:
-            raise ApiError(KAFKA_STORAGE_ERROR, self.failure)
+            raise ApiError(KAFKA_STORAGE_ERROR, self.failure) from self._cause
 
     async def _run_round(self) -> None:
         running = self._running = trio.Event()
@@ -97,14 +98,19 @@ class GroupCommit:
             this_round = self._begin()
             failure = await self._in_thread(partial(self._work, this_round), self._limiter)
             if failure is not None:
-                self.failure = failure
-                raise ApiError(KAFKA_STORAGE_ERROR, failure)
+                self.failure = (
+                    f"{self._name}: the disk refused data that was written before ({failure}); the "
+                    "log takes no more records until the broker has been restarted and has checked "
+                    "it"
+                )
+                self._cause = failure
+                self.raise_if_failed()
             this_round.note_done()
         finally:
             self._running = None
             running.set()
 
-    def _work(self, this_round: Round) -> str | None:
+    def _work(self, this_round: Round) -> OSError | None:
         """In the thread; returns what makes the log unusable."""
         try:
             this_round.save()
@@ -115,8 +121,5 @@ class GroupCommit:
         try:
             this_round.sync()
         except OSError as error:
-            return (
-                f"{self._name}: the disk refused data that was written before ({error}); the log "
-                "takes no more records until the broker has been restarted and has checked it"
-            )
+            return error
         return None

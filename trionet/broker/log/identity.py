@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import random
 
 from ...errors import ConfigError
-from .checkpoints import META_FILE, FolderIdentity, decode_identity, encode_identity, random_id
+from .checkpoints import (
+    META_FILE,
+    FolderIdentity,
+    decode_identity,
+    encode_identity,
+    partition_of,
+    random_id,
+)
 from .directory import Directory
+
+logger = logging.getLogger("trionet.broker.log")
 
 
 def identify(
@@ -33,6 +43,12 @@ def identify(
             node_id=node_id,
             directory_id=random_id(chance),
         )
+        if any(map(partition_of, directory.folders())):
+            logger.warning(
+                "%s is missing, and made again: the cluster has another id now, %s",
+                where,
+                identity.cluster_id,
+            )
         directory.replace(META_FILE, encode_identity(identity))
     if identity.node_id != node_id:
         raise ConfigError(f"{where} is of node.id {identity.node_id}, this broker's is {node_id}")

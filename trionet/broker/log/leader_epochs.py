@@ -20,6 +20,11 @@ LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
 
 UNDEFINED = -1
 
+#: A greater one that is read somewhere is damage. Below 2**31, so that a million more can follow.
+EPOCH_MAX = 2**31 - 2**20
+
+_OFFSET_MAX = 2**63 - 1
+
 _epoch = itemgetter(0)
 _start_offset = itemgetter(1)
 
@@ -147,6 +152,8 @@ def decode_epochs(data: bytes) -> LeaderEpochs:
         epoch, _, offset = line.partition(" ")
         if not (epoch.isascii() and epoch.isdigit() and offset.isascii() and offset.isdigit()):
             raise ValueError(f"{line!r} is no epoch and offset")
+        if int(epoch) > EPOCH_MAX or int(offset) > _OFFSET_MAX:
+            raise ValueError(f"{line[:60]!r} is beyond epoch {EPOCH_MAX} or offset {_OFFSET_MAX}")
         starts.append(EpochStart(int(epoch), int(offset)))
     for before, after in pairwise(starts):
         if before.epoch >= after.epoch or before.start_offset >= after.start_offset:

@@ -4,11 +4,14 @@ Appends are writes to the page cache, made in the loop and never waited for; wha
 the business of :meth:`Log.flush`. Nothing here looks at single records except look-ups by time.
 
 The order of an append is what makes a failure harmless: every batch is checked and every decision
-taken before the first byte is written, and nothing in memory changes before the last one is.
+taken before the first byte is written. Whatever goes wrong behind that, an error of the disk or any
+other exception, is settled before the next append: all of it is taken back, until the end of the
+log has moved, and all of it has happened from then on.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 import trio
@@ -16,19 +19,24 @@ import trio
 from ..._util.raising import raise_from
 from ...errors import ApiError
 from ...protocol.error_codes import KAFKA_STORAGE_ERROR, OFFSET_OUT_OF_RANGE
-from .assignment import Appended, Assigned, assign, buffers_of
+from .assignment import Appended, Assignment, assign, buffers_of
 from .config import LogConfig
 from .directory import Buffer, Directory
+from .extents import Extent
 from .leader_epochs import LEADER_EPOCH_FILE
 from .producer_recovery import write_snapshot
 from .producer_state import expired
 from .readable_log import ReadableLog
-from .recovery import Stop, remove_segments
+from .recovery import Stop
 from .retention import start_offset_due
-from .segment import BatchPlace, Segment
+from .segment import Segment
+from .segment_files import remove_segments
+from .stored_segment import BatchPlace, file_name
 from .threads import run_blocking
 from .trust import sync_indexes
 from .validation import check_batches
+
+logger = logging.getLogger("trionet.broker.log")
 
 #: Without the checks of its arguments' names, which take longer than the rest.
 _tuple: Final = tuple.__new__
@@ -91,45 +99,69 @@ class Log(ReadableLog):
         config = self.config
         headers = check_batches(records, config, now_ms)
         append_time_ms = now_ms if config.stamps_append_time else -1
-        batches, producers, size, first_offset, last_offset, duplicate_timestamp = assign(
-            headers, self._producers, self.end_offset, append_time_ms
-        )
+        assignment = assign(headers, self._producers, self.end_offset, append_time_ms)
+        batches, _, size, first_offset, last_offset, duplicate_timestamp = assignment
         if batches:
             buffers = buffers_of(memoryview(records), batches, self.leader_epoch, append_time_ms)
-            self._store(batches, buffers, size, now_ms)
-            self._producers.update(producers)
+            self._store(assignment, buffers, now_ms)
         elif append_time_ms >= 0:
             append_time_ms = duplicate_timestamp
         start_offset = self.start_offset
         fields = (first_offset, last_offset, append_time_ms, start_offset, size, not batches)
         return _tuple(Appended, fields)
 
-    def _store(
-        self, batches: list[Assigned], buffers: list[Buffer], size: int, now_ms: int
-    ) -> None:
-        config = self.config
-        segment = self._segments.active
+    def _store(self, assignment: Assignment, buffers: list[Buffer], now_ms: int) -> None:
+        batches, producers, size, _, _, _ = assignment
         last_offset = batches[-1].last_offset
-        newest_ms = batches[-1].max_timestamp
         try:
+            if self._unsettled is not None or self._is_rolling:
+                self._settle()
+            segment = self._segments.all[-1]
+            config = self.config
             if size > config.segment_bytes - segment.size or segment.must_roll(
-                last_offset, newest_ms, self._name, config, now_ms
+                last_offset, batches[-1].max_timestamp, self._name, config, now_ms
             ):
                 segment = self._roll(now_ms)
+            self._is_as_closed = False
+            self._unsettled = assignment
             segment.write(buffers, size)
+            position = segment.size
+            interval = config.index_interval_bytes
+            for _, _, batch_size, base_offset, batch_last_offset, timestamp in batches:
+                place = _tuple(BatchPlace, (base_offset, batch_last_offset, position, batch_size))
+                segment.note(place, timestamp, interval)
+                position += batch_size
+            self._durability.note_append(now_ms)
+            segment.grow(position, last_offset + 1, now_ms)
+            self.end_offset = last_offset + 1
+            self._producers.update(producers)
+            self._unsettled = None
         except OSError as error:
+            self._settle_append()
             text = f"{self._name}: storing {size} bytes failed: {error}"
             raise_from(ApiError(KAFKA_STORAGE_ERROR, text), error)
-        position = segment.size
-        interval = config.index_interval_bytes
-        for _, _, batch_size, base_offset, batch_last_offset, timestamp in batches:
-            place = _tuple(BatchPlace, (base_offset, batch_last_offset, position, batch_size))
-            segment.note(place, timestamp, interval)
-            position += batch_size
-        segment.grow(position, last_offset + 1, now_ms)
-        self.end_offset = last_offset + 1
-        self._is_as_closed = False
-        self._durability.note_append(now_ms)
+        except BaseException:
+            self._settle_append()
+            raise
+
+    def _settle(self) -> None:
+        """Bring to an end what an exception has interrupted.
+
+        Raises:
+            OSError: a segment that was not begun has left a file which cannot be removed.
+        """
+        self._settle_append()
+        if self._is_rolling:
+            self._settle_roll()
+
+    def _settle_append(self) -> None:
+        assignment = self._unsettled
+        if assignment is not None:
+            if self.end_offset > assignment.batches[-1].last_offset:
+                self._producers.update(assignment.producers)
+            else:
+                self._segments.active.go_back(self.end_offset)
+            self._unsettled = None
 
     async def begin_epoch(self, epoch: int) -> None:
         """Give records another leader epoch from now on; on the disk when this returns.
@@ -160,12 +192,22 @@ class Log(ReadableLog):
         finished = self._segments.active
         finished.mend()
         finished.finish()
+        self._is_rolling = True
         segment = Segment.create(self.directory, self.end_offset, now_ms)
-        self._segments.add(segment)
         self._is_as_closed = False
         if self.directory.is_durable:
+            # Before the segment counts: what is not synced later could be lost by a power cut.
             self._durability.note_roll(finished, dict(self._producers))
+        self._segments.add(segment)
+        self._is_rolling = False
         return segment
+
+    def _settle_roll(self) -> None:
+        # Were the last segment to grow beyond the name of the next one, a start would find the end
+        # of the log in that empty file.
+        if self._segments.active.base_offset != self.end_offset:
+            self.directory.remove(file_name(self.end_offset, "log"))
+        self._is_rolling = False
 
     # Durability
 
@@ -182,6 +224,20 @@ class Log(ReadableLog):
         if not self.directory.is_durable:
             return self.end_offset
         return self._durability.stored_recovery_point
+
+    @property
+    def extent(self) -> Extent:
+        """What of the log is on the disk, to compare with what the next start finds."""
+        base_offset, position = self._durability.stored_position
+        return Extent(
+            self.topic_id,
+            self.start_offset,
+            self._durability.stored_recovery_point,
+            base_offset,
+            position,
+            sum(each.size for each in self._segments.all if each.base_offset < base_offset),
+            self.leader_epoch,
+        )
 
     @property
     def unflushed_messages(self) -> int:
@@ -288,6 +344,7 @@ class Log(ReadableLog):
             )
         if offset == self.end_offset and self._segments.active.size and not self.is_offline:
             try:
+                self._settle()
                 self._roll(self._now_ms)
             except OSError as error:
                 text = f"{self._name}: no new segment can be made: {error}"
@@ -297,12 +354,24 @@ class Log(ReadableLog):
         removed = self._segments.remove_below(self.start_offset)
         self._removals += bool(removed)
         self._durability.forget_before(self._segments.all[0].base_offset, self.start_offset)
-        # Bounded: one fsync that may still be writing their index files, and some unlinks.
+        # Bounded: one fsync that may still be writing their index files, one of the file that says
+        # where the log starts, and some unlinks.
         with trio.CancelScope(shield=True):
             await self._durability.idle()
             if removed:
+                await self._note_start()
                 await self.directory.in_thread(lambda: remove_segments(self.directory, removed))
                 self._removals -= 1
+
+    async def _note_start(self) -> None:
+        """Write down where the log starts before files go, or a start would report them missing."""
+        if self._save_start is None:
+            return
+        try:
+            await self._save_start()
+        except OSError as error:
+            # The disk may be full, and what is to go makes room.
+            logger.warning("%s: its new start is not written down yet: %s", self._name, error)
 
     def expire_producers(self, now_ms: int) -> None:
         """Forget the idempotent producers that were idle for ``producer.id.expiration.ms``."""
@@ -335,6 +404,7 @@ class Log(ReadableLog):
         Cancellation: the log takes no more appends, but its stop is not a clean one.
         """
         self.refuse(f"{self._name} is closed")
+        self._settle()
         await self.flush()
         await self._durability.idle()
         if not self._is_as_closed:
@@ -342,6 +412,7 @@ class Log(ReadableLog):
 
     def _finish(self) -> None:
         active = self._segments.active
+        active.mend()
         active.finish()
         for segment in self._segments.all:
             if segment.has_unsaved_index or segment is active:

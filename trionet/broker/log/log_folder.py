@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Self, TypeVar
@@ -23,33 +23,30 @@ from .checkpointing import Checkpointing
 from .checkpoints import (
     CLEAN_STOP_FILE,
     PARTITION_FILE,
-    RECOVERY_POINT_FILE,
-    START_OFFSET_FILE,
     FolderIdentity,
     PartitionKey,
-    decode_offsets,
-    decode_partition_metadata,
     deleted_name,
     encode_clean_stop,
     encode_partition_metadata,
-    is_deleted_name,
     partition_of,
     stray_name,
 )
 from .config import LogConfig
 from .directory import Directory, FolderLock
 from .identity import identify
+from .last_stop import read_last_stop
 from .log import Log
+from .missing import MissingRecordsError
 from .opening import Opening, open_in_threads
+from .partition_opening import PartitionOpening
 from .read_ahead import read_ahead
 from .recovery import Stop
+from .stop_failures import by_cause, report
 from .threads import run_blocking
 
 logger = logging.getLogger("trionet.broker.log")
 
 T = TypeVar("T")
-
-NO_TOPIC_ID = bytes(16)
 
 # How many fsyncs of one folder are under way at once; more only queue up in the disk.
 SYNCS_AT_ONCE_MAX = 8
@@ -58,6 +55,9 @@ SYNCS_AT_ONCE_MAX = 8
 # one. It is one thread then, since two of them get in each other's way (see read_ahead). After
 # another stop each log may take minutes of scanning, most of them without the interpreter.
 CLEAN_LOGS_AT_ONCE = 50
+
+# How many partitions an error names.
+NAMED_MAX = 5
 
 # How long a stop goes on that is cancelled, in order to be a clean one.
 CANCELLED_STOP_SECONDS = 2.0
@@ -73,6 +73,7 @@ class LogFolder:
         directory_id: its own id, 22 characters.
         was_clean: the last stop was clean; also true for a new folder.
         logs: all open logs, by topic and partition.
+        stop_failed: something could not be put on the disk when the folder was closed.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class LogFolder:
         self.directory_id = identity.directory_id
         self.was_clean = False
         self.logs: dict[PartitionKey, Log] = {}
+        self.stop_failed = False
         self._lock = lock
         self._is_open = False
         self._syncs = trio.CapacityLimiter(SYNCS_AT_ONCE_MAX)
@@ -105,6 +107,8 @@ class LogFolder:
         *,
         threads: int = 1,
         topic_id_for: Callable[[str], bytes | None] | None = None,
+        expected: Iterable[PartitionKey] = (),
+        loss_allowed: bool = True,
     ) -> None:
         """Open the log of every partition folder; after an unclean stop with a scan of its end.
 
@@ -113,27 +117,30 @@ class LogFolder:
             now_ms: the clock.
             threads: how many logs to recover at once (``num.recovery.threads.per.data.dir``).
             topic_id_for: the id that a topic of this name has, None if there is none. A folder of
-                another id belonged to a topic that was deleted before: its deletion is completed.
-                One without an id gets this one. By default folders are believed.
+                another id belonged to a topic that was deleted before: it is set aside. One without
+                an id gets this one. By default folders are believed.
+            expected: the partitions of all topics; one without a folder is reported, and gets one.
+            loss_allowed: open logs of which records are missing (``log.missing.records.allowed``).
 
         Raises:
+            MissingRecordsError: records are missing, each loss is in the log, and none is allowed;
+                nothing that was found has been changed.
             OSError: the folder cannot be read or written.
 
         Cancellation: leaves when the logs being opened are; the folder is then still unclean.
         """
-        was_clean, recovery_points, start_offsets = await self._run(self._last_stop)
-        self.was_clean = was_clean
+        last_stop = await self._run(read_last_stop, self.directory)
+        self.was_clean = was_clean = last_stop.was_clean
         found = [key for key in map(partition_of, self.directory.folders()) if key is not None]
+        folders = set(found)
+        opening = PartitionOpening(self.directory, self._open_log, self._chance, now_ms)
         openings: dict[PartitionKey, Opening] = {}
-        for key in found:
-            stop = Stop(
-                was_clean=was_clean,
-                recovery_point=recovery_points.get(key, 0),
-                start_offset=start_offsets.get(key, 0),
-            )
+        for key in dict.fromkeys([*found, *expected]):
             topic_id = topic_id_for(key[0]) if topic_id_for is not None else None
-            config = config_for(key[0])
-            openings[key] = partial(self._open_own, key, topic_id, config, stop, now_ms)
+            stop = last_stop.of(key, loss_allowed=loss_allowed)
+            openings[key] = partial(
+                opening.open, key, topic_id, config_for(key[0]), stop, has_folder=key in folders
+            )
 
         def note_opened(key: PartitionKey, log: Log | None) -> None:
             if log is None:
@@ -150,67 +157,18 @@ class LogFolder:
             at_once=CLEAN_LOGS_AT_ONCE if was_clean else 1,
             prepare=self._read_ahead if was_clean else None,
         )
+        if opening.refused:
+            raise _refusal(opening.refused)
         self._is_open = True
+        # A folder has to be there before a file says that its records are: recovery may have found
+        # one that the process made before it was killed, and whose name is not on the disk yet.
+        await self._run(self.directory.sync)
         # What recovery has cut must not lie below a stored recovery point when it grows again.
         await self.write_checkpoints()
 
     def _read_ahead(self, keys: list[PartitionKey]) -> None:
         if self.directory.path is not None:
             read_ahead(self.directory.path, [f"{topic}-{number}" for topic, number in keys])
-
-    def _last_stop(self) -> tuple[bool, dict[PartitionKey, int], dict[PartitionKey, int]]:
-        directory = self.directory
-        names = directory.names()
-        has_logs = any(partition_of(folder) for folder in directory.folders())
-        was_clean = CLEAN_STOP_FILE in names or not has_logs
-        if CLEAN_STOP_FILE in names:
-            directory.remove(CLEAN_STOP_FILE)
-            directory.sync()
-        for folder in directory.folders():
-            if is_deleted_name(folder):
-                directory.remove_folder(folder)
-        return was_clean, self._offsets(RECOVERY_POINT_FILE), self._offsets(START_OFFSET_FILE)
-
-    def _offsets(self, name: str) -> dict[PartitionKey, int]:
-        try:
-            return decode_offsets(self.directory.read(name))
-        except FileNotFoundError:
-            return {}
-        except ValueError as error:
-            logger.warning("%s is not used, every offset in it counts as 0: %s", name, error)
-            return {}
-
-    def _open_own(
-        self,
-        key: PartitionKey,
-        expected_id: bytes | None,
-        config: LogConfig,
-        stop: Stop,
-        now_ms: int,
-    ) -> Log | None:
-        """Open a partition's folder, unless it is that of an earlier topic of the same name."""
-        topic, number = key
-        directory = self.directory.folder(f"{topic}-{number}")
-        try:
-            topic_id = decode_partition_metadata(directory.read(PARTITION_FILE))
-        except FileNotFoundError:
-            topic_id = NO_TOPIC_ID
-        except ValueError as error:
-            logger.warning("%s-%d: partition.metadata is not used: %s", topic, number, error)
-            topic_id = NO_TOPIC_ID
-        if expected_id is not None and topic_id != expected_id:
-            if topic_id != NO_TOPIC_ID:
-                logger.warning(
-                    "%s-%d is of an earlier topic of this name, whose deletion is completed now",
-                    topic,
-                    number,
-                )
-                self._discard(directory, key)
-                return None
-            # Its creation was cut short by a power cut.
-            topic_id = expected_id
-            directory.replace(PARTITION_FILE, encode_partition_metadata(topic_id))
-        return self._open_log(key, directory, topic_id, config, stop, now_ms)
 
     def _open_log(
         self,
@@ -231,6 +189,7 @@ class LogFolder:
             now_ms=now_ms,
             parent=self.directory,
             limiter=self._syncs,
+            save_start=self._checkpointing.write_start_offsets,
         )
 
     # Partitions
@@ -384,11 +343,9 @@ class LogFolder:
     async def aclose(self) -> None:
         """Put everything on the disk, note that the stop was clean, and let the folder go.
 
-        The stop is not a clean one, and the next start scans, if a log cannot be put on the disk
-        (which is logged). The folder is let go in any case.
-
-        Raises:
-            OSError: a checkpoint could not be written; the stop is not a clean one.
+        The stop is not a clean one, and the next start scans, if a log or a checkpoint cannot be
+        put on the disk: :attr:`stop_failed` is true then, and each cause is logged. The folder is
+        let go in any case.
 
         Cancellation: goes on for 2 s, and until the threads that are then at work have ended; what
         was not done by then makes the stop an unclean one (which is logged).
@@ -418,24 +375,31 @@ class LogFolder:
         self._lock.release()
 
     async def _close_cleanly(self) -> None:
-        if self._is_open and await self._close_logs():
-            await self.write_checkpoints()
-            await self._run(self.directory.replace, CLEAN_STOP_FILE, encode_clean_stop())
+        if not self._is_open:
+            return
+        failures = await self._close_logs()
+        if not failures:
+            try:
+                await self.write_checkpoints()
+                await self._run(self.directory.replace, CLEAN_STOP_FILE, encode_clean_stop())
+            except OSError as error:
+                failures = {str(error): ["the checkpoints"]}
+        self.stop_failed = bool(failures)
+        report(failures)
 
-    async def _close_logs(self) -> bool:
-        failed: list[PartitionKey] = []
+    async def _close_logs(self) -> dict[str, list[str]]:
+        failures: dict[PartitionKey, ApiError | OSError] = {}
 
         async def close_one(key: PartitionKey, log: Log) -> None:
             try:
                 await log.close()
-            except (ApiError, OSError):
-                failed.append(key)
-                logger.exception("%s-%d was not closed cleanly", *key)
+            except (ApiError, OSError) as error:
+                failures[key] = error
 
         async with trio.open_nursery() as nursery:
             for key, log in self.logs.items():
                 nursery.start_soon(close_one, key, log)
-        return not failed
+        return by_cause(failures)
 
     async def __aenter__(self) -> Self:
         return self
@@ -448,6 +412,16 @@ class LogFolder:
 
     def __repr__(self) -> str:
         return f"LogFolder({self.directory!r}, {len(self.logs)} logs)"
+
+
+def _refusal(refused: list[PartitionKey]) -> MissingRecordsError:
+    names = ", ".join(f"{topic}-{number}" for topic, number in refused[:NAMED_MAX])
+    more = f" and {len(refused) - NAMED_MAX} more" if len(refused) > NAMED_MAX else ""
+    return MissingRecordsError(
+        f"records of {names}{more} are missing, as the log says, and log.missing.records.allowed"
+        " is false; put the files back from a backup, or start with"
+        " log.missing.records.allowed=true to go on without these records"
+    )
 
 
 async def _bound_when_cancelled(scope: trio.CancelScope) -> None:

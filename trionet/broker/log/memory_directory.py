@@ -1,23 +1,27 @@
 """A folder in RAM whose log files still have real descriptors.
 
 Log files are anonymous memory files (``memfd_create``; an unlinked temporary file where the system
-has none), so that gathering writes and ``sendfile`` take the same path as on a disk. Small files
+has none), so that gathering writes and ``sendfile`` take the same path as on a disk. They are made
+when they are first written to: a topic of 10,000 partitions takes no descriptor yet. Small files
 that are only read and written whole (indexes, snapshots) are bytearrays and cost no descriptor.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Callable
 from typing import TypeVar
 
 import trio
 
-from .directory import Buffer, FolderLock, LogFile, log_file
+from .directory import Buffer, FolderLock, LogFile, leave_descriptors, log_file
 from .threads import in_thread
 
 T = TypeVar("T")
+
+_NO_DESCRIPTOR = -1
 
 
 class MemoryDirectory:
@@ -90,6 +94,9 @@ class MemoryDirectory:
     def replace(self, name: str, data: Buffer) -> None:
         self._files[name] = bytearray(data)
 
+    def keep_room(self, name: str, size: int) -> None:
+        pass
+
     def truncate(self, name: str, size: int) -> None:
         file = self._existing(name)
         if isinstance(file, bytearray):
@@ -144,9 +151,50 @@ class MemoryDirectory:
         return f"MemoryDirectory({len(self._files)} files, {len(self._folders)} folders)"
 
 
+if sys.platform == "linux":
+
+    class MemoryLogFile(LogFile):
+        """A log file in RAM that takes a descriptor when something is written to it.
+
+        Args:
+            name: shown by the system; need not be unique.
+        """
+
+        __slots__ = ("_name",)
+
+        def __init__(self, name: str) -> None:
+            super().__init__(_NO_DESCRIPTOR, in_memory=True)
+            self._name = name
+
+        @property
+        def _is_there(self) -> bool:
+            return self._descriptor != _NO_DESCRIPTOR
+
+        def fileno(self) -> int:
+            if not self._is_there:
+                self._descriptor = leave_descriptors(os.memfd_create(self._name, os.MFD_CLOEXEC))
+            return self._descriptor
+
+        def size(self) -> int:
+            return super().size() if self._is_there else 0
+
+        def read_at(self, position: int, count: int) -> bytes:
+            return super().read_at(position, count) if self._is_there else b""
+
+        def write_at(self, position: int, buffers: list[Buffer]) -> int:
+            return os.pwritev(self.fileno(), buffers, position)
+
+        def truncate(self, size: int) -> None:
+            if size or self._is_there:
+                os.ftruncate(self.fileno(), size)
+
+        def sync(self) -> None:
+            pass
+
+
 def _memory_file(name: str) -> LogFile:
-    if hasattr(os, "memfd_create"):
-        return log_file(os.memfd_create(name, os.MFD_CLOEXEC), in_memory=True)
+    if sys.platform == "linux" and hasattr(os, "memfd_create"):
+        return MemoryLogFile(name)
     return unlinked_file()
 
 

@@ -9,7 +9,8 @@ from ...errors import ApiError, WireFormatError
 from .directory import Directory
 from .producer_snapshot import decode_snapshot, encode_snapshot
 from .producer_state import ProducerEntry, replayed
-from .segment import Segment, file_name
+from .segment import Segment
+from .stored_segment import file_name, is_offset
 from .trust import read_batch_header
 
 logger = logging.getLogger("trionet.broker.log")
@@ -25,7 +26,7 @@ def snapshot_offsets(directory: Directory) -> list[int]:
 def snapshots_among(names: Iterable[str]) -> list[int]:
     """The offsets of the producer snapshots among a folder's files, ascending."""
     stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
-    return sorted(int(stem) for stem in stems if stem.isdigit())
+    return sorted(int(stem) for stem in stems if is_offset(stem))
 
 
 def write_snapshot(directory: Directory, offset: int, producers: dict[int, ProducerEntry]) -> None:
@@ -43,7 +44,7 @@ def producers_at(
     segments: Iterable[Segment],
     offset: int,
     *,
-    was_clean: bool,
+    may_have_none: bool = False,
 ) -> dict[int, ProducerEntry]:
     """What the log knew of its producers when ``offset`` was its end. Blocks.
 
@@ -52,11 +53,11 @@ def producers_at(
         snapshots: the offsets of which there are some, ascending.
         segments: those below ``offset``, in order.
         offset: the end.
-        was_clean: after a clean stop a folder without any snapshot is one that never had
-            idempotent producers (Kafka before 0.11 wrote it), and need not be read through.
+        may_have_none: a folder without any snapshot is one that never had idempotent producers
+            (Kafka before 0.11 wrote it), and need not be read through.
     """
     offsets = [each for each in snapshots if each <= offset]
-    if not offsets and was_clean:
+    if not offsets and may_have_none:
         return {}
     producers: dict[int, ProducerEntry] = {}
     start = -1
@@ -79,8 +80,7 @@ def producers_at(
 
 
 def _replay(segment: Segment, start: int, end: int, producers: dict[int, ProducerEntry]) -> None:
-    position = segment.index.floor(max(0, start - segment.base_offset))
-    for place in segment.places(position):
+    for place in segment.places_from(max(start, segment.base_offset)):
         if start <= place.base_offset < end:
             header = read_batch_header(segment, place.position)
             if header.producer_id >= 0:

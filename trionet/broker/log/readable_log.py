@@ -6,6 +6,8 @@ appends.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import trio
 
 from ...errors import ApiError
@@ -16,6 +18,7 @@ from ...protocol.error_codes import (
     UNKNOWN_LEADER_EPOCH,
 )
 from . import reading, timestamps
+from .assignment import Assignment
 from .config import LogConfig
 from .directory import Directory
 from .durability import Durability
@@ -54,6 +57,7 @@ class ReadableLog:
         now_ms: int,
         parent: Directory | None = None,
         limiter: trio.CapacityLimiter | None = None,
+        save_start: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.topic = topic
         self.partition = partition
@@ -73,6 +77,9 @@ class ReadableLog:
         self._now_ms = now_ms
         self._is_as_closed = stop.was_clean and loaded.is_as_closed
         self._removals = 0  # under way
+        self._unsettled: Assignment | None = None  # of an append that has begun
+        self._is_rolling = False  # the file of the next segment may be there
+        self._save_start = save_start
         self._durability = Durability(
             directory,
             parent,

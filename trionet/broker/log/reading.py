@@ -15,7 +15,8 @@ from ...net.transmission import FileRange
 from ...protocol.error_codes import OFFSET_OUT_OF_RANGE
 from .directory import LogFile
 from .page_cache import is_range_cached, warm_range
-from .segment import BatchPlace, Segment
+from .segment import Segment
+from .stored_segment import BatchPlace
 
 _base_offset = attrgetter("base_offset")
 

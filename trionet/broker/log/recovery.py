@@ -6,6 +6,9 @@ fsync moves that point, so whatever lies below it is on the disk, and whatever l
 missing, torn or zeros. The first bad batch ends the log; it and all behind it is cut off, because
 no offset may be skipped (Kafka: LogLoader).
 
+What lies below that point and is not there was taken away. It is reported, and no record ever gets
+its offset again; what is behind it stays (see :mod:`.missing` and :mod:`.filling`).
+
 Everything here blocks and is meant for a thread. Memory is bounded by one chunk of a scan and one
 segment's indexes.
 """
@@ -19,25 +22,25 @@ import attrs
 from .config import LogConfig
 from .directory import Directory
 from .epoch_recovery import begin_next_epoch, epochs_of_batches, stored_epochs
+from .extents import Extent
+from .filling import cut_off, fill
 from .leader_epochs import LeaderEpochs
+from .missing import Losses, find_gaps
 from .producer_recovery import (
     producers_at,
     remove_stray_snapshots,
     snapshot_offsets,
     snapshots_among,
-    write_snapshot,
 )
-from .producer_state import ProducerEntry, expired, replayed
-from .scan import Scan
-from .segment import BatchPlace, Segment, file_name
-from .trust import forget_indexes, sync_segment, trust_active
+from .producer_state import ProducerEntry, expired
+from .scanning import Scanning
+from .segment import Segment
+from .segment_files import find_segments, remove_segments
+from .trust import trust_active
 
 logger = logging.getLogger("trionet.broker.log")
 
-_OFFSET_DIGITS = 20
-_LEFTOVERS = (".deleted", ".tmp", ".cleaned")
-_INDEXES = ("index", "timeindex", "txnindex")
-_SEGMENT_SUFFIXES = ("log", *_INDEXES, "snapshot")
+_OFFSET_MAX = 2**63 - 1
 
 
 @attrs.frozen(kw_only=True)
@@ -47,6 +50,10 @@ class Stop:
     was_clean: bool = False
     recovery_point: int = 0
     start_offset: int = 0
+    extent: Extent | None = None
+    """What had been on the disk; None: no more is known than the recovery point."""
+    loss_allowed: bool = True
+    """Whether the log may be opened although records are missing."""
 
 
 @attrs.define(kw_only=True)
@@ -73,227 +80,197 @@ def load(directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms:
         now_ms: the clock, for the age of segments and for producers that have expired.
 
     Raises:
+        MissingRecordsError: records are gone, and the log may not be opened without them.
         OSError: the folder cannot be read or written.
     """
-    names = directory.names()
-    segments = find_segments(directory, names, now_ms)
-    segments = _without_removed(directory, segments, stop.start_offset)
-    snapshots = snapshots_among(names)
-    recovery_point = stop.recovery_point
-    producers: dict[int, ProducerEntry] = {}
-    epochs = stored_epochs(directory, name)
-    is_as_closed = False
-    if segments and stop.was_clean and trust_active(segments[-1]):
-        recovery_point = segments[-1].end_offset
-        producers = producers_at(directory, snapshots, segments, recovery_point, was_clean=True)
-        is_as_closed = epochs is not None or not segments[-1].end_offset
-        if epochs is None:
-            epochs = epochs_of_batches(segments)
-    elif segments:
-        segments, producers, epochs = _Recovery(directory, name, config, stop, epochs).run(segments)
-        recovery_point = segments[-1].end_offset
-        snapshots = snapshot_offsets(directory)
-    start_offset = max(stop.start_offset, segments[0].base_offset if segments else 0)
-    if segments and start_offset > segments[-1].end_offset:
-        logger.warning(
-            "%s: the log ends at %d, before its start offset %d; it starts anew there",
-            name,
-            segments[-1].end_offset,
-            start_offset,
-        )
-        remove_segments(directory, segments[::-1])
-        segments = []
-    if not segments:
-        segments = [Segment.create(directory, start_offset, now_ms)]
-        recovery_point, producers = start_offset, {}
-        # Should a power cut take the file's name, an empty log is made again at 0.
-        is_as_closed = not start_offset
-    epochs = epochs or LeaderEpochs()
-    epochs.remove_below(start_offset)
-    if not len(epochs):
-        epochs.assign(0, start_offset)
-    remove_stray_snapshots(directory, snapshots, segments)
-    # An idle partition holds no descriptor.
-    if directory.is_durable:
-        segments[-1].let_go()
-    for producer_id in expired(producers, now_ms, config.producer_id_expiration_ms):
-        del producers[producer_id]
-    return LoadedLog(
-        segments=segments,
-        start_offset=start_offset,
-        recovery_point=min(recovery_point, segments[-1].end_offset),
-        producers=producers,
-        epochs=epochs,
-        is_as_closed=is_as_closed,
-    )
+    return _Loading(directory, name, config, stop, now_ms).load()
 
 
-def find_segments(directory: Directory, names: list[str], now_ms: int) -> list[Segment]:
-    """The segments that a folder's names speak of, ascending; remains of removals are removed."""
-    named: dict[str, set[int]] = {suffix: set() for suffix in _SEGMENT_SUFFIXES}
-    for name in names:
-        stem, _, suffix = name.partition(".")
-        if name.endswith(_LEFTOVERS):
-            directory.remove(name)
-        elif suffix in named and len(stem) == _OFFSET_DIGITS and stem.isdigit():
-            named[suffix].add(int(stem))
-    for suffix in _INDEXES:
-        for base_offset in named[suffix] - named["log"]:
-            directory.remove(file_name(base_offset, suffix))
-    bases = sorted(named["log"])
-    # The end of the last one is found later.
-    ends = [*bases[1:], *bases[-1:]]
-    return [
-        Segment.old(directory, base_offset, end_offset, now_ms)
-        for base_offset, end_offset in zip(bases, ends, strict=True)
-    ]
+def _had_epochs(stop: Stop) -> bool:
+    """Whether the file of the leader epochs had been written: an empty log of epoch 0 has none."""
+    extent = stop.extent
+    return extent is not None and bool(extent.leader_epoch or (stop.was_clean and extent.size > 0))
 
 
-def _without_removed(
-    directory: Directory, segments: list[Segment], start_offset: int
-) -> list[Segment]:
-    """Those that records are read from; a power cut may bring back what was being removed.
-
-    It comes without what was not on the disk yet, so nobody may look into it.
-    """
-    removed = [each for each in segments[:-1] if each.end_offset <= start_offset]
-    remove_segments(directory, removed)
-    return segments[len(removed) :]
-
-
-def remove_segments(directory: Directory, segments: list[Segment]) -> None:
-    """Remove the files of segments, one after the other. Blocks; open files stay readable.
-
-    The order is the caller's: at the front of a log the oldest goes first, at its end the newest,
-    so that no gap is left in the middle if the power fails in between. Nothing else keeps one
-    removal from reaching the disk before an earlier one, hence the sync after each.
-    """
-    for segment in segments:
-        for suffix in _SEGMENT_SUFFIXES:
-            directory.remove(file_name(segment.base_offset, suffix))
-        directory.sync()
-
-
-class _Recovery:
-    """One folder after an unclean stop."""
+class _Loading:
+    """Opening one folder; see :func:`load`."""
 
     def __init__(
-        self,
-        directory: Directory,
-        name: str,
-        config: LogConfig,
-        stop: Stop,
-        epochs: LeaderEpochs | None,
+        self, directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms: int
     ) -> None:
         self._directory = directory
         self._name = name
         self._config = config
-        self._recovery_point = stop.recovery_point
+        self._stop = stop
+        self._now_ms = now_ms
+        self._losses = Losses(name, stop.extent, allowed=stop.loss_allowed)
+        self._epochs = stored_epochs(directory, name, is_expected=_had_epochs(stop))
         self._producers: dict[int, ProducerEntry] = {}
-        self._epochs = epochs
+        self._was_clean = stop.was_clean
 
-    def run(
-        self, segments: list[Segment]
-    ) -> tuple[list[Segment], dict[int, ProducerEntry], LeaderEpochs]:
-        """Scan from the recovery point on.
-
-        Returns:
-            The segments that are left (at least one), what is known of the producers, and the
-            leader epochs, with one more that begins now.
-        """
-        first = max(
-            (i for i, each in enumerate(segments) if each.base_offset <= self._recovery_point),
-            default=0,
-        )
-        trusted, doubtful = segments[:first], segments[first:]
-        base_offset = doubtful[0].base_offset
-        snapshots = snapshot_offsets(self._directory)
-        self._producers = producers_at(
-            self._directory, snapshots, trusted, base_offset, was_clean=False
-        )
-        logger.info(
-            "%s: scanning %d bytes in %d segments from offset %d on",
-            self._name,
-            sum(segment.size for segment in doubtful),
-            len(doubtful),
-            base_offset,
-        )
-        for segment in trusted:
-            segment.release()
-        if trusted and base_offset not in snapshots:
-            write_snapshot(self._directory, base_offset, self._producers)
-        epochs = self._epochs = self._epochs or epochs_of_batches(trusted)
-        kept = trusted + self._scan_all(doubtful)
-        begin_next_epoch(self._directory, epochs, kept[-1].end_offset)
-        return kept, self._producers, epochs
-
-    def _scan_all(self, segments: list[Segment]) -> list[Segment]:
-        kept: list[Segment] = []
-        for number, segment in enumerate(segments):
-            end_offset = kept[-1].end_offset if kept else segment.base_offset
-            if segment.base_offset != end_offset and not self._config.may_have_gaps:
-                gap = f"the next segment starts at {segment.base_offset}"
-                self._cut(kept[-1], kept[-1].size, segments[number:], gap)
-                break
-            if kept:
-                kept[-1].finish()
-                kept[-1].save_indexes()
-                write_snapshot(self._directory, segment.base_offset, self._producers)
-            kept.append(segment)
-            size = segment.size
-            damage = self._scan(segment)
-            if damage is not None:
-                self._cut(segment, size, segments[number + 1 :], damage)
-                break
-        for segment in kept:
-            sync_segment(segment)
-        for segment in kept[:-1]:
-            segment.release()
-        self._directory.sync()
-        return kept
-
-    def _scan(self, segment: Segment) -> str | None:
-        """Index the valid batches of a segment, and shrink it to them.
-
-        Returns:
-            What is wrong behind them; None if nothing is there.
-        """
-        forget_indexes(segment)
+    def load(self) -> LoadedLog:
+        directory, stop = self._directory, self._stop
+        names = directory.names()
+        segments = find_segments(directory, names, self._now_ms)
+        segments = self._without_removed(segments)
+        snapshots = snapshots_among(names)
+        is_as_closed = False
         epochs = self._epochs
-        assert epochs is not None
-        scan = Scan(
-            segment.file,
-            segment.size,
-            segment.base_offset,
-            gaps_allowed=self._config.may_have_gaps,
+        if segments:
+            had_epochs = epochs is not None
+            segments = self._up_to_the_end(self._without_gaps(segments), snapshots)
+            epochs = self._epochs
+            is_as_closed = self._was_clean and not self._losses.count and had_epochs
+        if not segments:
+            segments, epochs = self._begin_anew()
+            # Should a power cut take the file's name, an empty log is made again at 0.
+            is_as_closed = not segments[0].base_offset
+        start_offset = max(stop.start_offset, segments[0].base_offset)
+        epochs = epochs or LeaderEpochs()
+        epochs.remove_below(start_offset)
+        if not len(epochs):
+            epochs.assign(0, start_offset)
+        if not self._was_clean:
+            snapshots = snapshot_offsets(directory)
+        remove_stray_snapshots(directory, snapshots, segments)
+        # An idle partition holds no descriptor.
+        if directory.is_durable:
+            segments[-1].let_go()
+        producers, expiration_ms = self._producers, self._config.producer_id_expiration_ms
+        for producer_id in expired(producers, self._now_ms, expiration_ms):
+            del producers[producer_id]
+        return LoadedLog(
+            segments=segments,
+            start_offset=start_offset,
+            recovery_point=segments[-1].end_offset,
+            producers=producers,
+            epochs=epochs,
+            is_as_closed=is_as_closed,
         )
-        for header in scan:
-            place = BatchPlace(header.base_offset, header.last_offset, scan.position, header.size)
-            segment.note(place, header.max_timestamp, self._config.index_interval_bytes)
-            if header.leader_epoch > epochs.latest:
-                epochs.assign(header.leader_epoch, header.base_offset)
-            if header.producer_id >= 0:
-                self._producers[header.producer_id] = replayed(
-                    self._producers.get(header.producer_id), header
-                )
-        segment.grow(scan.position, scan.next_offset, segment.modified_ms)
-        return scan.damage
 
-    def _cut(self, segment: Segment, size: int, newer: list[Segment], damage: str) -> None:
-        """End the log behind the valid part of ``segment``, whose file has ``size`` bytes."""
-        lost = size - segment.size + sum(each.size for each in newer)
-        report = logger.error if segment.end_offset < self._recovery_point else logger.warning
-        report(
-            "%s: cut at offset %d, byte %d of %s: %s; %d bytes are lost, %d newer segments "
-            "with them",
-            self._name,
-            segment.end_offset,
-            segment.size,
-            segment.name("log"),
-            damage,
-            lost,
-            len(newer),
+    def _without_removed(self, segments: list[Segment]) -> list[Segment]:
+        """Those that records are read from; a power cut may bring back what was being removed.
+
+        It comes without what was not on the disk yet, so nobody may look into it.
+        """
+        start_offset = self._stop.start_offset
+        removed = [each for each in segments[:-1] if each.end_offset <= start_offset]
+        remove_segments(self._directory, removed)
+        return segments[len(removed) :]
+
+    def _without_gaps(self, segments: list[Segment]) -> list[Segment]:
+        """The segments, with others in the place of those that are gone."""
+        stop, losses = self._stop, self._losses
+        trusted_up_to = _OFFSET_MAX if stop.was_clean else stop.recovery_point
+        may_have_gaps = self._config.may_have_gaps
+        gaps = find_gaps(segments, trusted_up_to, losses, may_have_gaps=may_have_gaps)
+        losses.check()
+        for segment, first_offset, end_offset, position in gaps:
+            cut_off(segment, first_offset, position)
+            filling = self._fill(first_offset, end_offset)
+            for each in (segment, *filling):
+                each.release()
+            at = segments.index(segment)
+            before = segments[: at + 1] if position else segments[:at]
+            segments = [*before, *filling, *segments[at + 1 :]]
+        return segments
+
+    def _fill(self, first_offset: int, end_offset: int) -> list[Segment]:
+        epoch = self._epochs.at(first_offset) if self._epochs is not None else 0
+        filling = fill(self._directory, first_offset, end_offset, max(epoch, 0), self._now_ms)
+        self._losses.filled += sum(each.size for each in filling)
+        self._directory.sync()
+        return filling
+
+    def _up_to_the_end(self, segments: list[Segment], snapshots: list[int]) -> list[Segment]:
+        """Find where the log ends, and have it end no earlier than it did.
+
+        Returns:
+            The segments; none if the log ends before its start.
+        """
+        stop, losses, epochs = self._stop, self._losses, self._epochs
+        end_offset_max = _OFFSET_MAX if stop.extent is None else stop.extent.end_offset
+        self._was_clean = self._was_clean and trust_active(
+            segments[-1], end_offset_max, gaps_allowed=self._config.may_have_gaps
         )
-        # The newer ones go first: if the power fails in between, the damage still ends the log.
-        remove_segments(self._directory, newer[::-1])
-        segment.file.truncate(segment.size)
+        if not self._was_clean:
+            scanning = Scanning(
+                self._directory,
+                self._name,
+                self._config,
+                stop.recovery_point,
+                losses,
+                self._now_ms,
+            )
+            segments, self._producers, epochs = scanning.run(segments, epochs)
+        elif epochs is None:
+            epochs = epochs_of_batches(segments)
+        end_offset = segments[-1].end_offset
+        if end_offset < stop.start_offset:
+            self._leave_what_is_deleted(segments)
+            return []
+        if end_offset < stop.recovery_point:
+            losses.note_behind(segments, stop.recovery_point, self._next)
+        losses.check()
+        epoch = stop.extent.leader_epoch if stop.extent is not None else 0
+        if not self._was_clean or losses.count:
+            begin_next_epoch(self._directory, epochs, end_offset, epoch)
+        elif epochs.latest < epoch:
+            epochs.assign(epoch, end_offset)
+        self._epochs = epochs
+        if end_offset < stop.recovery_point:
+            segments = self._filled_up(segments)
+        if self._was_clean:
+            self._producers = producers_at(
+                self._directory,
+                snapshots,
+                segments,
+                segments[-1].end_offset,
+                may_have_none=stop.extent is None,
+            )
+        return segments
+
+    @property
+    def _next(self) -> str:
+        return f"the next record gets offset {self._stop.recovery_point}"
+
+    def _filled_up(self, segments: list[Segment]) -> list[Segment]:
+        """The segments, with one behind them that takes the log to where it had ended."""
+        last = segments[-1]
+        cut_off(last, last.end_offset, last.size)
+        last.finish()
+        last.save_indexes()
+        filling = self._fill(last.end_offset, self._stop.recovery_point)
+        for each in (last, *filling[:-1]):
+            each.release()
+        return [*(segments if last.size else segments[:-1]), *filling]
+
+    def _leave_what_is_deleted(self, segments: list[Segment]) -> None:
+        """Remove a log that ends before its start: all that is there has been deleted."""
+        stop, end_offset = self._stop, segments[-1].end_offset
+        logger.warning(
+            "%s: the log ends at %d, before its start offset %d; it starts anew there",
+            self._name,
+            end_offset,
+            stop.start_offset,
+        )
+        self._note_all_missing(f"{segments[-1].name('log')} ends at offset {end_offset}")
+        remove_segments(self._directory, segments[::-1])
+
+    def _note_all_missing(self, where: str) -> None:
+        stop = self._stop
+        if stop.start_offset < stop.recovery_point and not self._losses.count:
+            size = None if stop.extent is None else stop.extent.size
+            self._losses.note(stop.start_offset, stop.recovery_point, size, where, self._next)
+        self._losses.check()
+
+    def _begin_anew(self) -> tuple[list[Segment], LeaderEpochs]:
+        """A log without records, which begins where the one ended that was there."""
+        stop, epochs = self._stop, self._epochs or LeaderEpochs()
+        self._note_all_missing("the folder has no segment")
+        start_offset = max(stop.start_offset, stop.recovery_point)
+        segments = [Segment.create(self._directory, start_offset, self._now_ms)]
+        epoch = stop.extent.leader_epoch if stop.extent is not None else 0
+        if self._losses.count or (stop.extent is not None and max(start_offset, epoch)):
+            begin_next_epoch(self._directory, epochs, start_offset, epoch)
+        return segments, epochs

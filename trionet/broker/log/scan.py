@@ -14,11 +14,17 @@ from ...protocol.records.batch import (
 )
 from ...protocol.records.crc32c import crc32c
 from .directory import LogFile
+from .index import ENTRY_MAX
 
 # Memory that a scan takes, whatever sizes the file claims.
 CHUNK_BYTES = 1048576
 
-_RELATIVE_OFFSET_MAX = 2**31 - 1
+_OFFSET_MAX = 2**63 - 2  # what follows it has to be one, too
+
+
+def last_offset_max(base_offset: int) -> int:
+    """The greatest offset that a segment with this base offset can hold."""
+    return min(base_offset + ENTRY_MAX, _OFFSET_MAX)
 
 
 class Scan:
@@ -41,7 +47,7 @@ class Scan:
         self.next_offset = base_offset
         self._file = file
         self._size = size
-        self._base_offset = base_offset
+        self._last_offset_max = last_offset_max(base_offset)
         self._gaps_allowed = gaps_allowed
 
     def __iter__(self) -> Iterator[BatchHeader]:
@@ -84,8 +90,7 @@ class Scan:
             header.base_offset > expected and not self._gaps_allowed
         ):
             return f"offset {header.base_offset} where {expected} was expected"
-        last = header.last_offset - self._base_offset
-        if header.last_offset_delta < 0 or last > _RELATIVE_OFFSET_MAX:
+        if header.last_offset_delta < 0 or header.last_offset > self._last_offset_max:
             return f"a last offset delta of {header.last_offset_delta} is impossible here"
         return None
 

@@ -7,7 +7,6 @@ open, so that a log costs a bounded number of descriptors and a bounded piece of
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_left
 from operator import attrgetter
 
@@ -24,18 +23,22 @@ class Segments:
 
     Attributes:
         all: the segments, ascending; take it once and use that.
-        active: the last of them.
     """
 
     def __init__(self, segments: list[Segment]) -> None:
         self.all = segments
-        self.active = segments[-1]
-        self._loaded: list[Segment] = []
-        self._loaded_lock = threading.Lock()
+        # The one used last is last. Threads change it without a lock, which an exception between
+        # its release and what it guards would leave locked: each change is one call of the dict.
+        self._loaded: dict[Segment, None] = {}
         self.release_idle()
 
     def __len__(self) -> int:
         return len(self.all)
+
+    @property
+    def active(self) -> Segment:
+        """The last of them."""
+        return self.all[-1]
 
     @property
     def size(self) -> int:
@@ -46,7 +49,6 @@ class Segments:
         """Go on with a new active segment."""
         finished = self.active
         self.all = [*self.all, segment]
-        self.active = segment
         # Whoever follows the log closely still reads its end.
         self._keep_loaded(finished)
 
@@ -55,8 +57,8 @@ class Segments:
         kept = [each for each in self.all if each.end_offset > offset or each is self.active]
         removed = self.all[: len(self.all) - len(kept)]
         self.all = kept
-        with self._loaded_lock:
-            self._loaded = [each for each in self._loaded if each not in removed]
+        for segment in removed:
+            self._loaded.pop(segment, None)
         return removed
 
     def note_use(self, base_offset: int) -> None:
@@ -77,8 +79,9 @@ class Segments:
                 segment.release()
 
     def _keep_loaded(self, segment: Segment) -> None:
-        with self._loaded_lock:
-            others = [each for each in self._loaded if each is not segment]
-            self._loaded = [*others[1 - OLD_SEGMENTS_LOADED_MAX :], segment]
-        if len(others) == OLD_SEGMENTS_LOADED_MAX:
-            others[0].release()
+        loaded = self._loaded
+        loaded.pop(segment, None)
+        loaded[segment] = None
+        for idle in list(loaded)[:-OLD_SEGMENTS_LOADED_MAX]:
+            loaded.pop(idle, None)
+            idle.release()

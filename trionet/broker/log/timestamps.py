@@ -12,7 +12,8 @@ from typing import NamedTuple
 from ...errors import WireFormatError
 from ...protocol.records.batch import BatchHeader
 from ...protocol.records.records import decode_batch
-from .segment import BatchPlace, Segment
+from .segment import Segment
+from .stored_segment import BatchPlace
 from .trust import read_batch_header
 
 
@@ -36,8 +37,8 @@ def first_at_or_after(
     for segment in segments:
         if segment.max_timestamp < timestamp:
             continue
-        position = segment.index.floor(segment.time_index.floor(timestamp))
-        for place in segment.places(position):
+        start = segment.base_offset + segment.time_index.floor(timestamp)
+        for place in segment.places_from(start):
             if place.base_offset >= up_to:
                 return None
             if place.last_offset < start_offset:
@@ -103,7 +104,7 @@ def beginnings_before(
 def _newest_left(segment: Segment, start_offset: int) -> int:
     """The last offset of the batch with the greatest timestamp from ``start_offset`` on; or -1."""
     offset, timestamp = -1, -1
-    for place in segment.places(segment.index.floor(start_offset - segment.base_offset)):
+    for place in segment.places_from(start_offset):
         if place.last_offset >= start_offset:
             header = read_batch_header(segment, place.position)
             if header.max_timestamp > timestamp:

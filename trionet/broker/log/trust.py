@@ -10,13 +10,19 @@ from __future__ import annotations
 from ...errors import ApiError, WireFormatError
 from ...protocol.records.batch import HEADER_SIZE, BatchHeader, read_header
 from .index import OffsetIndex, TimeIndex
+from .scan import last_offset_max
 from .segment import Segment
 
 
-def trust_active(segment: Segment) -> bool:
+def trust_active(segment: Segment, end_offset_max: int, *, gaps_allowed: bool) -> bool:
     """Find the end of the newest segment after a clean stop; False: it has to be scanned.
 
     Reads its indexes, and the log file from the last index entry on. Blocks.
+
+    Args:
+        segment: its end offset is not known yet.
+        end_offset_max: it cannot end behind this offset.
+        gaps_allowed: compaction may have removed offsets.
     """
     if not segment.size:
         # A log that was never written has no index files, either.
@@ -28,15 +34,36 @@ def trust_active(segment: Segment) -> bool:
         if index is None or times is None:
             return False
         segment.continue_indexes(index, times)
-        position = index.last_position()
-        for place in segment.places(position):
-            position = place.position + place.size
-            segment.end_offset = place.last_offset + 1
-        if position != segment.size:
+        if not _find_end(segment, index, gaps_allowed) or segment.end_offset > end_offset_max:
             return False
         segment.first_timestamp = read_batch_header(segment, 0).max_timestamp
     except (ApiError, WireFormatError, FileNotFoundError):
         return False
+    return True
+
+
+def _find_end(segment: Segment, index: OffsetIndex, gaps_allowed: bool) -> bool:
+    """Follow the batches from the newest index entry to the end of the file; False: something is
+    wrong there.
+    """
+    base_offset = segment.base_offset
+    entry, position = index.last()
+    # Where the entry's batch starts nobody has said, only where it ends.
+    following = None if position else base_offset
+    for place in segment.places(position):
+        if following is None:
+            is_next = place.last_offset == base_offset + entry
+        else:
+            is_next = place.base_offset == following or (
+                gaps_allowed and place.base_offset > following
+            )
+        if not is_next or place.last_offset > last_offset_max(base_offset):
+            return False
+        following = place.last_offset + 1
+        position = place.position + place.size
+    if following is None or position != segment.size:
+        return False
+    segment.end_offset = following
     return True
 
 

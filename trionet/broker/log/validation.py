@@ -1,7 +1,8 @@
 """Checks of what a producer sends, per batch and never per record (Kafka: LogValidator).
 
 Pure. Nothing is decompressed and no record is looked at: the header says how many there are, what
-their newest timestamp is and who sent them, and the CRC says that they arrived as they left.
+their newest timestamp is and who sent them, and the CRC says that they arrived as they left. A
+count that the batch's length cannot hold is refused: each record would use up an offset.
 """
 
 from __future__ import annotations
@@ -19,19 +20,24 @@ from ...protocol.error_codes import (
 )
 from ...protocol.records.batch import (
     CONTROL,
+    HEADER_SIZE,
     PREFIX_SIZE,
     TRANSACTIONAL,
     BatchHeader,
     check_crc,
     read_header,
 )
-from ...protocol.records.compression import ZSTD
+from ...protocol.records.compression import INFLATION_MAX, NAMES, NONE, ZSTD
+from ...protocol.records.records import RECORD_BYTES_MIN
 from .config import LogConfig
 from .directory import Buffer
+from .index import ENTRY_MAX
 
 LOG_APPEND_TIME = 0x08
 _CODEC_MASK = 0x07
 _MAGIC_AT = 16
+# Counted as the length is.
+_BODY_AT = HEADER_SIZE - PREFIX_SIZE
 _NO_TIMESTAMP = -1
 
 
@@ -50,18 +56,31 @@ def check_batches(records: Buffer, config: LogConfig, now_ms: int) -> list[Batch
     if not total:
         raise ApiError(INVALID_RECORD, "the records field holds no batch")
     headers = []
-    position = 0
+    position = offsets = 0
     while position < total:
         header = _check_frame(records, position, total, config)
         _check_content(header, config, now_ms)
         headers.append(header)
         position += header.length + PREFIX_SIZE
+        offsets += header.count
     if total > config.segment_bytes:
         raise ApiError(
             RECORD_LIST_TOO_LARGE,
             f"{total} bytes of batches do not fit a segment (segment.bytes={config.segment_bytes})",
         )
+    if offsets > ENTRY_MAX + 1:
+        raise ApiError(
+            RECORD_LIST_TOO_LARGE,
+            f"batches of {offsets} records do not fit a segment, whose offsets are at most "
+            f"{ENTRY_MAX} from its first; send fewer at once",
+        )
     return headers
+
+
+def records_max(header: BatchHeader) -> int:
+    """How many records a batch of this length and codec can hold."""
+    body = header.length - _BODY_AT
+    return body * INFLATION_MAX.get(header.attributes & _CODEC_MASK, 1) // RECORD_BYTES_MIN
 
 
 def _check_frame(records: Buffer, position: int, total: int, config: LogConfig) -> BatchHeader:
@@ -100,12 +119,21 @@ def _check_content(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
             INVALID_RECORD,
             f"a batch of {count} records has a last offset delta of {header.last_offset_delta}",
         )
+    codec = attributes & _CODEC_MASK
+    if codec > ZSTD:
+        raise ApiError(INVALID_RECORD, f"compression codec {codec} is unknown")
+    # Most hold their records as they are, so that nothing has to be looked up.
+    if count * RECORD_BYTES_MIN > header.length - _BODY_AT and count > records_max(header):
+        compressed = "" if codec == NONE else f" of {NAMES[codec]}"
+        raise ApiError(
+            INVALID_RECORD,
+            f"a batch claims {count} records; its {header.length - _BODY_AT} bytes{compressed} hold"
+            f" {records_max(header)} at most",
+        )
     if attributes & CONTROL:
         raise ApiError(INVALID_RECORD, "clients must not write control batches")
     if attributes & TRANSACTIONAL:
         raise ApiError(INVALID_TXN_STATE, "transactions are not supported by this broker")
-    if attributes & _CODEC_MASK > ZSTD:
-        raise ApiError(INVALID_RECORD, f"compression codec {attributes & _CODEC_MASK} is unknown")
     if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
         raise ApiError(
             INVALID_RECORD,

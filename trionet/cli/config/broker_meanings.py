@@ -70,6 +70,9 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "log.message.timestamp.after.max.ms": "how far in the future a record's time may be",
         "log.message.timestamp.before.max.ms": "how far in the past it may be",
         "log.message.timestamp.type": "CreateTime or LogAppendTime",
+        "log.missing.records.allowed": (
+            "start although records are missing that had been on the disk; false refuses to"
+        ),
         "log.retention.bytes": (
             "size of a partition above which its oldest segments go; -1 is no limit"
         ),
@@ -85,7 +88,10 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "log.roll.ms": "age at which a segment ends; wins over hours",
         "log.segment.bytes": "size at which a segment ends",
         "max.connection.creation.rate": "new connections a second; the next one waits",
-        "max.connections": "open connections; the next one waits until one closes",
+        "max.connections": (
+            "open connections; the next one waits until one closes. At most the file descriptors "
+            "that file.descriptors.reserve leaves"
+        ),
         "max.connections.per.ip": "open connections of one address; the next one is refused",
         "max.connections.per.ip.overrides": (
             "the same for single hosts: HOST:COUNT, separated by commas"
@@ -93,6 +99,22 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "max.incremental.fetch.session.cache.slots": "incremental fetch sessions",
         "max.request.partition.size.limit": "most partitions on a page of DescribeTopicPartitions",
         "message.max.bytes": "largest batch",
+        "auto.create.topics.ready.at.once": (
+            "whether the Metadata response that creates a topic has its partitions; Kafka's has "
+            "UNKNOWN_TOPIC_OR_PARTITION, and clients ask again. open_broker and the test kit set it"
+        ),
+        "file.descriptors.reserve": (
+            "file descriptors that connections leave to files; unset, half of what the process may "
+            "open"
+        ),
+        "group.member.max.protocols": (
+            "protocols that a member of a group may offer; one with more is refused with "
+            "INCONSISTENT_GROUP_PROTOCOL"
+        ),
+        "max.incremental.fetch.session.cache.elements": (
+            "partitions of all incremental fetch sessions together; without room, a "
+            "consumer fetches without a session"
+        ),
         "metrics.listener": "where metrics are told, as http://HOST:PORT or https://HOST:PORT",
         "metrics.listener.token": (
             "what readers of metrics must have; on other machines than this one they must have it"
@@ -133,6 +155,11 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "request.max.elements": (
             "what a request may hold: elements of arrays, arrays, and tags; a request with more "
             "closes its connection"
+        ),
+        "ssl.store.max.bytes": "the largest key store or trust store",
+        "response.max.bytes": (
+            "what the broker builds of a response in memory, records aside; one that would be "
+            "larger closes its connection"
         ),
         "sasl.enabled.mechanisms": (
             "of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER; a listener with SASL must "

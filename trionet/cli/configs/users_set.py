@@ -6,13 +6,13 @@ import argparse
 import getpass
 import sys
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from trionet.errors import ConfigError
 
 from ..connection import add_connection_arguments
 from ..output import Table, add_format_arguments, write_results
+from ..secret_files import first_line_of
 from ..with_admin import run_with_admin
 from .scram_mechanisms import add_mechanism_argument, mechanism
 
@@ -59,8 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _password(arguments: argparse.Namespace) -> str:
     try:
         if arguments.password_file is not None:
-            with Path(arguments.password_file).open(encoding="utf-8") as file:
-                return file.readline().rstrip("\r\n")
+            return first_line_of(arguments.password_file).rstrip("\r\n")
         if sys.stdin is not None and sys.stdin.isatty():
             first = getpass.getpass(f"password of {arguments.user}: ")
             if getpass.getpass("once more: ") != first:

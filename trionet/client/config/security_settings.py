@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
+from ..._util.regular_file import read_regular_file
 from ...errors import ConfigError
 from ...net.endpoint import SecurityProtocol
 from ...net.jaas import LoginModule, parse_jaas
+from ...net.key_stores import STORE_BYTES_MAX
 from ...net.sasl import oauthbearer
 from ...net.tls_client_context import ClientTlsSettings
 from ..security.settings import (
@@ -123,7 +124,7 @@ def _pem(config: ClientConfig, name: str) -> str | None:
     if not location:
         return text
     try:
-        return Path(location).read_text("ascii")
+        return read_regular_file(location, STORE_BYTES_MAX).decode("ascii")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{name}.location = {location!r} cannot be read: {error}") from error
 

@@ -17,6 +17,7 @@ from ...net.sasl.mechanism import SaslClient
 from ...net.sasl.oauthbearer_client import OAuthBearerClient
 from ...net.sasl.plain import PlainClient
 from ...net.sasl.scram_client import ScramClient, ScramPassword
+from ...net.store_threads import in_store_thread
 from ...net.tls_client_context import client_context
 from ...net.transport import TransportLayer
 from .login import TokenLogin
@@ -84,7 +85,7 @@ async def prepare_security(
     if settings.has_tls:
         if network.is_virtual:
             raise ConfigError("security.protocol: there is no TLS on a network in memory")
-        context = await trio.to_thread.run_sync(client_context, settings.tls)
+        context = await in_store_thread(client_context, settings.tls)
     sasl = settings.sasl
     if settings.has_sasl and sasl is not None:
         provider = sasl.token_provider

@@ -9,12 +9,12 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote_plus, unquote, urlencode, urlsplit
 
 import trio
 
+from ..._util.regular_file import read_regular_file
 from ...errors import AuthenticationError, ConfigError, DisconnectedError
 from ...net.network import Network
 from .login import expiry_of, milliseconds
@@ -70,12 +70,16 @@ def _unreachable(endpoint: TokenEndpoint, why: str) -> DisconnectedError:
 
 
 async def _from_file(url: str) -> str:
-    path = trio.Path(unquote(urlsplit(url).path))
+    path = unquote(urlsplit(url).path)
     try:
-        return (await path.read_text("utf-8")).strip()
+        data = await trio.to_thread.run_sync(
+            read_regular_file, path, RESPONSE_BYTES_MAX, abandon_on_cancel=True
+        )
+        return data.decode().strip()
     except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
         raise ConfigError(
-            f"sasl.oauthbearer.token.endpoint.url: {Path(path)} cannot be read: {error}"
+            f"sasl.oauthbearer.token.endpoint.url: {path} cannot be read: {reason}"
         ) from error
 
 
@@ -86,7 +90,9 @@ async def _ask(endpoint: TokenEndpoint) -> tuple[int, bytes]:
     stream: trio.abc.Stream
     with trio.fail_after(endpoint.connect_seconds):
         if url.scheme == "https":
-            context = await trio.to_thread.run_sync(ssl.create_default_context)
+            context = await trio.to_thread.run_sync(
+                ssl.create_default_context, abandon_on_cancel=True
+            )
             secured = await trio.open_ssl_over_tcp_stream(
                 host, port, https_compatible=True, ssl_context=context
             )

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import attrs
 import trio
 
+from ..._util.regular_file import read_regular_file
 from ...errors import ConfigError
 from ..tls_errors import describe
 from .jwt_validation import Key, KeySet
@@ -106,7 +107,8 @@ class Jwks:
         except ValueError as error:
             raise ConfigError(f"sasl.oauthbearer.jwks.endpoint.url = {url!r}: {error}") from None
         is_local = parts.scheme == "http" and parts.hostname in _LOOPBACK
-        if parts.scheme not in ("file", "https") and not is_local:
+        is_other = parts.scheme == "file" and parts.netloc not in ("", "localhost")
+        if is_other or (parts.scheme not in ("file", "https") and not is_local):
             raise ConfigError(
                 f"sasl.oauthbearer.jwks.endpoint.url = {url!r} is not allowed; allowed: file:///..."
                 " or https://..., since whoever could change the keys on their way could let"
@@ -168,6 +170,13 @@ class Jwks:
         return key
 
     def _read(self) -> KeySet:
+        parts = urlsplit(self.url)
+        if parts.scheme == "file":
+            path = urllib.request.url2pathname(parts.path)
+            return KeySet.parse(read_regular_file(path, BYTES_MAX))
+        return self._fetch()
+
+    def _fetch(self) -> KeySet:
         handlers: list[Any] = [_NoRedirects]
         if not self.url.startswith("https:"):
             # Through a proxy, keys would leave this machine, and come back as anybody likes.

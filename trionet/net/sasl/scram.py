@@ -3,8 +3,9 @@
 The exchange is the library ``scramp``'s. Credentials are salted here, because Kafka's clients take
 a password's UTF-8 bytes as they are, where the library prepares them first (RFC 4013).
 
-An unknown user gets the same first answer as a known one, with a salt that does not change, so that
-names cannot be tried out. Kafka ends the exchange there.
+An unknown user gets the same first response as a known one, with a salt that does not change, over
+restarts either if the server keeps its secret, so that names cannot be tried out. Kafka ends the
+exchange there.
 
 librdkafka before 2.6.1, which is the kcat of many systems, repeats its own part of the nonce before
 the whole one. It is let in, as by Kafka 3.9; what the server made up is part of the proof anyway.
@@ -35,8 +36,9 @@ ITERATIONS_MAX = 16_384
 SALT_BYTES = 32
 
 _FINAL_NONCE = re.compile(r"c=[^,]*,r=([^,]*),")
-# Salts for users that do not exist, the same for as long as the process lives.
-_SECRET = os.urandom(32)
+SECRET_BYTES = 32
+# Of servers that are given none.
+_SECRET = os.urandom(SECRET_BYTES)
 
 
 @attrs.frozen
@@ -100,6 +102,7 @@ class ScramServer:
     Args:
         mechanism: of :data:`HASHES`.
         lookup: the credentials.
+        secret: what the salts of unknown users are made from.
 
     Raises:
         ConfigError: the library is not installed.
@@ -108,15 +111,17 @@ class ScramServer:
     __slots__ = (
         "_lookup",
         "_mechanism",
+        "_secret",
         "_server",
         "authorization_id",
         "expires_ms",
         "is_complete",
     )
 
-    def __init__(self, mechanism: str, lookup: Lookup) -> None:
+    def __init__(self, mechanism: str, lookup: Lookup, secret: bytes = _SECRET) -> None:
         self._mechanism = mechanism
         self._lookup = lookup
+        self._secret = secret
         self._server: Any = None
         self.is_complete = False
         self.authorization_id = ""
@@ -158,7 +163,7 @@ class ScramServer:
         if found is None:
             size = hashlib.new(HASHES[self._mechanism]).digest_size
             name = f"{self._mechanism} {user_name}".encode()
-            salt = hmac.digest(_SECRET, name, "sha256")
+            salt = hmac.digest(self._secret, name, "sha256")
             return salt, os.urandom(size), os.urandom(size), ITERATIONS_MIN
         return found.salt, found.stored_key, found.server_key, found.iterations
 

@@ -38,6 +38,11 @@ NAMES: Final = {NONE: "none", GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: 
 #: Kafka's defaults of ``compression.gzip.level`` and its like (KIP-390).
 DEFAULT_LEVELS: Final = {GZIP: -1, LZ4: FAST_LEVEL, ZSTD: 3}
 
+#: How many bytes may come out for one that goes in, at most, as each format allows it: deflate
+#: repeats 258 bytes by two bits, Snappy 64 by three bytes, LZ4 255 by one, and a block of zstd is
+#: 128 KB of one byte, said in four.
+INFLATION_MAX: Final = {NONE: 1, GZIP: 1032, SNAPPY: 22, LZ4: 255, ZSTD: 32768}
+
 _GZIP_WINDOW: Final = 31
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 

@@ -1,0 +1,153 @@
+"""An exception at each line between "validated" and "acknowledged" leaves no half of an append.
+
+Of the disk, of memory that runs out, of Ctrl-C: the records are all in the log afterwards or none
+is, everything that the log knows agrees, and what others have stored stays readable, before and
+after a restart.
+"""
+
+from __future__ import annotations
+
+import errno
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+from support.interruption import call_interrupted
+from support.log_agreement import check_agreement
+from support.logs import batch, placed, stored
+from trionet.broker.log import Directory, FolderDirectory, Log, LogConfig, MemoryDirectory, Stop
+from trionet.errors import ApiError
+from trionet.protocol.records.batch import iter_batches
+
+NOW = 5_000
+ONE = batch()
+SIZE = len(ONE)
+
+
+@attrs.frozen
+class Case:
+    """A log, and what is appended to it in vain."""
+
+    config: LogConfig
+    before: list[bytes]
+    records: bytes
+    is_idempotent: bool = False
+
+
+def produced(sequence: int, count: int = 1) -> bytes:
+    return batch(count, timestamp=1000 + sequence, producer=(7, 0, sequence))
+
+
+CASES = {
+    "to an empty log": Case(LogConfig(), [], ONE),
+    "with an index entry": Case(
+        LogConfig(index_interval_bytes=1), [batch(3), batch(timestamp=2000)], batch(timestamp=3000)
+    ),
+    "of many batches": Case(
+        LogConfig(index_interval_bytes=2 * SIZE),
+        [ONE],
+        b"".join(batch(1 + number % 3, timestamp=1000 + number) for number in range(7)),
+    ),
+    "that rolls": Case(
+        LogConfig(segment_bytes=3 * SIZE, index_interval_bytes=1),
+        [batch(timestamp=2000), batch(timestamp=3000), ONE],
+        ONE,
+    ),
+    "of a producer": Case(
+        LogConfig(),
+        [produced(number) for number in range(6)],
+        produced(6) + produced(7, 3),
+        is_idempotent=True,
+    ),
+    "that rolls, of a producer": Case(
+        LogConfig(segment_bytes=300),
+        [produced(number) for number in range(4)],
+        produced(4),
+        is_idempotent=True,
+    ),
+}
+# Where Python itself cannot be interrupted without a descriptor left open.
+APART_FROM = {
+    "FolderDirectory.create",
+    "LogFile.__del__",
+    "LogFile.__init__",
+    "_memory_file",
+    "log_file",
+}
+EXCEPTIONS: dict[str, Callable[[], BaseException]] = {
+    "overflow": lambda: OverflowError("signed integer is greater than maximum"),
+    "disk": lambda: OSError(errno.EIO, "Input/output error"),
+    "ctrl-c": KeyboardInterrupt,
+}
+
+
+@pytest.fixture(params=["disk", "memory"])
+def new_directory(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[Callable[[], Directory]]:
+    made = 0
+    # Where syncing costs nothing, if there is such a place: a test stops hundreds of logs.
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as path:
+
+        def new() -> Directory:
+            nonlocal made
+            made += 1
+            if request.param == "memory":
+                return MemoryDirectory(is_virtual=True)
+            return FolderDirectory(f"{path}/{made}")
+
+        yield new
+
+
+def whole_batches(records: bytes) -> list[bytes]:
+    return [records[at : at + header.size] for at, header in iter_batches(records)]
+
+
+def interrupted_append(log: Log, records: bytes, lines: int, error: BaseException) -> bool:
+    """Append, with an exception after so many lines; False: there are not so many."""
+
+    def interrupt() -> None:
+        raise error
+
+    try:
+        return call_interrupted(lambda: log.append(records, NOW), lines, interrupt, APART_FROM)
+    except (ApiError, type(error)):
+        return True
+
+
+@pytest.mark.slow
+@pytest.mark.interpreted
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("exception", EXCEPTIONS.values(), ids=EXCEPTIONS)
+async def test_exception_at_each_line_leaves_all_of_an_append_or_nothing(
+    case: Case, exception: Callable[[], BaseException], new_directory: Callable[[], Directory]
+) -> None:
+    was_interrupted, lines = True, 0
+    while was_interrupted:
+        directory = new_directory()
+        log = Log.open(directory, case.config, now_ms=NOW)
+        for data in case.before:
+            log.append(data, NOW)
+        end_offset, before = log.end_offset, stored(log)
+        was_interrupted = interrupted_append(log, case.records, lines, exception())
+        lines += 1
+
+        sent = before + b"".join(placed(whole_batches(case.records), end_offset))
+        assert stored(log) in {before, sent}, lines
+        check_agreement(log)
+        # Who got no answer sends again; of a producer with an id nothing is stored twice then.
+        log.append(case.records, NOW)
+        check_agreement(log)
+        if case.is_idempotent:
+            assert sent == stored(log), lines
+        log.append(ONE, NOW)
+        kept = stored(log)
+        assert kept.startswith(sent), lines
+        await log.close()
+        again = Log.open(directory, case.config, now_ms=NOW, stop=Stop(was_clean=True))
+        assert kept == stored(again), lines
+        check_agreement(again)

@@ -1,0 +1,85 @@
+"""The greatest and smallest numbers, in every field of every API, disturb nobody but their sender.
+
+A number that fits into its field on the wire may be too large for what is made of it: a sum, a row
+of the database, an entry of an index. What is refused for that must not cost others anything.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+import trio
+
+from support.calls import append, create_topic, describe_topics, fetch, values_of
+from support.client import Client, encode_request
+from support.extreme_messages import ExtremeMessages
+from support.group_calls import commit, committed
+from support.virtual import connect_in_memory
+from trionet import open_broker
+from trionet.broker.served import _SERVED
+from trionet.protocol.error_codes import NONE
+from trionet.testing import MemoryNetwork, run_virtual
+
+pytestmark = pytest.mark.slow
+
+# Longer than any request may be let wait that has to be answered; in virtual time.
+WAIT_SECONDS = 100
+# Of each API and version, with each seed.
+REQUESTS_OF_EACH = 4
+
+
+def apis() -> Iterator[tuple[str, int]]:
+    for _, low, high, module in _SERVED:
+        name = module.__name__.rpartition(".")[2]
+        if not name.startswith("sasl_"):  # without SASL there is nothing to be said
+            yield from ((name, version) for version in range(low, high + 1))
+
+
+async def send(network: MemoryNetwork, address: str, frame: bytes) -> None:
+    """Send a request on a connection of its own, and wait for what comes of it."""
+    async with connect_in_memory(network, address) as client:
+        await client.stream.send_all(frame)
+        with trio.move_on_after(WAIT_SECONDS):
+            try:
+                await client.stream.receive_some(4)
+            except trio.BrokenResourceError:
+                pass
+
+
+async def use(good: Client, number: int) -> None:
+    """What others do, and must not notice anything."""
+    await append(good, b"%d" % number, topic="good")
+    assert {("good", 0): NONE} == await commit(good, {"good": {0: number}}, group="good", version=9)
+    assert {("good", 0): number} == await committed(good, group="good")
+    data = await fetch(good, "good")
+    assert [b"%d" % each for each in range(number + 1)] == values_of(data)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_extreme_numbers_disturb_nobody(seed: int, caplog: pytest.LogCaptureFixture) -> None:
+    async def main(network: MemoryNetwork) -> None:
+        async with (
+            open_broker(network=network) as broker,
+            connect_in_memory(network, broker.bootstrap_servers) as good,
+        ):
+            await create_topic(good, "good", retention_ms=-1)
+            for number, (name, version) in enumerate(list(apis()) * REQUESTS_OF_EACH):
+                [topic] = await describe_topics(good, "t")
+                topic_id = topic.topic_id
+                if topic.error_code:
+                    topic_id = (await create_topic(good, "t")).topic_id
+                rng = random.Random(f"{seed} {number}")
+                request = ExtremeMessages(rng, topic_id).request(name, version)
+                try:
+                    frame = encode_request(request, version)
+                except ValueError:
+                    continue  # null where this version has no null
+                await send(network, broker.bootstrap_servers, frame)
+                unexpected = [each for each in caplog.records if each.exc_info]
+                assert not unexpected, f"{request}: {unexpected[0].exc_info}"
+                if number % 50 == 0:
+                    await use(good, number // 50)
+
+    run_virtual(main, seed=seed)

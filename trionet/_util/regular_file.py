@@ -1,0 +1,83 @@
+"""Reading a file at an untrusted path: never a device, never without end, never blocking."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import Final
+
+_PIECE_BYTES: Final = 64 * 1024
+_FLAGS: Final = (
+    os.O_RDONLY
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+_KINDS: Final = (
+    (stat.S_ISDIR, errno.EISDIR, "a directory"),
+    (stat.S_ISFIFO, errno.EINVAL, "a pipe"),
+    (stat.S_ISSOCK, errno.EINVAL, "a socket"),
+    (stat.S_ISCHR, errno.EINVAL, "a device"),
+    (stat.S_ISBLK, errno.EINVAL, "a device"),
+)
+
+
+def read_regular_file(
+    path: str | os.PathLike[str], bytes_max: int, *, takes_pipes: bool = False
+) -> bytes:
+    """Read a whole file.
+
+    What is no regular file is not even opened: to open some devices has effects, and to read some
+    never ends. Neither does reading some files of ``/proc``, so what a file says of its size is
+    not relied on.
+
+    Args:
+        path: links are followed, and what they lead to counts.
+        bytes_max: the largest content.
+        takes_pipes: whether a pipe is read, too, until its writer closes it: for a path from the
+            command line, where a shell puts ``<(command)``.
+
+    Raises:
+        OSError: the file cannot be read, is no regular file, or is larger. ``strerror`` says why.
+    """
+    try:
+        status = os.stat(path)
+    except ValueError as error:
+        raise OSError(errno.EINVAL, f"not a path ({error})") from None
+    if takes_pipes and stat.S_ISFIFO(status.st_mode):
+        with open(path, "rb", buffering=0) as pipe:
+            return _read_whole(pipe.fileno(), bytes_max, path)
+    _check(status, bytes_max, path)
+    descriptor = os.open(path, _FLAGS)
+    try:
+        _check(os.fstat(descriptor), bytes_max, path)  # the path may lead elsewhere by now
+        return _read_whole(descriptor, bytes_max, path)
+    finally:
+        os.close(descriptor)
+
+
+def _check(status: os.stat_result, bytes_max: int, path: str | os.PathLike[str]) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        for is_kind, number, name in _KINDS:
+            if is_kind(status.st_mode):
+                raise OSError(number, f"it is {name}; allowed: a regular file", os.fspath(path))
+        raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(path))
+    if status.st_size > bytes_max:
+        raise _too_large(bytes_max, path)
+
+
+def _read_whole(descriptor: int, bytes_max: int, path: str | os.PathLike[str]) -> bytes:
+    data = bytearray()
+    while piece := os.read(descriptor, min(_PIECE_BYTES, bytes_max + 1 - len(data))):
+        data += piece
+        if len(data) > bytes_max:
+            raise _too_large(bytes_max, path)
+    return bytes(data)
+
+
+def _too_large(bytes_max: int, path: str | os.PathLike[str]) -> OSError:
+    return OSError(
+        errno.EFBIG, f"it is too large; allowed: at most {bytes_max} bytes", os.fspath(path)
+    )

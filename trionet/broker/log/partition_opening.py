@@ -1,0 +1,175 @@
+"""Opening the folder of a partition: whether it is there, whose it is, and what it lacks."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable
+
+from .checkpoints import (
+    PARTITION_FILE,
+    PartitionKey,
+    decode_partition_metadata,
+    encode_id,
+    encode_partition_metadata,
+    stray_name,
+)
+from .config import LogConfig
+from .directory import Directory
+from .log import Log
+from .missing import Losses, MissingRecordsError
+from .recovery import Stop
+
+logger = logging.getLogger("trionet.broker.log")
+
+NO_TOPIC_ID = bytes(16)
+
+OpenLog = Callable[[PartitionKey, Directory, bytes, LogConfig, Stop, int], Log]
+
+
+class PartitionOpening:
+    """Opens the folders of partitions at a start; blocks.
+
+    Args:
+        directory: the data folder.
+        open_log: opens the log in a partition's folder.
+        chance: what names are drawn from.
+        now_ms: the clock.
+
+    Attributes:
+        refused: the partitions that must not be opened, since records are missing.
+    """
+
+    def __init__(
+        self, directory: Directory, open_log: OpenLog, chance: random.Random, now_ms: int
+    ) -> None:
+        self.refused: list[PartitionKey] = []
+        self._directory = directory
+        self._open_log = open_log
+        self._chance = chance
+        self._now_ms = now_ms
+
+    def open(
+        self,
+        key: PartitionKey,
+        topic_id: bytes | None,
+        config: LogConfig,
+        stop: Stop,
+        *,
+        has_folder: bool,
+    ) -> Log | None:
+        """Open a partition's log; None if it is refused.
+
+        Args:
+            key: the partition.
+            topic_id: of its topic; None: whatever its folder says.
+            config: the topic's settings.
+            stop: how the last run ended.
+            has_folder: otherwise it is made.
+
+        Raises:
+            OSError: the folder cannot be read or written.
+        """
+        try:
+            if not has_folder:
+                assert topic_id is not None, "only a topic can tell that a folder is missing"
+                return self._open_without_folder(key, topic_id, config, stop)
+            return self._open_folder(key, topic_id, config, stop)
+        except MissingRecordsError:
+            self.refused.append(key)
+            return None
+
+    def _open_folder(
+        self, key: PartitionKey, topic_id: bytes | None, config: LogConfig, stop: Stop
+    ) -> Log:
+        name = f"{key[0]}-{key[1]}"
+        directory = self._directory.folder(name)
+        found_id, wrong = _read_id(directory)
+        if wrong is not None:
+            logger.warning("%s: %s %s", name, PARTITION_FILE, wrong)
+        if topic_id is None:
+            return self._open_log(key, directory, found_id, config, stop, self._now_ms)
+        is_known = stop.extent is not None and stop.extent.topic_id == topic_id
+        if found_id == topic_id:
+            stop = stop if is_known or stop.extent is None else _begin(stop, 0)
+        elif found_id == NO_TOPIC_ID or is_known:
+            # The database and a checkpoint agree on the id, and the file is wrong. One that is
+            # missing is that of a creation which a power cut has cut short, or was removed.
+            if wrong is None and is_known:
+                what = "is missing" if found_id == NO_TOPIC_ID else "names another topic"
+                logger.warning("%s: %s %s; it is written again", name, PARTITION_FILE, what)
+            directory.replace(PARTITION_FILE, encode_partition_metadata(topic_id))
+        else:
+            self._set_aside(key, directory, found_id, stop)
+            # Whoever is wrong, the offsets of the one are not given again in the other.
+            stop = _begin(stop, stop.recovery_point)
+            directory = self._directory.folder(name)
+            directory.write(PARTITION_FILE, 0, encode_partition_metadata(topic_id))
+        return self._open_log(key, directory, topic_id, config, stop, self._now_ms)
+
+    def _set_aside(
+        self, key: PartitionKey, directory: Directory, found_id: bytes, stop: Stop
+    ) -> None:
+        """Keep what may be all that is left of a topic."""
+        name, aside = f"{key[0]}-{key[1]}", stray_name(*key, self._chance)
+        logger.warning(
+            "%s: its folder is of another topic of this name, with the id %s; %s",
+            name,
+            encode_id(found_id),
+            f"it is kept as {aside} and not served. Remove that folder if nobody needs it"
+            if stop.loss_allowed
+            else "it would not be served",
+        )
+        if not stop.loss_allowed:
+            raise MissingRecordsError(f"{name} has the folder of another topic")
+        directory.move_to(aside)
+        self._directory.sync()
+
+    def _open_without_folder(
+        self, key: PartitionKey, topic_id: bytes, config: LogConfig, stop: Stop
+    ) -> Log:
+        """Begin a log where the one ended that is gone."""
+        name = f"{key[0]}-{key[1]}"
+        if stop.extent is not None and stop.extent.topic_id != topic_id:
+            stop = _begin(stop, 0)  # of an earlier topic
+        end_offset = stop.recovery_point
+        if stop.start_offset < end_offset:
+            losses = Losses(name, stop.extent, allowed=stop.loss_allowed)
+            size = None if stop.extent is None else stop.extent.size
+            then = f"the next record gets offset {end_offset}"
+            losses.note(stop.start_offset, end_offset, size, f"there is no folder {name}", then)
+            losses.check()
+        else:
+            logger.warning(
+                "%s: there is no folder %s: it was removed, or never made; no record is known to"
+                " have been on the disk",
+                name,
+                name,
+            )
+            if not stop.loss_allowed:
+                raise MissingRecordsError(f"{name} lacks its folder")
+        directory = self._directory.folder(name)
+        directory.write(PARTITION_FILE, 0, encode_partition_metadata(topic_id))
+        begin = _begin(stop, end_offset)
+        return self._open_log(key, directory, topic_id, config, begin, self._now_ms)
+
+
+def _begin(stop: Stop, offset: int) -> Stop:
+    """For a log that begins at an offset."""
+    return Stop(
+        was_clean=stop.was_clean,
+        recovery_point=offset,
+        start_offset=offset,
+        extent=stop.extent if offset else None,
+        loss_allowed=stop.loss_allowed,
+    )
+
+
+def _read_id(directory: Directory) -> tuple[bytes, str | None]:
+    """The topic id in a partition's folder, and what is wrong with the file that has it."""
+    try:
+        return decode_partition_metadata(directory.read(PARTITION_FILE)), None
+    except FileNotFoundError:
+        return NO_TOPIC_ID, None
+    except ValueError as error:
+        return NO_TOPIC_ID, f"is damaged: {error}"

@@ -1,0 +1,70 @@
+"""PEM: finds the blocks between ``-----BEGIN`` and ``-----END`` lines."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Final
+
+_BEGIN: Final = b"-----BEGIN "
+_END: Final = b"-----END "
+_DASHES: Final = b"-----"
+
+CERTIFICATE: Final = b"CERTIFICATE"
+
+
+def blocks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield label and text of each block, in order; what is around them is skipped.
+
+    Every byte is looked at a fixed number of times, whatever the data: they may be another's, and
+    a regular expression takes hours for a few megabytes of beginnings without an end.
+    """
+    position = 0
+    while (end := data.find(_END, position)) >= 0:
+        label_at = end + len(_END)
+        label_end = data.find(_DASHES, label_at)
+        if label_end < 0:
+            return
+        label = data[label_at:label_end]
+        begin = data.rfind(_BEGIN, position, end)
+        if begin >= 0 and data.startswith(label + _DASHES, begin + len(_BEGIN)):
+            yield label, data[begin : label_end + len(_DASHES)]
+        position = label_end
+
+
+def certificates(data: bytes) -> list[bytes]:
+    """The certificates of a store."""
+    return [text for label, text in blocks(data) if label == CERTIFICATE]
+
+
+def private_key(data: bytes) -> bytes | None:
+    """The first private key of a store, of any form; None without one."""
+    keys = (text for label, text in blocks(data) if label.endswith(b"PRIVATE KEY"))
+    return next(keys, None)
+
+
+def is_encrypted(data: bytes) -> bool:
+    """Whether a key cannot be read without a password: in PKCS8, or in the form before that."""
+    return b"-----BEGIN ENCRYPTED " in data or b"\nProc-Type: 4,ENCRYPTED" in data
+
+
+def is_encrypted_pkcs8(text: bytes) -> bool:
+    """Whether a block is a key that PKCS8 encrypts, with a key derivation of its own choice."""
+    return text.startswith(_BEGIN + b"ENCRYPTED ")
+
+
+def content(text: bytes) -> bytes:
+    """What a block holds, which has no headers.
+
+    Raises:
+        ValueError: it has some, or is not in base64.
+    """
+    _, body = text.removeprefix(_BEGIN).split(_DASHES, 1)
+    body, _ = body.rsplit(_END, 1)
+    return base64.b64decode(b"".join(body.split()), validate=True)
+
+
+def encrypted_pkcs8(data: bytes) -> bytes:
+    """The block of a key that is encrypted in PKCS8."""
+    label = b"ENCRYPTED PRIVATE KEY" + _DASHES
+    return _BEGIN + label + b"\n" + base64.encodebytes(data) + _END + label
