@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterable
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
 import trio
 
@@ -23,9 +23,9 @@ T = TypeVar("T")
 
 # A response with more elements than this is written in steps, a request with more of them read in
 # steps: fewer take less than the 5 ms for which nothing may hold the loop.
-QUICK_ELEMENTS = 1000
+QUICK_ELEMENTS: Final = 1000
 # How long a long call computes before the others have a turn.
-STEP_SECONDS = 0.001
+STEP_SECONDS: Final = 0.001
 
 
 class LongResponses(Protocol):

@@ -10,18 +10,18 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Hashable, Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
 import trio
 
 # Entries of operations that are done stay in the heap of deadlines until there are this many, or
 # twice as many as were left the last time: then all of them are let go at once.
-SWEEP_AT_LEAST = 1000
+SWEEP_AT_LEAST: Final = 1000
 
 # How many operations one request completes in its own turn. Of a thousand consumers that wait for
 # the same record, the others have theirs from a task that leaves the loop to others in between.
-AT_ONCE_MAX = 32
-COMPLETED_IN_A_TURN = 4
+AT_ONCE_MAX: Final = 32
+COMPLETED_IN_A_TURN: Final = 4
 
 
 class DelayedOperation(Protocol):

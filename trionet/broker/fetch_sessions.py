@@ -11,14 +11,15 @@ from __future__ import annotations
 import random
 from collections import OrderedDict
 from collections.abc import Generator, Iterator
+from typing import Final
 
 from ..errors import ApiError
 from ..net.network import SYSTEM
 from ..protocol import error_codes
 from ..protocol.messages.fetch import FetchRequest, PartitionData
 
-FINAL_EPOCH = -1
-INITIAL_EPOCH = 0
+FINAL_EPOCH: Final = -1
+INITIAL_EPOCH: Final = 0
 _EPOCH_MAX = 2**31 - 1
 
 # A partition is named by topic name up to version 12 and by topic id from 13 on.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import islice
-from typing import cast
+from typing import Final, cast
 
 import trio
 
@@ -26,6 +26,7 @@ from ...protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
+from ...protocol.wire import new
 from ..call import Call
 from ..conversion import messages_of
 from ..fetch_sessions import FetchContext, FetchedPartition
@@ -33,31 +34,31 @@ from ..log import Log
 from ..state import BrokerState
 from ..storage_errors import storage_errors
 
-READ_COMMITTED = 1
+READ_COMMITTED: Final = 1
 # Before, batches are converted to messages: of format 1, or of format 0 up to version 1.
-BATCHES_SINCE = 4
-FORMAT_1_SINCE = 2
+BATCHES_SINCE: Final = 4
+FORMAT_1_SINCE: Final = 2
 # Before, a partition's limit is that of its messages, which are cut there (KIP-74): so a batch is
 # read whole in any case, to be converted.
-WHOLE_MESSAGE_SINCE = 3
+WHOLE_MESSAGE_SINCE: Final = 3
 # Before, clients do not know KAFKA_STORAGE_ERROR, and try again with the other (Kafka: KafkaApis).
-STORAGE_ERROR_SINCE = 6
+STORAGE_ERROR_SINCE: Final = 6
 # Older clients cannot read a topic that is compressed with zstd, and are told so (KIP-110).
-ZSTD_SINCE = 10
+ZSTD_SINCE: Final = 10
 # Who has asked the wrong node is told the right one (KIP-951).
-LEADER_SINCE = 16
+LEADER_SINCE: Final = 16
 _LEADER_UNKNOWN = (error_codes.NOT_LEADER_OR_FOLLOWER, error_codes.FENCED_LEADER_EPOCH)
 # Ranges up to this size are read and sent in one piece with the rest of the answer: one system
 # call to read, against one more packet and a system call that costs as much as five.
-COPIED_BYTES_MAX = 16 * 1024
+COPIED_BYTES_MAX: Final = 16 * 1024
 
 
 # What reads more partitions is served in steps: each takes 5 µs or more.
-QUICK_PARTITIONS = 400
+QUICK_PARTITIONS: Final = 400
 # How often they are read again for what was appended meanwhile, which is less than it waits for.
-READS_MAX = 3
+READS_MAX: Final = 3
 # How many are read, and told of, in one step.
-READ_AT_ONCE = 100
+READ_AT_ONCE: Final = 100
 
 
 async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> FetchResponse | None:
@@ -244,9 +245,7 @@ class _Fetch:
 
     def _read_some(self, partitions: list[FetchedPartition]) -> None:
         for partition in partitions:
-            data = self._answers[partition] = PartitionData(
-                partition_index=partition.key[1], records=b""
-            )
+            data = self._answers[partition] = _partition_data(partition.key[1])
             try:
                 topic, index = partition.key
                 log = self._broker.find_log(topic, index, partition.current_leader_epoch)
@@ -440,6 +439,24 @@ class _Fetch:
                 for node, address in self._broker.addresses(self._call.listener_name, leaders)
             ]
         return response
+
+
+def _partition_data(index: int) -> PartitionData:
+    # Assigned: the constructor takes arguments by name, which takes half as long as the read.
+    data = new(PartitionData)
+    data.partition_index = index
+    data.error_code = 0
+    data.high_watermark = 0
+    data.last_stable_offset = -1
+    data.log_start_offset = -1
+    data.diverging_epoch = None
+    data.current_leader = None
+    data.snapshot_id = None
+    data.aborted_transactions = []
+    data.preferred_read_replica = -1
+    data.records = b""
+    data.unknown_tags = ()
+    return data
 
 
 def _small_ones_copied(records: FileRange) -> FileRange | bytes:

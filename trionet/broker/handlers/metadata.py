@@ -72,13 +72,7 @@ async def _respond(
         ],
         cluster_id=broker.cluster_id,
         controller_id=leadership.controller,
-        topics=call.elements(
-            (
-                _describe(broker, call, each, operations) if isinstance(each, Topic) else each
-                for each in found
-            ),
-            len(found),
-        ),
+        topics=call.elements(map(partial(_describe, broker, call, operations), found), len(found)),
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
@@ -145,8 +139,10 @@ async def _create(broker: BrokerState, name: str) -> Topic:
 
 
 def _describe(
-    broker: BrokerState, call: Call, topic: Topic, operations: int
+    broker: BrokerState, call: Call, operations: int, topic: Topic | MetadataResponseTopic
 ) -> MetadataResponseTopic:
+    if isinstance(topic, MetadataResponseTopic):
+        return topic  # it cannot be described
     leadership = broker.cluster.leadership
     return MetadataResponseTopic(
         name=topic.name,
@@ -154,20 +150,20 @@ def _describe(
         is_internal=is_internal(topic.name),
         topic_authorized_operations=operations,
         partitions=call.elements(
-            (_partition(leadership, (topic.name, index)) for index in range(topic.partitions)),
+            map(partial(_partition, leadership, topic.name), range(topic.partitions)),
             topic.partitions,
         ),
     )
 
 
 def _partition(
-    leadership: Leadership[tuple[str, int]], key: tuple[str, int]
+    leadership: Leadership[tuple[str, int]], topic: str, index: int
 ) -> MetadataResponsePartition:
-    found = leadership.get(key)  # nobody leads it while its log is being made
+    found = leadership.get((topic, index))  # nobody leads it while its log is being made
     has_leader = found.leader != NO_LEADER
     return MetadataResponsePartition(
         error_code=error_codes.NONE if has_leader else error_codes.LEADER_NOT_AVAILABLE,
-        partition_index=key[1],
+        partition_index=index,
         leader_id=found.leader,
         leader_epoch=found.epoch,
         replica_nodes=list(found.replicas),

@@ -10,7 +10,9 @@ codec than the topic's ``compression.type`` are compressed anew. Gap: no transac
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
+from typing import Final
 
 import trio
 
@@ -39,14 +41,16 @@ from ..log.directory import Buffer
 from ..log.recompression import must_recompress, recompress
 from ..state import BrokerState
 
-ALL = -1
+ALL: Final = -1
 # Before, a field holds a message set, or batches all the same: Kafka takes both.
-BATCHES_SINCE = 3
+BATCHES_SINCE: Final = 3
 # Before, clients do not know KAFKA_STORAGE_ERROR, and try again with the other (KIP-112).
-STORAGE_ERROR_SINCE = 4
-ZSTD_SINCE = 7
+STORAGE_ERROR_SINCE: Final = 4
+ZSTD_SINCE: Final = 7
 # Who has asked the wrong node is told the right one (KIP-951).
-LEADER_SINCE = 10
+LEADER_SINCE: Final = 10
+
+_unpack_length: Final = struct.Struct(">8xi").unpack_from
 
 _Append = tuple[PartitionProduceResponse, Log, Appended]
 # What is answered without an append, and the place of its topic in the request.
@@ -385,9 +389,12 @@ def _check_single(records: memoryview | bytes | bytearray) -> None:
 
     A field of 100 MB could hold a million, each of them to be checked before the first is stored.
     """
-    # A negative length is far beyond the end: the log says what is wrong with it.
-    end = PREFIX_SIZE + int.from_bytes(records[PREFIX_SIZE - 4 : PREFIX_SIZE], "big")
-    if PREFIX_SIZE < end <= len(records) - PREFIX_SIZE:
+    behind = len(records) - 2 * PREFIX_SIZE
+    if behind < 0:
+        return
+    (length,) = _unpack_length(records)
+    # What is wrong with a negative length, or one beyond the end, is found by the log.
+    if 0 < length <= behind:
         raise ApiError(
             error_codes.INVALID_RECORD,
             "there is a second batch; allowed: one for each partition of a request",

@@ -20,12 +20,13 @@ import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from itertools import pairwise
+from typing import Final
 
-OFFSET_ENTRY_SIZE = 8
-TIME_ENTRY_SIZE = 12
+OFFSET_ENTRY_SIZE: Final = 8
+TIME_ENTRY_SIZE: Final = 12
 
 #: The greatest relative offset and position that an entry can say.
-ENTRY_MAX = 2**31 - 1
+ENTRY_MAX: Final = 2**31 - 1
 
 _SWAPPED = sys.byteorder == "little"
 

@@ -102,7 +102,9 @@ class Log(ReadableLog):
         assignment = assign(headers, self._producers, self.end_offset, append_time_ms)
         batches, _, size, first_offset, last_offset, duplicate_timestamp = assignment
         if batches:
-            buffers = buffers_of(memoryview(records), batches, self.leader_epoch, append_time_ms)
+            # One more view takes as long as writing the head of a batch.
+            view = records if isinstance(records, memoryview) else memoryview(records)
+            buffers = buffers_of(view, batches, self.leader_epoch, append_time_ms)
             self._store(assignment, buffers, now_ms)
         elif append_time_ms >= 0:
             append_time_ms = duplicate_timestamp

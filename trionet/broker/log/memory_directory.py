@@ -171,7 +171,7 @@ if sys.platform == "linux":
             return self._descriptor != _NO_DESCRIPTOR
 
         def fileno(self) -> int:
-            if not self._is_there:
+            if self._descriptor == _NO_DESCRIPTOR:
                 self._descriptor = leave_descriptors(os.memfd_create(self._name, os.MFD_CLOEXEC))
             return self._descriptor
 
@@ -179,10 +179,15 @@ if sys.platform == "linux":
             return super().size() if self._is_there else 0
 
         def read_at(self, position: int, count: int) -> bytes:
-            return super().read_at(position, count) if self._is_there else b""
+            if self._descriptor == _NO_DESCRIPTOR:
+                return b""
+            return LogFile.read_at(self, position, count)
 
         def write_at(self, position: int, buffers: list[Buffer]) -> int:
-            return os.pwritev(self.fileno(), buffers, position)
+            descriptor = self._descriptor
+            if descriptor == _NO_DESCRIPTOR:
+                descriptor = self.fileno()
+            return os.pwritev(descriptor, buffers, position)
 
         def truncate(self, size: int) -> None:
             if size or self._is_there:

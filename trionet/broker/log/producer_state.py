@@ -18,11 +18,11 @@ from ...errors import ApiError
 from ...protocol.error_codes import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER
 from ...protocol.records.batch import BatchHeader
 
-BATCHES_KEPT = 5
-NO_EPOCH = -1
-NO_SEQUENCE = -1
-NO_TRANSACTION = -1
-_SEQUENCE_MAX = 2**31 - 1
+BATCHES_KEPT: Final = 5
+NO_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_TRANSACTION: Final = -1
+_SEQUENCE_MAX: Final = 2**31 - 1
 #: Without the checks of its arguments' names, which take longer than the rest.
 _tuple: Final = tuple.__new__
 

@@ -11,6 +11,7 @@ without a lock is the order of the writes: entries before their counts, ``end_of
 from __future__ import annotations
 
 import errno
+from typing import Final
 
 from .config import LogConfig
 from .directory import GATHER_BUFFERS_MAX, Buffer, Directory
@@ -18,17 +19,20 @@ from .index import ENTRY_MAX, OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, OffsetIndex, T
 from .stored_segment import BatchPlace, StoredSegment
 
 # The newest batches whose place is remembered: consumers that keep up need no look-up in a file.
-RECENT_BATCHES_MAX = 256
+RECENT_BATCHES_MAX: Final = 256
 
 
 class Segment(StoredSegment):
     """One log file and its indexes; see the module for what threads may do."""
 
     __slots__ = (
-        "_before",
+        "_end_before",
         "_index_cuts_saved",
         "_is_torn",
+        "_max_timestamp_before",
+        "_max_timestamp_offset_before",
         "_since_index_entry",
+        "_size_before",
         "_time_index_saved",
         "first_timestamp",
     )
@@ -40,9 +44,12 @@ class Segment(StoredSegment):
         self._index_cuts_saved = 0
         self._since_index_entry = 0
         self._is_torn = False
-        # What the last append changes and nothing else tells: the end offset and the size before
-        # it, and the newest timestamp with its offset.
-        self._before: tuple[int, int, int, int] | None = None
+        # What the last append changes and nothing else tells: the size and the end offset before
+        # it (-1: there was none), and the newest timestamp with its offset.
+        self._size_before = 0
+        self._end_before = -1
+        self._max_timestamp_before = -1
+        self._max_timestamp_offset_before = base_offset
 
     @classmethod
     def create(cls, directory: Directory, base_offset: int, now_ms: int) -> Segment:
@@ -89,16 +96,17 @@ class Segment(StoredSegment):
         """
         self.mend()
         position = self.size
-        self._before = (
-            self.end_offset,
-            position,
-            self._max_timestamp,
-            self._max_timestamp_offset,
-        )
-        written = 0
-        for first in range(0, len(buffers), GATHER_BUFFERS_MAX):
-            piece = buffers[first : first + GATHER_BUFFERS_MAX]
-            written += self.file.write_at(position + written, piece)
+        self._size_before = position
+        self._max_timestamp_before = self._max_timestamp
+        self._max_timestamp_offset_before = self._max_timestamp_offset
+        self._end_before = self.end_offset  # the last: it says that the others are there
+        if len(buffers) <= GATHER_BUFFERS_MAX:
+            written = self.file.write_at(position, buffers)
+        else:
+            written = 0
+            for first in range(0, len(buffers), GATHER_BUFFERS_MAX):
+                piece = buffers[first : first + GATHER_BUFFERS_MAX]
+                written += self.file.write_at(position + written, piece)
         if written != size:
             raise OSError(errno.ENOSPC, f"{written} of {size} bytes could be written")
 
@@ -110,15 +118,15 @@ class Segment(StoredSegment):
         Args:
             end_offset: where the append began.
         """
-        before = self._before
-        if before is None or before[0] != end_offset:
+        if self._end_before != end_offset:
             return  # it had not begun to write, and that was said of another
         self._is_torn = True
         # In this order: readers take the size first.
-        size = self.size = before[1]
+        size = self.size = self._size_before
         self.end_offset = end_offset
         self._recent = []
-        self._max_timestamp, self._max_timestamp_offset = before[2], before[3]
+        self._max_timestamp = self._max_timestamp_before
+        self._max_timestamp_offset = self._max_timestamp_offset_before
         self._take_back_entries()
         if not size:
             self.first_timestamp = -1

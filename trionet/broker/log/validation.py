@@ -7,6 +7,8 @@ count that the batch's length cannot hold is refused: each record would use up a
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..._util.raising import raise_from
 from ...errors import ApiError, WireFormatError
 from ...protocol.error_codes import (
@@ -33,12 +35,12 @@ from .config import LogConfig
 from .directory import Buffer
 from .index import ENTRY_MAX
 
-LOG_APPEND_TIME = 0x08
-_CODEC_MASK = 0x07
-_MAGIC_AT = 16
+LOG_APPEND_TIME: Final = 0x08
+_CODEC_MASK: Final = 0x07
+_MAGIC_AT: Final = 16
 # Counted as the length is.
-_BODY_AT = HEADER_SIZE - PREFIX_SIZE
-_NO_TIMESTAMP = -1
+_BODY_AT: Final = HEADER_SIZE - PREFIX_SIZE
+_NO_TIMESTAMP: Final = -1
 
 
 def check_batches(records: Buffer, config: LogConfig, now_ms: int) -> list[BatchHeader]:

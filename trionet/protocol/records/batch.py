@@ -226,4 +226,5 @@ def batch_places(buf: Bytes, pos: int = 0) -> tuple[list[int], int]:
 def check_crc(buf: Bytes, pos: int, header: BatchHeader) -> bool:
     """Whether the batch at ``pos`` is whole and has the checksum its header says."""
     end = pos + header.size
-    return end <= len(buf) and crc32c(memoryview(buf)[pos + CRC_START : end]) == header.crc
+    view = buf if isinstance(buf, memoryview) else memoryview(buf)
+    return end <= len(buf) and crc32c(view[pos + CRC_START : end]) == header.crc
