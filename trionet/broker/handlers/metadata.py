@@ -90,52 +90,55 @@ async def _find_all(
     for wanted in request.topics or ():
         if call.must_pause():
             await call.pause()
-        each = await _find(broker, request, wanted, call.version)
+        each = _find(broker, wanted, call.version)
+        if each is None:
+            each = await _create(broker, request, wanted.name or "")
         found.setdefault((each.name, each.id if isinstance(each, Topic) else each.topic_id), each)
     call.ends_with_connection = ends_with_connection
     return list(found.values())
 
 
-async def _find(
-    broker: BrokerState, request: MetadataRequest, wanted: MetadataRequestTopic, version: int
-) -> Topic | MetadataResponseTopic:
+def _find(
+    broker: BrokerState, wanted: MetadataRequestTopic, version: int
+) -> Topic | MetadataResponseTopic | None:
+    """The topic, or why there is none; None if it may be created, by its name."""
     name = wanted.name
     if version < BY_ID and (name is None or any(wanted.topic_id)):
         # The versions that have the fields but not the feature (Kafka: handleTopicMetadataRequest).
         return MetadataResponseTopic(
             name=name or "", topic_id=wanted.topic_id, error_code=error_codes.INVALID_REQUEST
         )
-    if name is None or any(wanted.topic_id):
-        by_id = broker.topics.by_id(wanted.topic_id)
-        if by_id is not None:
-            return by_id
-        return MetadataResponseTopic(
-            name=None, topic_id=wanted.topic_id, error_code=error_codes.UNKNOWN_TOPIC_ID
-        )
-    topic = broker.topics.get(name)
-    if topic is not None:
-        return topic
+    if name is not None and not any(wanted.topic_id):
+        return broker.topics.get(name)
+    by_id = broker.topics.by_id(wanted.topic_id)
+    if by_id is not None:
+        return by_id
+    return MetadataResponseTopic(
+        name=None, topic_id=wanted.topic_id, error_code=error_codes.UNKNOWN_TOPIC_ID
+    )
+
+
+async def _create(
+    broker: BrokerState, request: MetadataRequest, name: str
+) -> Topic | MetadataResponseTopic:
+    """Create a topic where that is allowed, and say of it what a Kafka does that is still at it."""
     try:
         check_topic_name(name)
-        if not (request.allow_auto_topic_creation and broker.auto_create_topics):
-            raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION)
-        return await _create(broker, name)
     except ApiError as error:
         return MetadataResponseTopic(name=name, error_code=error.error_code)
-
-
-async def _create(broker: BrokerState, name: str) -> Topic:
-    """Create a topic, and raise what a Kafka says that is still at it."""
-    try:
-        created = await broker.cluster.get_or_create_topic(name)
-    except ApiError as error:
-        if broker.are_created_topics_ready:
-            raise
-        logger.info("cannot create the topic %r that a client named: %s", name, error)
-        raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION) from error
-    if not broker.are_created_topics_ready:
-        raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION)
-    return created
+    error_code = error_codes.UNKNOWN_TOPIC_OR_PARTITION
+    if request.allow_auto_topic_creation and broker.auto_create_topics:
+        try:
+            created = await broker.cluster.get_or_create_topic(name)
+        except ApiError as error:
+            if broker.are_created_topics_ready:
+                error_code = error.error_code
+            else:
+                logger.info("cannot create the topic %r that a client named: %s", name, error)
+        else:
+            if broker.are_created_topics_ready:
+                return created
+    return MetadataResponseTopic(name=name, error_code=error_code)
 
 
 def _describe(
