@@ -17,7 +17,7 @@ import logging
 import os
 import stat
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -28,6 +28,7 @@ from .write_ahead_log import WriteAheadLog, read_write_ahead_log
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
+    from types import TracebackType
 
 logger = logging.getLogger("trionet.broker")
 
@@ -164,7 +165,8 @@ class Database:
     def __init__(self, path: str, connection: Connection) -> None:
         self.path = path
         self._connection = connection
-        self._turn = trio.CapacityLimiter(1)
+        self._turn = trio.CapacityLimiter(1)  # of threads
+        self._pausing: trio.Event | None = None  # in RAM: set when the transaction has ended
 
     async def transaction(self, work: Callable[[Connection], T]) -> T:
         """Run statements as one transaction and return what ``work`` returns.
@@ -182,8 +184,8 @@ class Database:
         another checkpoint.
         """
         if self.path == IN_MEMORY:
-            async with self._turn:
-                return self._run(work)
+            await self._turn_in_ram()
+            return self._run(work)
         return await trio.to_thread.run_sync(self._run, work, limiter=self._turn)
 
     async def transaction_in_steps(self, work: Steps) -> None:
@@ -200,14 +202,27 @@ class Database:
         if self.path != IN_MEMORY:
             await trio.to_thread.run_sync(self._run, partial(_exhaust, work), limiter=self._turn)
             return
-        async with self._turn:
-            with self._transaction() as connection:
+        await self._turn_in_ram()
+        try:
+            with _Transaction(self.path, self._connection) as connection:
                 rows = 0
                 for written in work(connection):
                     rows += written
                     if rows >= ROWS_PER_TURN:
                         rows = 0
+                        if self._pausing is None:
+                            self._pausing = trio.Event()
                         await trio.lowlevel.cancel_shielded_checkpoint()
+        finally:
+            if self._pausing is not None:
+                self._pausing.set()
+                self._pausing = None
+
+    async def _turn_in_ram(self) -> None:
+        """Wait until no transaction pauses: a limiter would take half as long as a small one."""
+        await trio.lowlevel.checkpoint()
+        while self._pausing is not None:
+            await self._pausing.wait()
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """As :meth:`transaction`, for what makes values of rows, which may be damaged.
@@ -221,26 +236,50 @@ class Database:
             raise damaged(self.path, str(error)) from error
 
     def _run(self, work: Callable[[Connection], T]) -> T:
-        with self._transaction() as connection:
+        with _Transaction(self.path, self._connection) as connection:
             return work(connection)
 
-    @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
+
+class _Transaction:
+    """Commits at the end of the block, or rolls back what it has raised."""
+
+    __slots__ = ("_connection", "_path")
+
+    def __init__(self, path: str, connection: Connection) -> None:
+        self._path = path
+        self._connection = connection
+
+    def __enter__(self) -> Connection:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except BaseException as error:
+            self._fail(error)
+            raise
+        return self._connection
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if error is None:
+                self._connection.execute("COMMIT")
+                return
+        except BaseException as failure:
+            self._fail(failure)
+            raise
+        self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
         from sqlite3 import Error
 
-        connection = self._connection
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                # A no-op where the error itself has rolled back, as a full disk does.
-                connection.rollback()
-                raise
-        except (Error, OverflowError, UnicodeError) as error:
-            # Of values that SQLite cannot hold, and of messages that quote what is damaged.
-            raise DatabaseError(f"{self.path}: {error}") from error
+        # A no-op where the error itself has rolled back, as a full disk does.
+        self._connection.rollback()
+        # Of values that SQLite cannot hold, and of messages that quote what is damaged.
+        if isinstance(error, (Error, OverflowError, UnicodeError)):
+            raise DatabaseError(f"{self._path}: {error}") from error
 
 
 def _exhaust(work: Steps, connection: Connection) -> None:

@@ -20,17 +20,16 @@ def errors_in(message: object) -> list[int]:
 
     Those of arrays that are made when they are written are left out.
     """
-    found: list[int] = []
-    if isinstance(message, Message):
-        for _ in _collecting(message, found):
-            pass
-    return found
+    return [code for code in _codes(message) if code] if isinstance(message, Message) else []
 
 
 def find_errors(message: Message) -> Generator[None, None, list[int]]:
-    """As :func:`errors_in`, stopping at each nested message."""
-    found: list[int] = []
-    yield from _collecting(message, found)
+    """As :func:`errors_in`, one code at a time."""
+    found = []
+    for code in _codes(message):
+        if code:
+            found.append(code)
+        yield
     return found
 
 
@@ -52,25 +51,27 @@ class ErrorFields(typing.NamedTuple):
     structs: dict[str, type[Message]]
 
 
-def _collecting(message: Message, found: list[int]) -> Iterator[None]:
-    # In the order of the fields. Not recursive: each code would pass through all generators.
-    left = [message]
-    while left:
-        message = left.pop()
-        codes, lists, structs = error_fields(type(message))
-        for name in codes:
-            code: int = getattr(message, name)
-            if code:
-                found.append(code)
-        for name in reversed(lists):
-            nested = getattr(message, name)
-            if nested and not isinstance(nested, Elements):  # counted as they are made
-                left += reversed(nested)
-        for name in reversed(structs):
-            nested = getattr(message, name)
-            if nested is not None:
-                left.append(nested)
-        yield
+def _codes(message: Message) -> Iterator[int]:
+    fields = error_fields(type(message))
+    for name in fields.codes:
+        yield getattr(message, name)
+    for name in fields.structs:
+        nested = getattr(message, name)
+        if nested is not None:
+            yield from _codes(nested)
+    for name, cls in fields.lists.items():
+        nested_list = getattr(message, name) or ()
+        if isinstance(nested_list, Elements):
+            continue  # counted as they are made
+        inner = error_fields(cls)
+        if inner.lists or inner.structs:
+            for nested in nested_list:
+                yield from _codes(nested)
+            continue
+        # Partitions, mostly: for each of them a generator would take longer than the look at it.
+        for code in inner.codes:
+            for nested in nested_list:
+                yield getattr(nested, code)
 
 
 _known: dict[type[Message], ErrorFields] = {}
