@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from damage.folder import History, Partition
 
 _MISSING = re.compile(r"(\S+)-(\d+): \d+ records? (?:is|are) missing, offsets? (\d+)(?: to (\d+))?")
+_NEVER_DURABLE = "not known to be on the disk"
 _CUT = re.compile(r"(\S+)-(\d+): cut at offset (\d+), ")
 #: Everything of the partition may be gone: nobody can tell what was there.
 _WHOLE = re.compile(
@@ -44,8 +45,10 @@ class Heard(logging.Handler):
 
     @property
     def losses(self) -> list[str]:
-        """Reports of missing records."""
-        return [text for text in self.reports if _MISSING.match(text)]
+        """Reports of missing records that had been on the disk."""
+        return [
+            text for text in self.reports if _MISSING.match(text) and _NEVER_DURABLE not in text
+        ]
 
 
 @contextmanager

@@ -477,6 +477,31 @@ async def test_the_beginning_of_a_log_that_was_never_on_the_disk_may_go(
     assert "they were not known to be on the disk" in caplog.text
 
 
+@pytest.mark.parametrize("has_rolled", [False, True])
+async def test_deleted_records_do_not_count_with_those_that_were_never_on_the_disk(
+    folder: FolderDirectory, caplog: pytest.LogCaptureFixture, has_rolled: bool
+) -> None:
+    """Of a segment that has ended since the last sync, nothing is known to be on the disk."""
+    async with open_log_folder(folder, node_id=1) as opened:
+        await open_all(opened)
+        log = opened.logs["orders", 0]
+        log.append(ONE, NOW)
+        await log.flush()
+        log.append(ONE, NOW)
+        await log.delete_before(4)
+        await opened.write_checkpoints()
+        log.append(ONE, NOW)
+        if has_rolled:
+            await opened.write_checkpoints()
+        opened._is_open = False
+    (Path(folder.path) / "orders-0" / name(0)).unlink()
+    async with open_log_folder(folder, node_id=1) as opened:
+        await open_all(opened, loss_allowed=False)
+
+    assert [] == losses(caplog)
+    assert "orders-0: 4 records are missing, offsets 4 to 7: the first segment is" in caplog.text
+
+
 async def test_the_end_of_a_log_that_was_never_on_the_disk_may_go(
     folder: FolderDirectory, caplog: pytest.LogCaptureFixture
 ) -> None:

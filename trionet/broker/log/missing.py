@@ -163,16 +163,17 @@ def find_gaps(
     if extent is None:
         return [] if may_have_gaps else _note_gaps(_gaps(segments, trusted_up_to), None, losses)
     first = segments[0]
+    is_late = first.base_offset > extent.start_offset
+    if is_late and extent.start_offset >= extent.end_offset:
+        # What is known to have been on the disk was deleted.
+        losses.note_never_durable(extent.start_offset, first)
+        return []
     # The segment of the recovery point is looked at later, unless that is just its end.
     is_whole = any(each.base_offset == extent.end_offset for each in segments)
     limit = extent.end_offset if is_whole else extent.base_offset
     covers = is_whole or first.base_offset > extent.base_offset
     expected = extent.size if covers else extent.bytes_before
     found = sum(each.size for each in segments if each.base_offset < limit)
-    is_late = first.base_offset > extent.start_offset
-    if is_late and extent.start_offset == extent.end_offset:
-        losses.note_never_durable(extent.start_offset, first)
-        is_late = False
     gaps = _gaps(segments, trusted_up_to) if is_late or found != expected else []
     lacking = max(0, expected - found)
     alone = lacking if is_late + len(gaps) == 1 else None
