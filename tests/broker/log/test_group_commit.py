@@ -8,6 +8,7 @@ import trio
 import trio.testing
 
 from trionet.broker.log.group_commit import GroupCommit, Round
+from trionet.broker.log.memory_directory import MemoryDirectory
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import KAFKA_STORAGE_ERROR
 
@@ -24,7 +25,7 @@ class Disk:
         self.started = trio.Event()
         self.gate = threading.Event()
         self.gate.set()
-        self.commit = GroupCommit(self.begin, "orders-3", trio.CapacityLimiter(1))
+        self.commit = GroupCommit(MemoryDirectory(), "orders-3", trio.CapacityLimiter(1))
 
     def begin(self) -> Round:
         target = self.written
@@ -48,7 +49,7 @@ class Disk:
 
     async def flush(self) -> None:
         target = self.written
-        await self.commit.until(lambda: self.durable >= target)
+        await self.commit.until(lambda: self.durable >= target, self.begin)
 
 
 def fail() -> None:
@@ -152,7 +153,7 @@ async def test_waiters_whose_round_never_began_run_one_themselves() -> None:
     disk = Disk()
     disk.written = 1
     limiter = trio.CapacityLimiter(1)
-    disk.commit = GroupCommit(disk.begin, "orders-3", limiter)
+    disk.commit = GroupCommit(MemoryDirectory(), "orders-3", limiter)
     # Nobody gets a thread: the first waits for one, the second for the first.
     async with trio.open_nursery() as nursery, limiter:
         with trio.CancelScope() as scope:

@@ -14,6 +14,7 @@ from support.logs import batch, bytes_of, placed, stored
 from trionet.broker.log import (
     Directory,
     FolderDirectory,
+    Log,
     LogConfig,
     LogFolder,
     MemoryDirectory,
@@ -189,6 +190,35 @@ async def test_a_deleted_partition_holds_no_file_open(tmp_path: Path) -> None:
             assert [] == [each for each in descriptors() if held in each]
     finally:
         gc.enable()
+
+
+async def test_deleted_partitions_are_removed_by_one_task_and_leave_no_garbage(
+    directory: Directory,
+) -> None:
+    """A topic may have ten thousand: what is left of them would hold the loop when collected."""
+
+    def logs() -> int:
+        return sum(isinstance(each, Log) for each in gc.get_objects())
+
+    async with open_log_folder(directory, node_id=1) as folder:
+        await reopened(folder)
+        gc.collect()
+        before = logs()
+        for number in range(60):
+            await folder.create("orders", number, TOPIC_ID, CONFIG, NOW)
+            folder.logs["orders", number].append(ONE, NOW)
+            await folder.logs["orders", number].flush()
+        gc.disable()
+        try:
+            async with trio.open_nursery() as nursery:
+                for number in range(60):
+                    await folder.delete("orders", number, nursery)
+                assert len(nursery.child_tasks) <= 1
+
+            assert before == logs()
+        finally:
+            gc.enable()
+        assert [] == directory.folders()
 
 
 async def test_partition_can_be_made_anew_while_the_old_one_is_removed(

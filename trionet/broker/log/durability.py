@@ -8,8 +8,6 @@ at or below its start, so that a crash has its indexes made again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import trio
 
 from .checkpoints import PARTITION_FILE
@@ -19,6 +17,7 @@ from .leader_epochs import LEADER_EPOCH_FILE, LeaderEpochs
 from .producer_recovery import write_snapshot
 from .producer_state import ProducerEntry
 from .segment import Segment
+from .segments import Segments
 from .trust import sync_segment
 
 
@@ -30,9 +29,9 @@ class Durability:
         parent: the data folder, which holds the partition folder's name; None: it is durable.
         name: of the partition, for messages.
         recovery_point: everything below is on the disk.
-        end: the log's end offset and active segment at the moment of the call.
+        segments: of the log, whose end is where the active one ends; those that have ended may be
+            released when they are complete on the disk.
         epochs: of the log; on the disk before records of a new epoch count as durable.
-        release_idle: told when finished segments are complete on the disk.
         limiter: how many threads may sync at once.
     """
 
@@ -42,23 +41,21 @@ class Durability:
         parent: Directory | None,
         name: str,
         recovery_point: int,
-        end: Callable[[], tuple[int, Segment]],
-        release_idle: Callable[[], None],
+        segments: Segments,
         epochs: LeaderEpochs,
         limiter: trio.CapacityLimiter | None,
     ) -> None:
         self.recovery_point = recovery_point
-        active = end()[1]
+        active = segments.active
         # The segment that the recovery point lies in, and how many bytes of it are before.
         self._durable_end = active.base_offset, active.size
         self._directory = directory
         self._parent = parent
-        self._end = end
-        self._release_idle = release_idle
+        self._segments = segments
         self._epochs = epochs
-        self._commit = GroupCommit(self._begin, name, limiter, directory.in_thread)
-        self._rolled: list[Segment] = []
-        self._pictures: list[tuple[int, dict[int, ProducerEntry]]] = []
+        self._commit = GroupCommit(directory, name, limiter)
+        self._rolled: tuple[Segment, ...] = ()
+        self._pictures: tuple[tuple[int, dict[int, ProducerEntry]], ...] = ()
         self._names_made = 1
         self._names_durable = 0
         self._unflushed_since: int | None = None
@@ -75,14 +72,14 @@ class Durability:
 
     def note_roll(self, segment: Segment, producers: dict[int, ProducerEntry]) -> None:
         """``segment`` is finished; ``producers`` is a picture of what was known at its end."""
-        self._rolled.append(segment)
-        self._pictures.append((segment.end_offset, producers))
+        self._rolled = (*self._rolled, segment)
+        self._pictures = (*self._pictures, (segment.end_offset, producers))
         self._names_made += 1
 
     def forget_before(self, base_offset: int, start_offset: int) -> None:
         """The segments below ``base_offset`` are gone."""
-        self._rolled = [each for each in self._rolled if each.base_offset >= base_offset]
-        self._pictures = [each for each in self._pictures if each[0] >= base_offset]
+        self._rolled = tuple(each for each in self._rolled if each.base_offset >= base_offset)
+        self._pictures = tuple(each for each in self._pictures if each[0] >= base_offset)
         self.recovery_point = max(self.recovery_point, start_offset)
         if self._durable_end[0] < base_offset:
             # Its segment is gone; or more bytes are durable, but none of them is needed any more.
@@ -122,7 +119,8 @@ class Durability:
 
     def due(self, now_ms: int, flush_messages: int, flush_ms: int) -> int | None:
         """Up to where the policy wants a flush now."""
-        end_offset, active = self._end()
+        active = self._segments.active
+        end_offset = active.end_offset
         if end_offset - self.recovery_point >= flush_messages:
             return end_offset
         if self._unflushed_since is not None and now_ms - self._unflushed_since >= flush_ms:
@@ -135,20 +133,21 @@ class Durability:
 
     async def flush(self, up_to: int) -> None:
         """See :meth:`trionet.broker.log.Log.flush`."""
-        await self._commit.until(lambda: self.is_durable(up_to))
+        await self._commit.until(lambda: self.is_durable(up_to), self._begin)
 
     async def save_epochs(self) -> None:
         """Return when every leader epoch is written down; as :meth:`flush`."""
-        await self._commit.until(lambda: self._epochs.is_saved)
+        await self._commit.until(lambda: self._epochs.is_saved, self._begin)
 
     async def idle(self) -> None:
         """Return when no thread of a flush is at work; always a checkpoint."""
         await self._commit.idle()
 
     def _begin(self) -> Round:
-        end_offset, active = self._end()
+        active = self._segments.active
+        end_offset = active.end_offset
         position = active.base_offset, active.size
-        rolled, pictures = list(self._rolled), list(self._pictures)
+        rolled, pictures = self._rolled, self._pictures
         names_made = self._names_made
         epochs = None if self._epochs.is_saved else self._epochs.encode()
         self._appended_in_round = None
@@ -177,14 +176,14 @@ class Durability:
         def note_done() -> None:
             if end_offset >= self.recovery_point:
                 self.recovery_point, self._durable_end = end_offset, position
-            self._rolled = [each for each in self._rolled if each not in rolled]
-            self._pictures = [each for each in self._pictures if each not in pictures]
+            self._rolled = tuple(each for each in self._rolled if each not in rolled)
+            self._pictures = tuple(each for each in self._pictures if each not in pictures)
             if epochs is not None:
                 self._epochs.note_saved(epochs)
             self._names_durable = names_made
             self._unflushed_since = self._appended_in_round
             if rolled:
-                self._release_idle()
+                self._segments.release_idle()
 
         return Round(save, sync, note_done)
 

@@ -20,7 +20,7 @@ import trio
 
 from ...errors import ApiError
 from ...protocol.error_codes import KAFKA_STORAGE_ERROR
-from .threads import InThread, in_thread
+from .directory import Directory
 
 
 class Round(NamedTuple):
@@ -38,29 +38,28 @@ class GroupCommit:
     """Runs rounds for one log, one at a time.
 
     Args:
-        begin: called in the loop when a round starts.
+        directory: runs what blocks.
         name: for messages.
         limiter: how many threads may sync at once, shared by all logs of a folder; None: trio's.
-        in_thread: runs what blocks.
     """
 
     def __init__(
-        self,
-        begin: Callable[[], Round],
-        name: str,
-        limiter: trio.CapacityLimiter | None = None,
-        in_thread: InThread = in_thread,
+        self, directory: Directory, name: str, limiter: trio.CapacityLimiter | None = None
     ) -> None:
         self.failure: str | None = None
         self._cause: OSError | None = None
-        self._begin = begin
+        self._directory = directory
         self._name = name
         self._limiter = limiter
-        self._in_thread = in_thread
         self._running: trio.Event | None = None
 
-    async def until(self, is_durable: Callable[[], bool]) -> None:
+    async def until(self, is_durable: Callable[[], bool], begin: Callable[[], Round]) -> None:
         """Take part in rounds until ``is_durable()``.
+
+        Args:
+            is_durable: asked in the loop, before and after each round.
+            begin: called in the loop when a round starts. Not kept: it would be a circle, and so a
+                log that is gone would stay in memory.
 
         Always a checkpoint. Cancelled while another task runs the round: leaves at once. Cancelled
         while running it: leaves when the thread has ended. Either way the round counts for all.
@@ -75,7 +74,7 @@ class GroupCommit:
             self.raise_if_failed()
             waited = True
             if self._running is None:
-                await self._run_round()
+                await self._run_round(begin)
             else:
                 await self._running.wait()
         if not waited:
@@ -92,11 +91,11 @@ class GroupCommit:
         if self.failure is not None:
             raise ApiError(KAFKA_STORAGE_ERROR, self.failure) from self._cause
 
-    async def _run_round(self) -> None:
+    async def _run_round(self, begin: Callable[[], Round]) -> None:
         running = self._running = trio.Event()
         try:
-            this_round = self._begin()
-            failure = await self._in_thread(partial(self._work, this_round), self._limiter)
+            work = partial(self._work, this_round := begin())
+            failure = await self._directory.in_thread(work, self._limiter)
             if failure is not None:
                 self.failure = (
                     f"{self._name}: the disk refused data that was written before ({failure}); the "

@@ -29,6 +29,9 @@ TIME_ENTRY_SIZE: Final = 12
 ENTRY_MAX: Final = 2**31 - 1
 
 _SWAPPED = sys.byteorder == "little"
+# Shared, never changed: most partitions of a large topic have no entries.
+_NO_OFFSETS: Final = array("i"), array("i")
+_NO_TIMES: Final = array("q"), array("i")
 
 
 class OffsetIndex:
@@ -38,7 +41,7 @@ class OffsetIndex:
 
     def __init__(self) -> None:
         # Offsets and positions; there are as many entries as offsets.
-        self._columns = array("i"), array("i")
+        self._columns = _NO_OFFSETS
 
     def __len__(self) -> int:
         return len(self._columns[0])
@@ -49,6 +52,8 @@ class OffsetIndex:
         Raises:
             OverflowError: a number has more than 31 bits; nothing was noted.
         """
+        if self._columns is _NO_OFFSETS:
+            self._columns = array("i"), array("i")
         offsets, positions = self._columns
         del positions[len(offsets) :]
         positions.append(position)
@@ -111,7 +116,7 @@ class TimeIndex:
 
     def __init__(self) -> None:
         # Timestamps and offsets; there are as many entries as timestamps.
-        self._columns = array("q"), array("i")
+        self._columns = _NO_TIMES
 
     def __len__(self) -> int:
         return len(self._columns[0])
@@ -122,6 +127,8 @@ class TimeIndex:
         Raises:
             OverflowError: a number has too many bits; nothing was noted.
         """
+        if self._columns is _NO_TIMES:
+            self._columns = array("q"), array("i")
         timestamps, offsets = self._columns
         if timestamp > (timestamps[-1] if timestamps else -1):
             del offsets[len(timestamps) :]

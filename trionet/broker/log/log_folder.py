@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import random
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -59,6 +60,9 @@ CLEAN_LOGS_AT_ONCE = 50
 # How many partitions an error names.
 NAMED_MAX = 5
 
+# How many deleted partitions one call in a thread removes; a stop waits for its end.
+REMOVED_AT_ONCE = 20
+
 # How long a stop goes on that is cancelled, in order to be a clean one.
 CANCELLED_STOP_SECONDS = 2.0
 
@@ -97,6 +101,9 @@ class LogFolder:
         self._removing: dict[PartitionKey, trio.Event] = {}
         self._creating: set[PartitionKey] = set()
         self._checkpointing = Checkpointing(directory, self.logs)
+        self._save_start = self._checkpointing.write_start_offsets
+        self._moved: deque[str] = deque()
+        self._is_removing_moved = False
 
     # Opening
 
@@ -189,7 +196,7 @@ class LogFolder:
             now_ms=now_ms,
             parent=self.directory,
             limiter=self._syncs,
-            save_start=self._checkpointing.write_start_offsets,
+            save_start=self._save_start,
         )
 
     # Partitions
@@ -259,14 +266,22 @@ class LogFolder:
         """
         name = deleted_name(topic, partition, self._chance)
         await self._move_away((topic, partition), name)
-        nursery.start_soon(self._remove_later, name, name=f"remove {name}")
+        self._moved.append(name)
+        if not self._is_removing_moved:
+            self._is_removing_moved = True
+            nursery.start_soon(self._remove_all_moved, name="remove deleted partitions")
 
-    async def _remove_later(self, name: str) -> None:
+    async def _remove_all_moved(self) -> None:
+        """One task for all: a topic may have ten thousand partitions."""
         try:
-            # In memory too: giving back a gigabyte of pages takes a tenth of a second.
-            await self.directory.in_thread(partial(self._remove_moved, name))
-        except OSError as error:
-            logger.warning("%s is not removed, the next start tries again: %s", name, error)
+            while self._moved:
+                names = [
+                    self._moved.popleft() for _ in range(min(REMOVED_AT_ONCE, len(self._moved)))
+                ]
+                # In memory too: giving back a gigabyte of pages takes a tenth of a second.
+                await self.directory.in_thread(partial(self._remove_moved, names))
+        finally:
+            self._is_removing_moved = False
 
     async def set_aside(self, topic: str, partition: int) -> str:
         """Stop serving a partition that no topic owns, and keep its files.
@@ -304,12 +319,25 @@ class LogFolder:
         """Remove a partition's folder that nobody has opened. Blocks."""
         name = deleted_name(*key, self._chance)
         directory.move_to(name)
-        self._remove_moved(name)
-
-    def _remove_moved(self, name: str) -> None:
-        # The new name first: no power cut may give the records back to a later topic.
         self.directory.sync()
         self.directory.remove_folder(name)
+
+    def _remove_moved(self, names: list[str]) -> None:
+        try:
+            # The new name first: no power cut may give the records back to a later topic.
+            self.directory.sync()
+        except OSError as error:
+            logger.warning(
+                "%d deleted partitions are not removed, the next start tries again: %s",
+                len(names),
+                error,
+            )
+            return
+        for name in names:
+            try:
+                self.directory.remove_folder(name)
+            except OSError as error:
+                logger.warning("%s is not removed, the next start tries again: %s", name, error)
 
     # Checkpoints
 

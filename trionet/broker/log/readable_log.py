@@ -85,8 +85,7 @@ class ReadableLog:
             parent,
             self._name,
             loaded.recovery_point,
-            lambda: (self.end_offset, self._segments.active),
-            self._segments.release_idle,
+            self._segments,
             loaded.epochs,
             limiter,
         )
