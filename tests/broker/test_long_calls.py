@@ -21,6 +21,7 @@ from trionet.broker.long_calls import AT_A_TIME, LongCalls
 from trionet.net.close_reason import CloseReason
 from trionet.protocol import error_codes
 from trionet.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from trionet.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from trionet.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from trionet.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -343,3 +344,11 @@ async def test_a_client_that_just_leaves_is_no_warning(caplog: pytest.LogCapture
 async def produce_something(broker: Broker) -> None:
     async with connect(broker.bootstrap_servers) as client:
         assert 0 == (await produce(client, "big", batch(b"a"))).error_code
+
+
+async def test_the_request_log_has_a_long_call_once(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving() as (_, client):
+        caplog.set_level(logging.DEBUG, "trionet.request")
+        await client.call(DescribeLogDirsRequest(topics=None), 4)
+
+    assert 1 == sum("DescribeLogDirs" in record.getMessage() for record in caplog.records)
