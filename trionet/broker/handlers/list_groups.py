@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ...protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from ..call import Call
 from ..groups.group import Group
+from ..groups.group_state import GroupState
 from ..state import BrokerState
 
 TYPE = "classic"
+_STATES = frozenset(state.value.lower() for state in GroupState)
 
 
 async def handle(broker: BrokerState, request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
-    states = {state.lower().strip() for state in request.states_filter}
-    types = {each.lower() for each in request.types_filter}
-    if types and TYPE not in types:
+    states = await _wanted(call, (each.strip() for each in request.states_filter), _STATES)
+    types = await _wanted(call, request.types_filter, frozenset([TYPE]))
+    if request.types_filter and not types:
         return ListGroupsResponse()
     call.expect(len(broker.groups.groups))
     groups = []
     for group in list(broker.groups.groups.values()):
         if call.must_pause():
             await call.pause()
-        if not states or group.state.value.lower() in states:
+        if not request.states_filter or group.state.value.lower() in states:
             groups.append(group)
     return ListGroupsResponse(groups=call.elements(map(_listed, groups), len(groups)))
+
+
+async def _wanted(call: Call, names: Iterable[str], known: frozenset[str]) -> set[str]:
+    """Those of the known names that are asked for; there may be very many of others."""
+    wanted = set()
+    for name in names:
+        if call.must_pause():
+            await call.pause()
+        if name.lower() in known:
+            wanted.add(name.lower())
+    return wanted
 
 
 def _listed(group: Group) -> ListedGroup:
