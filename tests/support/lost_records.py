@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 
-from support.logs import batch
-from trionet.broker.log import LogConfig, LogFolder
+import pytest
+
+from support.logs import batch, stored
+from trionet.broker.log import Log, LogConfig, LogFolder
+from trionet.protocol.records.batch import check_crc, iter_batches
+from trionet.protocol.records.records import decode_batch
 
 NOW, ONE = 5_000, batch(4)
 SIZE = len(ONE)
@@ -22,3 +27,27 @@ async def open_all(folder: LogFolder, *, loss_allowed: bool = True) -> None:
         expected=[("orders", 0)],
         loss_allowed=loss_allowed,
     )
+
+
+def name(base_offset: int) -> str:
+    """Of the segment that begins there."""
+    return f"{base_offset:020d}.log"
+
+
+def losses(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the log lines say of missing records."""
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.levelno == logging.ERROR and "missing" in record.getMessage()
+    ]
+
+
+def readable(log: Log) -> list[int]:
+    """The offsets of all records that a consumer gets, which must pass over everything else."""
+    data = stored(log)
+    found: list[int] = []
+    for position, header in iter_batches(data):
+        assert check_crc(data, position, header)
+        found += [record[0] for record in decode_batch(data, position)]
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,13 +9,20 @@ from pathlib import Path
 import pytest
 import trio
 
-from support.logs import stored
-from support.lost_records import CONFIG, NOW, ONE, SIZE, TOPIC_ID, open_all
-from trionet.broker.log import FolderDirectory, Log, LogConfig, open_log_folder
+from support.lost_records import (
+    CONFIG,
+    NOW,
+    ONE,
+    SIZE,
+    TOPIC_ID,
+    losses,
+    name,
+    open_all,
+    readable,
+)
+from trionet.broker.log import FolderDirectory, LogConfig, open_log_folder
 from trionet.broker.log.extents import EXTENT_FILE, encode_extents
 from trionet.broker.log.missing import MissingRecordsError
-from trionet.protocol.records.batch import check_crc, iter_batches
-from trionet.protocol.records.records import decode_batch
 
 BATCHES, END = 9, 36
 
@@ -39,29 +45,6 @@ async def written(folder: FolderDirectory, *, is_clean: bool) -> Path:
 @pytest.fixture(params=[True, False], ids=["stopped", "killed"])
 async def partition(request: pytest.FixtureRequest, folder: FolderDirectory) -> Path:
     return await written(folder, is_clean=request.param)
-
-
-def name(base_offset: int) -> str:
-    return f"{base_offset:020d}.log"
-
-
-def losses(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What the log lines say of missing records."""
-    return [
-        record.getMessage()
-        for record in caplog.records
-        if record.levelno == logging.ERROR and "missing" in record.getMessage()
-    ]
-
-
-def readable(log: Log) -> list[int]:
-    """The offsets of all records that a consumer gets, which must pass over everything else."""
-    data = stored(log)
-    found: list[int] = []
-    for position, header in iter_batches(data):
-        assert check_crc(data, position, header)
-        found += [record[0] for record in decode_batch(data, position)]
-    return found
 
 
 def logs_in(partition: Path) -> dict[Path, bytes]:
@@ -450,65 +433,3 @@ async def test_a_folder_of_another_topic_is_kept_and_its_offsets_are_not_given_a
     (aside,) = partition.parent.glob("orders-0.*-stray")
     assert 5 == len(list(aside.glob("*.log")))
     assert f"it is kept as {aside.name} and not served" in caplog.text
-
-
-async def killed_after(folder: FolderDirectory, batches: int) -> None:
-    """A process that is killed before anything of what it appended is known to be on the disk."""
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened)
-        await opened.write_checkpoints()
-        for _ in range(batches):
-            opened.logs["orders", 0].append(ONE, NOW)
-        opened._is_open = False
-
-
-async def test_the_beginning_of_a_log_that_was_never_on_the_disk_may_go(
-    folder: FolderDirectory, caplog: pytest.LogCaptureFixture
-) -> None:
-    await killed_after(folder, batches=3)
-    # A power cut need not keep the order in which files were made.
-    (Path(folder.path) / "orders-0" / name(0)).unlink()
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened, loss_allowed=False)
-
-        assert [*range(8, 12)] == readable(opened.logs["orders", 0])
-    assert [] == losses(caplog)
-    assert "orders-0: 8 records are missing, offsets 0 to 7: the first segment is" in caplog.text
-    assert "they were not known to be on the disk" in caplog.text
-
-
-@pytest.mark.parametrize("has_rolled", [False, True])
-async def test_deleted_records_do_not_count_with_those_that_were_never_on_the_disk(
-    folder: FolderDirectory, caplog: pytest.LogCaptureFixture, has_rolled: bool
-) -> None:
-    """Of a segment that has ended since the last sync, nothing is known to be on the disk."""
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened)
-        log = opened.logs["orders", 0]
-        log.append(ONE, NOW)
-        await log.flush()
-        log.append(ONE, NOW)
-        await log.delete_before(4)
-        await opened.write_checkpoints()
-        log.append(ONE, NOW)
-        if has_rolled:
-            await opened.write_checkpoints()
-        opened._is_open = False
-    (Path(folder.path) / "orders-0" / name(0)).unlink()
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened, loss_allowed=False)
-
-    assert [] == losses(caplog)
-    assert "orders-0: 4 records are missing, offsets 4 to 7: the first segment is" in caplog.text
-
-
-async def test_the_end_of_a_log_that_was_never_on_the_disk_may_go(
-    folder: FolderDirectory, caplog: pytest.LogCaptureFixture
-) -> None:
-    await killed_after(folder, batches=1)
-    cut_to(SIZE - 1)(Path(folder.path) / "orders-0" / name(0))
-    async with open_log_folder(folder, node_id=1) as opened:
-        await open_all(opened, loss_allowed=False)
-
-        assert 0 == opened.logs["orders", 0].end_offset
-    assert "orders-0: cut at offset 0, byte 0" in caplog.text
