@@ -79,6 +79,9 @@ class ScriptedTransport:
     def peer_has_ended(self) -> bool:
         return not self._pieces
 
+    def has_unread(self) -> bool:
+        return any(self._pieces)
+
     def close(self) -> None: ...
 
 

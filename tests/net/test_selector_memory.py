@@ -160,19 +160,26 @@ async def test_frames_behind_a_large_one_wait_with_it(link: Link, count: int) ->
             assert payload == found
 
 
-async def test_a_channel_that_waits_for_memory_ends_when_its_peer_resets() -> None:
-    """With the poller, which tells of a hang-up whatever is watched: kept, it would spin."""
+@pytest.mark.parametrize("is_whole", [False, True])
+async def test_a_channel_that_waits_for_memory_outlives_its_peer(is_whole: bool) -> None:
+    """The poller tells of a hang-up whatever is watched: left there, the loop would spin."""
     pool = pool_of()
     async with selecting("poller", pool=pool) as rig, trio.open_nursery() as nursery:
         await talking(rig, nursery, 1)
         [(lucky, _)] = await first_of(rig, 1)
         channel, peer = rig.connect()
-        await peer.send(SIZE.to_bytes(4, "big") + bytes(5000))
+        await peer.send(SIZE.to_bytes(4, "big") + bytes(SIZE if is_whole else 5000))
         assert await rig.is_quiet()
         assert [channel] == out_of_memory(rig)
-
         peer.reset()
-
-        assert CloseReason.PEER_RESET is await rig.disconnected(channel)
         assert await rig.is_quiet()
         assert lucky.is_open
+
+        lease = lucky.take_lease()
+        assert lease is not None
+        pool.release(lease, 0.0)
+
+        if is_whole:
+            assert bytes(SIZE) == bytes(await rig.receive(channel))
+        assert CloseReason.PEER_RESET is await rig.disconnected(channel)
+        assert await rig.is_quiet()

@@ -24,6 +24,7 @@ class AlteredTransport:
         self.write_gathered = self.plaintext.write_gathered
         self.send_file = self.plaintext.send_file
         self.peer_has_ended = self.plaintext.peer_has_ended
+        self.has_unread = self.plaintext.has_unread
 
     def close(self) -> None:
         self.plaintext.close()

@@ -67,6 +67,8 @@ class Channel:
         send: the Send in progress, if any.
         is_muted: nothing is read or handed out until the owner unmutes the channel.
         interest: what the poller watches for, a mask of the readiness bits.
+        closing: why it will be closed when what its peer had sent is handed out; None while it is
+            not closing (Kafka: Selector.closingChannels). Its socket is not watched then.
         close_reason: set once, when the channel is closed.
         attachment: the owner's own data.
     """
@@ -84,6 +86,7 @@ class Channel:
         "bytes_sent",
         "close_detail",
         "close_reason",
+        "closing",
         "failure",
         "fd",
         "has_staged",
@@ -140,6 +143,7 @@ class Channel:
         self.interest = 0
         self.bytes_received = 0
         self.bytes_sent = 0
+        self.closing: tuple[CloseReason, str] | None = None
         self.close_reason: CloseReason | None = None
         self.close_detail = ""
         self.attachment: Any = None

@@ -6,7 +6,9 @@ completed sends, disconnected channels. Rules that hold for every poll:
 
 * at most one receive of a channel is handed out, so that its owner can mute it before the next;
 * while an unmuted channel has staged frames, the poll does not wait;
-* an error in one channel's step closes that channel, with its reason, and no other.
+* an error in one channel's step closes that channel, with its reason, and no other;
+* what arrived before a peer's end or reset is handed out before its channel is closed, unless a
+  response to it has failed: the channel is *closing* meanwhile.
 
 Channels that are not ready, because of a TLS handshake or an authentication that goes before their
 requests, are stepped by :mod:`.preparing`.
@@ -28,7 +30,7 @@ from ..errors import LocalProtocolError
 from ..metrics.request_times import now_ns
 from .alarm import Alarm
 from .channel import Channel
-from .close_reason import CloseReason
+from .close_reason import BY_PEER, CloseReason
 from .connecting import Address, begin_connect
 from .faults import fault_of, log_unexpected
 from .framing import Frame
@@ -173,6 +175,8 @@ class Selector:
             self.counters.network_io += 1
             if channel.begin_send(send):
                 return True
+            if channel.closing is not None:
+                raise BrokenPipeError("the peer takes nothing more")
             self._watch(channel, channel.interest | WRITE)
         except LocalProtocolError as error:
             is_second = channel.send is not None
@@ -180,7 +184,7 @@ class Selector:
             self._disconnect(channel, reason, str(error))
             raise
         except OSError as error:
-            self._disconnect(channel, CloseReason.SEND_FAILED, str(error))
+            self._send_failed(channel, CloseReason.SEND_FAILED, str(error))
         except Exception as error:  # boundary: one channel's step
             self._disconnect_for(channel, error)
         return False
@@ -198,7 +202,7 @@ class Selector:
         if not channel.is_muted or channel.close_reason is not None:
             return
         channel.is_muted = False
-        if channel.has_staged or channel.has_buffered:
+        if channel.has_staged or channel.has_buffered or channel.closing is not None:
             self._with_staged[channel] = None
         if not channel.interest & READ:
             self._watch(channel, channel.interest | READ)
@@ -328,6 +332,9 @@ class Selector:
             if frame is not None:
                 self._complete(channel, frame)
         except BlockingIOError:
+            if channel.closing is None or channel.has_buffered:
+                return
+            self._disconnect(channel, *channel.closing)  # what is not there now never comes
             return
         except Exception as error:  # boundary: one channel's step
             self._disconnect_for(channel, error)
@@ -335,7 +342,11 @@ class Selector:
         if frame is None and channel.is_out_of_memory:
             self._starved.add(channel)
             return
-        if channel.has_staged or (channel.tls is not None and channel.tls.has_buffered):
+        if (
+            channel.has_staged
+            or channel.closing is not None
+            or (channel.tls is not None and channel.tls.has_buffered)
+        ):
             self._with_staged[channel] = None
 
     def _complete(self, channel: Channel, frame: Frame) -> None:
@@ -363,10 +374,11 @@ class Selector:
             return
         if channel.close_reason is not None:
             return
-        if frame is None and channel.has_buffered:
+        may_have_more = channel.has_buffered or channel.closing is not None
+        if frame is None and may_have_more:
             self._receive(channel)
             return
-        if channel.has_staged or channel.has_buffered:
+        if channel.has_staged or may_have_more:
             self._with_staged[channel] = None
 
     def _on_event(self, channel: Channel, bits: int) -> None:
@@ -376,32 +388,70 @@ class Selector:
             if channel.is_shaking_hands:
                 self.preparing.shake_hands(channel)
                 return
-            if bits & WRITE and channel.send is not None:
+            is_unwanted = channel.is_muted or self._is_paused or channel.is_out_of_memory
+            # Read, then write (Kafka: Selector.pollSelectionKeys): what a peer sent before it reset
+            # must not be lost to a failing write, of which a backend may tell first.
+            if not is_unwanted and (bits & (READ | HANGUP) or channel.is_ready):
+                self._receive(channel)
+            if bits & WRITE and channel.send is not None and channel.is_open:
                 channel.last_used_at = self._now
                 self._write(channel)
-            if bits & (READ | HANGUP) and channel.is_open:
-                if channel.is_muted or self._is_paused or channel.is_out_of_memory:
-                    self._on_unwanted_read(channel, bits)
-                else:
-                    self._receive(channel)
+            if is_unwanted and bits & (READ | HANGUP) and channel.is_open:
+                self._on_unwanted_read(channel, bits)
         except Exception as error:  # boundary: one channel's step
             self._disconnect_for(channel, error)
 
     def _on_unwanted_read(self, channel: Channel, bits: int) -> None:
         """Data, or the end, of a channel that is not being read.
 
-        A hang-up is reported whatever the interest, so the channel must go now or the loop would
-        spin on it; otherwise the interest in reading is dropped until the channel is read again.
+        A hang-up is reported whatever the interest, so the socket must leave the poller now or the
+        loop would spin on it; otherwise the interest in reading is dropped until the channel is
+        read again.
         """
         if bits & HANGUP:
-            self._disconnect(channel, CloseReason.PEER_RESET, "while no read was due")
+            self._begin_closing(channel, CloseReason.PEER_RESET, "while no read was due")
             return
         if self._is_paused:
             self._paused_reads[channel] = None
         self._watch(channel, channel.interest & ~READ)
 
+    def _begin_closing(self, channel: Channel, reason: CloseReason, detail: str) -> None:
+        """Close a channel whose peer has gone, when what had arrived before is handed out.
+
+        (Kafka: CloseMode.GRACEFUL.) Its socket is read directly from here on, a frame a poll.
+        """
+        if channel.closing is not None:
+            return
+        has_news = channel.has_staged or channel.transport.has_unread()
+        if not has_news or not channel.is_ready:
+            self._disconnect(channel, reason, detail)
+            return
+        channel.closing = reason, detail
+        channel.interest = 0
+        self._readiness.unregister(channel.fd)
+        if not channel.is_muted:
+            self._with_staged[channel] = None
+
+    def _send_failed(self, channel: Channel, reason: CloseReason, detail: str) -> None:
+        """A request that waits for its response closes with it: its peer takes no other either.
+
+        A channel without one, a client's, has responses of earlier requests to hand out.
+        """
+        if channel.is_muted:
+            self._disconnect(channel, reason, detail)
+        else:
+            self._begin_closing(channel, reason, detail)
+            channel.send = None
+
     def _write(self, channel: Channel) -> None:
-        if not channel.write():
+        try:
+            is_complete = channel.write()
+        except OSError as error:
+            if not channel.is_ready:
+                raise
+            self._send_failed(channel, *fault_of(channel, error))
+            return
+        if not is_complete:
             return
         self._watch(channel, channel.interest & ~WRITE)
         if channel.is_sending_step:
@@ -448,6 +498,8 @@ class Selector:
 
     def _disconnect_for(self, channel: Channel, error: Exception) -> None:
         reason, detail = fault_of(channel, error)
+        if channel.closing is not None and reason in BY_PEER:
+            reason, detail = channel.closing
         self.preparing.count_fault(channel, reason)
         if reason is CloseReason.ERROR:
             self._on_error(channel, error)
@@ -463,6 +515,8 @@ class Selector:
         self._with_staged[channel] = None
 
     def _watch(self, channel: Channel, interest: int) -> None:
+        if channel.closing is not None:
+            return
         channel.interest = interest
         self._readiness.modify(channel.fd, interest)
 
@@ -495,6 +549,7 @@ class Selector:
         del self._by_id[channel.id]
         del self._by_fd[channel.fd]
         try:
-            self._readiness.unregister(channel.fd)
+            if channel.closing is None:
+                self._readiness.unregister(channel.fd)
         finally:
             channel.transport.close()

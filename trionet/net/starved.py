@@ -75,5 +75,5 @@ class Starved:
         for channel in channels:
             channel.is_out_of_memory = False
             self._selector.watch(channel, channel.interest | READ)
-            if channel.has_buffered:
+            if channel.has_buffered or channel.closing is not None:
                 self._selector.continue_at_once(channel)

@@ -25,7 +25,7 @@ from ..errors import AuthenticationError
 from .readiness import READ, WRITE
 from .tls_errors import TlsError, describe
 from .transmission import GATHER_BUFFERS_MAX, WRITE_BYTES_MAX, Buffer, FileRange
-from .transport import has_ended
+from .transport import has_ended, has_unread
 
 # How much plaintext is encrypted before it is sent: what a peer that reads slowly can make each of
 # its connections keep in memory, once encrypted.
@@ -309,6 +309,9 @@ class TlsTransport:
 
     def peer_has_ended(self) -> bool:
         return has_ended(self.fileno())
+
+    def has_unread(self) -> bool:
+        return self.has_buffered or has_unread(self._socket)
 
     def close(self) -> None:
         """Say goodbye if the socket takes that now, and close it; never waits."""

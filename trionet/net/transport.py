@@ -49,6 +49,10 @@ class TransportLayer(Protocol):
         """Whether the peer sends nothing more, though what it sent may not all be read yet."""
         ...
 
+    def has_unread(self) -> bool:
+        """Whether a read would give bytes that have arrived; an error of the connection stays."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -63,6 +67,14 @@ def has_ended(fd: int) -> bool:
     poller = select.poll()
     poller.register(fd, _HANGUP)
     return bool(poller.poll(0))
+
+
+def has_unread(sock: socket.socket) -> bool:
+    """Whether bytes wait in a socket, whatever has become of its connection."""
+    try:
+        return bool(sock.recv(1, socket.MSG_PEEK))
+    except OSError:
+        return False
 
 
 class PlaintextTransport:
@@ -101,6 +113,9 @@ class PlaintextTransport:
 
     def peer_has_ended(self) -> bool:
         return has_ended(self.fileno())
+
+    def has_unread(self) -> bool:
+        return has_unread(self._socket)
 
     def close(self) -> None:
         # The number may be another file's from here on.

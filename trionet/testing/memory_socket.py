@@ -322,6 +322,12 @@ class MemorySocket:
         self._look()
         return self.incoming.has_ended or self._is_dead
 
+    @property
+    def has_unread(self) -> bool:
+        """Whether bytes have arrived that nobody has read."""
+        self._look()
+        return self.incoming.has_arrived
+
     def notify(self) -> None:
         """Tell who watches that something may have changed, or will when it arrives."""
         for watcher in list(self.watchers):

@@ -34,5 +34,8 @@ class MemoryTransport:
     def peer_has_ended(self) -> bool:
         return self._socket.peer_has_ended
 
+    def has_unread(self) -> bool:
+        return self._socket.has_unread
+
     def close(self) -> None:
         self._socket.close()

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from support.brokers import close_reasons
+from support.brokers import close_reasons, settled
 from support.calls import (
     PRODUCE_BY_ID,
     TIMESTAMP,
@@ -16,8 +16,9 @@ from support.calls import (
     records_of,
     values_of,
 )
-from support.client import Client, connect
+from support.client import Client, connect, encode_request, host_and_port
 from support.hostile_batches import changed
+from support.wire import Peer
 from trionet import Broker, open_broker
 from trionet.net.close_reason import CloseReason
 from trionet.protocol import error_codes
@@ -69,6 +70,24 @@ async def test_acks_0_has_no_answer_and_the_connection_goes_on(client: Client) -
 
     assert 1 == answer.base_offset
     assert [b"a", b"b"] == values_of(await fetch(client, "t"))
+
+
+async def test_acks_0_is_stored_though_the_producer_has_reset_its_connection(
+    broker: Broker, client: Client
+) -> None:
+    """P31: of 200 producers with three requests each, as with Apache Kafka 4.3.1."""
+    await create_topic(client, "t")
+    request = encode_request(produce_request("t", batch(b"a"), acks=0), 9)
+    _, port = host_and_port(broker.bootstrap_servers)
+    for _ in range(200):
+        with await Peer.connect(port) as peer:
+            await peer.send(3 * request)
+            peer.reset()
+    await settled(broker)
+
+    answer = await produce(client, "t", batch(b"b"))
+
+    assert 600 == answer.base_offset
 
 
 async def test_an_error_with_acks_0_closes_the_connection_and_says_why(
