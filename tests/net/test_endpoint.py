@@ -153,9 +153,9 @@ def test_a_connection_id_is_built_from_both_addresses_of_the_socket(
             pytest.skip(f"{host} is not configured on this machine")
         listening.listen()
         with socket.create_connection(listening.getsockname()[:2]) as client:
-            server, _ = listening.accept()
+            server, address = listening.accept()
             with server:
-                connection_id = ConnectionId.of(server, processor=2, index=7)
+                connection_id = ConnectionId.of(server, address, processor=2, index=7)
                 local, remote = listening.getsockname()[1], client.getsockname()[1]
 
     assert ConnectionId(host, local, host, remote, 2, 7) == connection_id
@@ -169,9 +169,9 @@ def test_an_ipv4_peer_of_a_dual_stack_listener_is_shown_with_its_ipv4_address() 
         socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True) as listening,
         socket.create_connection(("127.0.0.1", listening.getsockname()[1])),
     ):
-        server, _ = listening.accept()
+        server, address = listening.accept()
         with server:
-            connection_id = ConnectionId.of(server, processor=0, index=0)
+            connection_id = ConnectionId.of(server, address, processor=0, index=0)
 
     assert ("127.0.0.1", "127.0.0.1") == (connection_id.local_host, connection_id.remote_host)
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 import attrs
 
 from ..errors import ConfigError
+from .connecting import Address
 from .sockets import Socket
 
 PORT_MAX = 65535
@@ -128,13 +129,9 @@ class ConnectionId:
     index: int
 
     @classmethod
-    def of(cls, sock: Socket, processor: int, index: int) -> ConnectionId:
-        """Build the id of a connected socket from its two addresses, IPv4 or IPv6.
-
-        Raises:
-            OSError: the peer has gone already.
-        """
-        local, remote = sock.getsockname(), sock.getpeername()
+    def of(cls, sock: Socket, remote: Address, processor: int, index: int) -> ConnectionId:
+        """Build the id of an accepted socket from its two addresses, IPv4 or IPv6."""
+        local = sock.getsockname()
         hosts = plain_address(local[0]), plain_address(remote[0])
         return cls(hosts[0], local[1], hosts[1], remote[1], processor, index)
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from ..net.connecting import Address
 from ..net.sockets import Socket
 from .connection_counts import ConnectionGuard
 
-Accepted = tuple[Socket, ConnectionGuard]
-"""Its socket, and what counts it until it is closed."""
+
+class Accepted(NamedTuple):
+    """An accepted connection."""
+
+    sock: Socket
+    remote: Address
+    """The peer's address; the socket does not tell it any more when that has gone."""
+    guard: ConnectionGuard
+    """What counts it until it is closed."""
 
 
 def drop(accepted: Accepted) -> None:
     """Close one that no channel will be made of."""
-    sock, guard = accepted
-    sock.close()
-    guard.release()
+    accepted.sock.close()
+    accepted.guard.release()

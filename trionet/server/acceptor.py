@@ -15,6 +15,7 @@ import socket
 
 import trio
 
+from ..net.connecting import Address
 from ..net.delayed_closes import DelayedCloses
 from ..net.endpoint import Endpoint
 from ..net.network import SYSTEM, Network
@@ -94,22 +95,22 @@ class Acceptor:
                 if accepted is None:
                     break
                 self.accepted += 1
-                sock, host = accepted
+                sock, remote = accepted
                 try:
-                    guard = await self._admit(sock, host)
+                    guard = await self._admit(sock, str(remote[0]))
                 except BaseException:  # cancelled
                     sock.close()
                     raise
                 if guard is None:
                     continue
                 try:
-                    await self._hand_over((sock, guard))
+                    await self._hand_over(Accepted(sock, remote, guard))
                 except BaseException:  # cancelled
                     guard.release()
                     sock.close()
                     raise
 
-    async def _accept(self) -> tuple[Socket, str] | None:
+    async def _accept(self) -> tuple[Socket, Address] | None:
         """The next connection and its peer's address; None if there is none now."""
         try:
             sock, address = self._listening.accept()
@@ -118,7 +119,7 @@ class Acceptor:
         except OSError as error:
             failure = error
         else:
-            return self._configure(sock, str(address[0]))
+            return self._configure(sock, address)
         if failure.errno in (errno.EBADF, errno.EINVAL, errno.ENOTSOCK):
             raise failure
         if failure.errno in _OUT_OF_RESOURCES:
@@ -126,17 +127,17 @@ class Acceptor:
             await trio.sleep(RESOURCE_PAUSE_SECONDS)
         return None  # otherwise this one peer is gone already
 
-    def _configure(self, sock: Socket, host: str) -> tuple[Socket, str] | None:
+    def _configure(self, sock: Socket, remote: Address) -> tuple[Socket, Address] | None:
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # KAFKA-2096
             if self._send_buffer_bytes != -1:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
         except OSError as error:
-            self._log.info("lost %s while it was being accepted: %s", host, error)
+            self._log.info("lost %s while it was being accepted: %s", remote[0], error)
             sock.close()
             return None
-        return sock, host
+        return sock, remote
 
     # Quotas.
 
@@ -203,7 +204,7 @@ class Acceptor:
     def _log_accepted(self, accepted: Accepted, processor: Processor) -> None:
         if not self._log.isEnabledFor(logging.DEBUG):
             return
-        sock, guard = accepted
+        sock, _, guard = accepted
         if sock.fileno() == -1:
             return  # the processor has ended, and closed it
         self._log.debug(

@@ -28,13 +28,11 @@ from ..net.poll_result import PollResult
 from ..net.readiness import EVENTS_MAX
 from ..net.selector import Selector
 from ..net.selector_counters import SelectorCounters
-from ..net.sockets import Socket
 from ..net.transmission import Send
 from .accepted import Accepted, drop
 from .channel_builder import ChannelBuilder
 from .closed_connections import ClosedConnection
 from .connection import Connection
-from .connection_counts import ConnectionGuard
 from .handler_pool import handle_waiting, has_lone
 from .request_channel import CloseConnection, NoOp, Request, Response, ResponseQueue
 from .shared import Shared
@@ -204,7 +202,7 @@ class Processor:
         """Register what the acceptor handed over, at most one queue of it."""
         while self._handed_over:
             self._handed_over -= 1
-            self._register(*self._incoming.receive_nowait())
+            self._register(self._incoming.receive_nowait())
 
     def process_new_responses(self) -> None:
         """Begin the Sends of the answers that came since the last turn."""
@@ -301,13 +299,19 @@ class Processor:
             self._recorder.take(self._finished)
         count_finished(self._finished)
 
-    def _register(self, sock: Socket, guard: ConnectionGuard) -> None:
+    def _register(self, accepted: Accepted) -> None:
         assert self._selector is not None
+        sock, remote, guard = accepted
         self.connections_created += 1
         try:
-            id = ConnectionId.of(sock, self.id, self._next_index)
+            id = ConnectionId.of(sock, remote, self.id, self._next_index)
             self._next_index = 0 if self._next_index == _INDEX_MAX else self._next_index + 1
             channel = self._builder.build(str(id), sock, id.remote_host)
+            try:
+                sock.getpeername()
+            except OSError:  # it has gone
+                if not channel.transport.has_unread():
+                    raise  # and left nothing to be handled
             self._selector.register(channel)
         except Exception as error:  # boundary: one channel's step
             # Peers that have gone are no news: a storm of them must not fill the disk with lines.
@@ -316,7 +320,7 @@ class Processor:
             self._log.log(level, "could not set up an accepted connection: %s", error)
             self.closed[CloseReason.REGISTER_FAILED] += 1
             self._shared.closed_connections.count(CloseReason.REGISTER_FAILED)
-            drop((sock, guard))
+            drop(accepted)
             return
         channel.attachment = Connection(id.remote_host, id.remote_port, guard, channel.last_used_at)
         if self._log.isEnabledFor(logging.DEBUG):
