@@ -38,6 +38,7 @@ class Rig:
             queued_max=500,
             handler_seconds=lambda: handlers * self.loop.seconds,
             closed=lambda: self.closed,
+            unexpected_errors=lambda: 3,
             times=lambda: [self.times],
         )
         self.registry.register(metrics.collect)
@@ -57,6 +58,7 @@ def test_what_waits_is_told_beside_what_may() -> None:
 
     assert 17 == snapshot["kafka_network_requestchannel_requestqueuesize"].of()
     assert 500 == snapshot["trionet_request_queue_capacity"].of()
+    assert 3 == snapshot["trionet_unexpected_errors_total"].of()
     responses = snapshot[RESPONSE_QUEUE]
     assert (5, 2, 3) == (responses.of(""), responses.of("0"), responses.of("1"))
 

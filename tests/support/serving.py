@@ -19,6 +19,7 @@ from trionet.server import Request, Response, ServerConfig, SocketServer
 from trionet.server.channel_builder import PLAINTEXT, ListenerSecurity
 from trionet.server.handler_pool import Handler, NeverWaits
 from trionet.server.processor import Processor
+from trionet.server.recorder import Recorder
 
 TLS_PROTOCOLS = (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
 
@@ -125,6 +126,7 @@ async def serving(
     never_waits: NeverWaits | None = None,
     listeners: int = 1,
     security: ListenerSecurity = PLAINTEXT,
+    recorder: Recorder | None = None,
     **settings: Any,
 ) -> AsyncIterator[Serving]:
     """A server that is cancelled when the block ends; no socket may be left open then.
@@ -135,6 +137,7 @@ async def serving(
         never_waits: of the :class:`SocketServer`.
         listeners: how many; all on free ports of 127.0.0.1, named L0, L1 and so on.
         security: what goes before the requests of each of them.
+        recorder: of the :class:`SocketServer`.
         settings: of :class:`ServerConfig`; for the others see :data:`SETTINGS`.
     """
     before = open_sockets()
@@ -147,7 +150,7 @@ async def serving(
             serving = Serving(opened)
             handler = handler or serving.hand_to_test
             serving.server = SocketServer(
-                handler, endpoints, config, secured, never_waits=never_waits
+                handler, endpoints, config, secured, never_waits=never_waits, recorder=recorder
             )
             await nursery.start(serving.server.run)
             yield serving

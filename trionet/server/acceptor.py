@@ -24,6 +24,7 @@ from .accepted import Accepted
 from .admission import Delayed, Rejected
 from .connection_counts import ConnectionGuard
 from .connection_quotas import ConnectionQuotas
+from .loop_faults import LoopFaults
 from .processor import Processor
 
 # Accepts per wake-up, before the other tasks run. Few, because each listener has as many in a pass
@@ -47,6 +48,7 @@ class Acceptor:
         send_buffer_bytes: ``socket.send.buffer.bytes``; -1 leaves the system's.
         receive_buffer_bytes: ``socket.receive.buffer.bytes``, for the log.
         log: where the server's lines go.
+        faults: counts and logs what fails in the loop.
         network: that the listening socket is of.
     """
 
@@ -60,6 +62,7 @@ class Acceptor:
         send_buffer_bytes: int,
         receive_buffer_bytes: int,
         log: logging.LoggerAdapter[logging.Logger],
+        faults: LoopFaults,
         network: Network = SYSTEM,
     ) -> None:
         self.endpoint = endpoint
@@ -71,6 +74,7 @@ class Acceptor:
         self._send_buffer_bytes = send_buffer_bytes
         self._receive_buffer_bytes = receive_buffer_bytes
         self._log = log
+        self._faults = faults
         self._next = 0
         self._throttled: DelayedCloses[Socket] = DelayedCloses()
         self._throttled_added = trio.Event()
@@ -89,26 +93,33 @@ class Acceptor:
 
     async def _accept_all(self) -> None:
         while True:
-            await self._network.wait_acceptable(self._listening)
-            for _ in range(ACCEPTS_PER_WAKEUP_MAX):
-                accepted = await self._accept()
-                if accepted is None:
-                    break
-                self.accepted += 1
-                sock, remote = accepted
-                try:
-                    guard = await self._admit(sock, str(remote[0]))
-                except BaseException:  # cancelled
-                    sock.close()
-                    raise
-                if guard is None:
-                    continue
-                try:
-                    await self._hand_over(Accepted(sock, remote, guard))
-                except BaseException:  # cancelled
-                    guard.release()
-                    sock.close()
-                    raise
+            try:
+                await self._network.wait_acceptable(self._listening)
+                for _ in range(ACCEPTS_PER_WAKEUP_MAX):
+                    accepted = await self._accept()
+                    if accepted is None:
+                        break
+                    self.accepted += 1
+                    await self._serve(*accepted)
+            except Exception as error:  # boundary: nothing but cancellation ends the loop
+                self._faults.note(f"accepting on {self.endpoint}", error)
+                await trio.sleep(RESOURCE_PAUSE_SECONDS)
+
+    async def _serve(self, sock: Socket, remote: Address) -> None:
+        """Hand a connection to a processor, if the quotas admit it."""
+        try:
+            guard = await self._admit(sock, str(remote[0]))
+        except BaseException:  # cancelled, or a fault of ours
+            sock.close()
+            raise
+        if guard is None:
+            return
+        try:
+            await self._hand_over(Accepted(sock, remote, guard))
+        except BaseException:  # cancelled, or a fault of ours
+            guard.release()
+            sock.close()
+            raise
 
     async def _accept(self) -> tuple[Socket, Address] | None:
         """The next connection and its peer's address; None if there is none now."""
@@ -178,7 +189,10 @@ class Acceptor:
             with trio.move_on_at(self._throttled.next_check_at):
                 await self._throttled_added.wait()
             for sock in self._throttled.pop_due(trio.current_time()):
-                sock.close()
+                try:
+                    sock.close()
+                except OSError as error:
+                    self._faults.note(f"closing a connection to {self.endpoint}", error)
 
     # Processors.
 

@@ -34,6 +34,11 @@ REQUEST_QUEUE_FULL = Metric(
     "How often a processor stopped reading because too many requests waited.",
     ("networkProcessor",),
 )
+UNEXPECTED_ERRORS = Metric(
+    "trionet_unexpected_errors_total",
+    Kind.COUNTER,
+    "What failed in the server outside the step of any channel; each kind is logged.",
+)
 
 
 class LoadMetrics:
@@ -47,6 +52,7 @@ class LoadMetrics:
         handler_seconds: for how long there were handler tasks, in all, also while their number
             was another one.
         closed: connections that ended since the start, by reason.
+        unexpected_errors: what failed outside the step of a channel since the start.
         times: what requests are counted in.
         samples: ``metrics.num.samples``.
         seconds: ``metrics.sample.window.ms``, in seconds.
@@ -61,6 +67,7 @@ class LoadMetrics:
         queued_max: int,
         handler_seconds: Callable[[], float],
         closed: Callable[[], Mapping[CloseReason, int]],
+        unexpected_errors: Callable[[], int],
         times: Callable[[], Iterable[RequestTimes]],
         samples: int = SAMPLES,
         seconds: float = SAMPLE_SECONDS,
@@ -71,6 +78,7 @@ class LoadMetrics:
         self._queued_max = queued_max
         self._handler_seconds = handler_seconds
         self._closed = closed
+        self._unexpected_errors = unexpected_errors
         self._times = times
 
         def ratio(metric: Metric) -> Share:
@@ -90,6 +98,7 @@ class LoadMetrics:
         yield gauges(names.RESPONSE_QUEUE_SIZE, {("",): sum(sizes.values()), **sizes})
         full = {key: p.request_queue_full for key, p in by_id.items()}
         yield gauges(REQUEST_QUEUE_FULL, full)
+        yield single(UNEXPECTED_ERRORS, self._unexpected_errors())
         closed = self._closed()
         yield gauges(
             CONNECTIONS_CLOSED, {(reason.name,): closed.get(reason, 0) for reason in CloseReason}

@@ -182,16 +182,20 @@ class Processor:
             task_status.started()
             try:
                 while True:
-                    self.configure_new_connections()
-                    self.process_new_responses()
-                    result = await self.poll()
-                    self.process_completed_receives(result.completed_receives)
-                    self.process_completed_sends(result.completed_sends)
-                    self.process_disconnected(result.disconnected)
-                    if self._finished:
-                        self._count_finished()
-                    if shared.quotas.is_exceeded(self.endpoint.listener_name):
-                        self.close_excess_connection()
+                    try:
+                        self.configure_new_connections()
+                        self.process_new_responses()
+                        result = await self.poll()
+                        self.process_completed_receives(result.completed_receives)
+                        self.process_completed_sends(result.completed_sends)
+                        self.process_disconnected(result.disconnected)
+                        if self._finished:
+                            self._count_finished()
+                        if shared.quotas.is_exceeded(self.endpoint.listener_name):
+                            self.close_excess_connection()
+                    except Exception as error:  # boundary: nothing but cancellation ends the loop
+                        shared.faults.note(f"a turn of processor {self.id}", error)
+                        await trio.lowlevel.checkpoint()
             finally:
                 self._close()
                 self._count_finished()
@@ -296,7 +300,10 @@ class Processor:
 
     def _count_finished(self) -> None:
         if self._recorder is not None:
-            self._recorder.take(self._finished)
+            try:
+                self._recorder.take(self._finished)
+            except Exception as error:  # boundary: the recorder
+                self._shared.faults.note("the recorder of requests", error)
         count_finished(self._finished)
 
     def _register(self, accepted: Accepted) -> None:
@@ -424,7 +431,10 @@ class Processor:
         if request.throttle_ns < 0:
             request.throttle_ns = now_ns() - connection.throttled_ns
             if self._recorder is not None:
-                self._recorder.throttle_ended(request)
+                try:
+                    self._recorder.throttle_ended(request)
+                except Exception as error:  # boundary: the recorder
+                    self._shared.faults.note("the recorder of requests", error)
         if not channel.is_open:
             return
         connection.mute_state = after(connection.mute_state, MuteEvent.THROTTLE_ENDED)
@@ -478,7 +488,10 @@ class Processor:
             )
             self._shared.closed_connections.add(closed)
             if self._recorder is not None:
-                self._recorder.closed(closed, connection)
+                try:
+                    self._recorder.closed(closed, connection)
+                except Exception as error:  # boundary: the recorder
+                    self._shared.faults.note("the recorder of connections", error)
         if self._log.isEnabledFor(logging.DEBUG):
             self._log.debug(
                 "connection %s disconnected: %s%s",

@@ -76,6 +76,7 @@ def server_collectors(
         queued_max=server.request_channel.requests_max,
         handler_seconds=server.handler_seconds,
         closed=lambda: server.statistics().closed,
+        unexpected_errors=lambda: server.faults.count,
         times=requests.request_times,
         samples=samples,
         seconds=seconds,

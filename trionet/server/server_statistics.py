@@ -25,6 +25,7 @@ class ServerStatistics:
         request_queue_size: requests waiting for a handler.
         response_queue_size: answers waiting for their processor.
         request_queue_full: how often a processor had to stop reading.
+        unexpected_errors: what failed outside the step of a channel, and was logged.
         closed: connections that ended, by reason.
     """
 
@@ -37,6 +38,7 @@ class ServerStatistics:
     request_queue_size: int
     response_queue_size: int
     request_queue_full: int
+    unexpected_errors: int
     closed: dict[CloseReason, int]
 
 
@@ -62,7 +64,9 @@ class ProcessorTotals:
         self._request_queue_full += processor.request_queue_full
         self._closed.update(processor.closed)
 
-    def statistics(self, running: Sequence[Processor], request_queue_size: int) -> ServerStatistics:
+    def statistics(
+        self, running: Sequence[Processor], request_queue_size: int, unexpected_errors: int
+    ) -> ServerStatistics:
         """These totals, and what others that still run have done so far and hold now."""
         closed = self._closed.copy()
         for processor in running:
@@ -79,6 +83,7 @@ class ProcessorTotals:
             response_queue_size=sum(p.response_queue_size for p in running),
             request_queue_full=self._request_queue_full
             + sum(p.request_queue_full for p in running),
+            unexpected_errors=unexpected_errors,
             closed=dict(closed),
         )
 

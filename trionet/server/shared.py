@@ -13,6 +13,7 @@ from ..net.readiness import ReadinessKind
 from .closed_connections import ClosedConnections
 from .connection_quotas import ConnectionQuotas
 from .handler_pool import Handler, NeverWaits
+from .loop_faults import LoopFaults
 from .recorder import Recorder
 from .request_channel import RequestChannel
 
@@ -34,6 +35,7 @@ class Shared:
         readiness_kind: see :func:`trionet.net.readiness.open_readiness`.
         network: where the connections come from.
         log: where the server's lines go, with its prefix.
+        faults: counts and logs what fails outside the step of a channel.
         recorder: told of requests that are over and connections that closed, if anybody is.
     """
 
@@ -49,4 +51,5 @@ class Shared:
     readiness_kind: ReadinessKind | None
     network: Network
     log: logging.LoggerAdapter[logging.Logger]
+    faults: LoopFaults
     recorder: Recorder | None = None

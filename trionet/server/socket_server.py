@@ -27,6 +27,7 @@ from .connection_quotas import ConnectionQuotas
 from .dialect import SIZE_PREFIXED, Dialect
 from .handler_pool import Handler, HandlerPool, NeverWaits
 from .listener import Listener
+from .loop_faults import LoopFaults
 from .processor import Processor
 from .recorder import Recorder
 from .request_channel import RequestChannel
@@ -109,6 +110,7 @@ class SocketServer:
         self._dialect = dialect
         self._network = network
         self._log = _PrefixedLog(logger, {"prefix": f"[SocketServer broker {config.node_id}]"})
+        self.faults = LoopFaults(self._log)
         self._shared = Shared(
             request_channel=self.request_channel,
             handler=handler,
@@ -122,6 +124,7 @@ class SocketServer:
             readiness_kind=config.readiness,
             network=network,
             log=self._log,
+            faults=self.faults,
             recorder=recorder,
         )
         self._listeners: dict[str, Listener] = {}
@@ -211,7 +214,7 @@ class SocketServer:
         return self._handlers.available_seconds() if self._handlers is not None else 0.0
 
     def statistics(self) -> ServerStatistics:
-        return self._totals.statistics(self._running, len(self.request_channel))
+        return self._totals.statistics(self._running, len(self.request_channel), self.faults.count)
 
     def close_connection(self, id: str, detail: str = "") -> bool:
         """Close one connection now, whatever it is doing (LOCAL_CLOSE).
@@ -400,6 +403,7 @@ class SocketServer:
             config.socket_send_buffer_bytes,
             config.socket_receive_buffer_bytes,
             self._log,
+            self.faults,
             self._network,
         )
 
