@@ -117,20 +117,20 @@ async def test_totals_follow_partial_progress(link: Link) -> None:
         channel, peer = rig.connect()
         sent = rig.selector.send(channel, Send([frame(bytes(size))]))
         assert not sent
-        assert 0 < rig.selector.bytes_sent < size
+        assert 0 < rig.selector.channels.bytes_sent < size
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(peer.receive_frame)
             assert [channel] == (await rig.poll()).completed_sends
-        assert size + 4 == rig.selector.bytes_sent
+        assert size + 4 == rig.selector.channels.bytes_sent
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(peer.send_frames, bytes(size))
             seen = {0}
             while not (result := await rig.selector.poll()).completed_receives:
-                seen.add(rig.selector.bytes_received)
+                seen.add(rig.selector.channels.bytes_received)
         assert [(channel, bytes(size))] == result.completed_receives
-        assert size + 4 == rig.selector.bytes_received
+        assert size + 4 == rig.selector.channels.bytes_received
         assert len(seen) > 3
 
 
@@ -143,7 +143,7 @@ async def test_totals_keep_what_closed_channels_moved(link: Link) -> None:
 
         rig.selector.close(channel)
 
-        assert (7, 9) == (rig.selector.bytes_received, rig.selector.bytes_sent)
+        assert (7, 9) == (rig.selector.channels.bytes_received, rig.selector.channels.bytes_sent)
 
 
 async def test_chunks_and_file_ranges_arrive_as_one_frame(link: Link, tmp_path: Path) -> None:
@@ -240,13 +240,13 @@ async def test_id_works_again_after_its_channel_has_gone(link: Link) -> None:
         old, old_peer = rig.connect(id="same")
         old_peer.close()
         assert CloseReason.PEER_CLOSED is await rig.disconnected(old)
-        assert rig.selector.channel("same") is None
+        assert rig.selector.channels.get("same") is None
 
         new, peer = rig.connect(id="same")
         await peer.send_frames(b"again")
 
         assert b"again" == await rig.receive(new)
-        assert new is rig.selector.channel("same")
+        assert new is rig.selector.channels.get("same")
 
 
 async def test_socket_that_cannot_be_watched_is_not_kept() -> None:
@@ -262,7 +262,7 @@ async def test_socket_that_cannot_be_watched_is_not_kept() -> None:
             rig.selector.register(twin)
 
         assert [channel] == list(rig.selector.channels)
-        assert rig.selector.channel("twin") is None
+        assert rig.selector.channels.get("twin") is None
 
 
 async def test_closed_channel_cannot_send(link: Link) -> None:
@@ -399,7 +399,7 @@ async def test_channels_closed_while_receives_are_walked_do_not_disturb_the_othe
                 rig.selector.close(channel)
 
         assert 4 == len(result.completed_receives)
-        assert 2 == len(rig.selector)
+        assert 2 == len(rig.selector.channels)
         assert await rig.is_quiet()
 
 

@@ -70,7 +70,7 @@ async def test_a_connection_is_made_and_works(kind: ReadinessKind) -> None:
             connected += (await rig.poll()).connected
 
         assert sorted(channel.id for channel in channels) == sorted(c.id for c in connected)
-        assert (5, 5) == (len(rig.selector), rig.selector.counters.connected)
+        assert (5, 5) == (len(rig.selector.channels), rig.selector.counters.connected)
         assert all(channel.is_ready and channel.interest == READ for channel in channels)
         peer = accepted(rig, sock)
         await peer.send_frames(b"hello")
@@ -112,7 +112,7 @@ async def test_a_name_in_place_of_an_address_is_an_error(kind: ReadinessKind) ->
         with pytest.raises(OSError, match=r"not known|not supported"):
             begin(rig, ("localhost", 9092))
 
-        assert 0 == len(rig.selector)
+        assert 0 == len(rig.selector.channels)
 
 
 async def test_an_id_in_use_cannot_connect_again(kind: ReadinessKind) -> None:
@@ -153,7 +153,7 @@ async def test_a_connection_that_is_made_at_once(kind: ReadinessKind, closes: st
             rig.selector.close(channel)
 
         assert await rig.is_quiet()
-        assert (0 if closes == "after it" else 1) == len(rig.selector)
+        assert (0 if closes == "after it" else 1) == len(rig.selector.channels)
 
 
 async def test_a_connect_that_fails_late_leaves_nothing(kind: ReadinessKind) -> None:
@@ -170,8 +170,8 @@ async def test_a_connect_that_fails_late_leaves_nothing(kind: ReadinessKind) -> 
             begin(rig, address, sock=sock)
 
         assert sock.fileno() == -1
-        assert 0 == len(rig.selector)
-        assert not rig.selector._by_fd
+        assert 0 == len(rig.selector.channels)
+        assert not rig.selector.channels.by_fd
         assert not rig.selector.preparing._connecting
         rig.readiness.register = register  # type: ignore[method-assign]
         again = begin(rig, address)

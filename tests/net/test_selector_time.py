@@ -185,7 +185,7 @@ async def test_the_least_recently_used_channel_makes_room(
         assert b"a" == await rig.receive(first)
 
         made = []
-        while (channel := rig.selector.least_recently_used()) is not None:
+        while (channel := rig.selector.idle.least_recently_used()) is not None:
             rig.selector.disconnect(channel, CloseReason.EXCESS_CONNECTION)
             made.append(channel)
 

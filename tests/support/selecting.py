@@ -206,7 +206,7 @@ async def selecting(
             finally:
                 nursery.cancel_scope.cancel()
                 selector.close_all(CloseReason.LOCAL_CLOSE)
-            assert 0 == len(selector)
-            assert not selector._by_fd
+            assert 0 == len(selector.channels)
+            assert not selector.channels.by_fd
             assert not selector._with_staged
             assert not selector._paused_reads

@@ -21,7 +21,7 @@ its wake-up per request. A client parks at once, and that is its checkpoint.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import trio
 from trio.lowlevel import checkpoint
@@ -30,6 +30,7 @@ from ..errors import LocalProtocolError
 from ..metrics.request_times import now_ns
 from .alarm import Alarm
 from .channel import Channel
+from .channels import Channels
 from .close_reason import BY_PEER, CloseReason
 from .connecting import Address, begin_connect
 from .faults import fault_of, log_unexpected
@@ -62,7 +63,9 @@ class Selector:
     Attributes:
         alarm: wakes the loop for what is due; its owner runs it beside the loop, or idle channels
             and endless authentications only end when something else happens.
+        channels: those that are open.
         counters: what was done so far, for metrics.
+        idle: which of them was used least recently, to be closed when others need room.
         preparing: steps the channels that are not ready.
     """
 
@@ -82,7 +85,7 @@ class Selector:
         self._empty_polls_max = 0 if parks_at_once else EMPTY_POLLS_BEFORE_PARK
         self._clock = trio.lowlevel.current_clock().current_time
         self._on_error = on_error or log_unexpected
-        self._idle: IdleExpiry[Channel] = IdleExpiry(idle_seconds_max)
+        self.idle: IdleExpiry[Channel] = IdleExpiry(idle_seconds_max)
         self._pool = pool
         self._starved = Starved(self, pool, shuffle)
         self._waits_for_memory = self._starved.channels
@@ -91,42 +94,12 @@ class Selector:
         self._now = 0.0
         self.alarm = Alarm(self.wakeup)
         self.counters = SelectorCounters()
-        self._by_fd: dict[int, Channel] = {}
-        self._by_id: dict[str, Channel] = {}
+        self.channels = Channels()
         self._with_staged: dict[Channel, None] = {}
         self._result = PollResult()  # being filled: by poll, and by send and close between polls
         self._empty_polls = 0
         self._is_woken = self._is_paused = False
         self._paused_reads: dict[Channel, None] = {}
-        self._bytes_received_by_closed = self._bytes_sent_by_closed = 0
-
-    def __len__(self) -> int:
-        return len(self._by_id)
-
-    @property
-    def bytes_received(self) -> int:
-        """Bytes read from the sockets of all channels, past and present."""
-        return self._bytes_received_by_closed + sum(c.bytes_received for c in self._by_fd.values())
-
-    @property
-    def bytes_sent(self) -> int:
-        return self._bytes_sent_by_closed + sum(c.bytes_sent for c in self._by_fd.values())
-
-    @property
-    def channels(self) -> Iterable[Channel]:
-        return self._by_id.values()
-
-    def channel(self, id: str) -> Channel | None:
-        return self._by_id.get(id)
-
-    def register(self, channel: Channel) -> None:
-        """Start reading from a channel.
-
-        Raises:
-            LocalProtocolError: its id is in use (Kafka: KAFKA-7453).
-            OSError: its socket cannot be watched.
-        """
-        self._register(channel, READ)
 
     def connect(self, channel: Channel, sock: Socket, address: Address) -> None:
         """Begin to connect a channel; a later poll reports it as connected, or as disconnected.
@@ -138,21 +111,26 @@ class Selector:
         try:
             begin_connect(sock, address)
             self.preparing.expect_connection(channel, sock)
-            self._register(channel, WRITE)
+            self.register(channel, WRITE)
         except BaseException:
             self.preparing.forget(channel)
             sock.close()
             raise
 
-    def _register(self, channel: Channel, interest: int) -> None:
-        if channel.id in self._by_id:
+    def register(self, channel: Channel, interest: int = READ) -> None:
+        """Start reading from a channel, or watching it for something else.
+
+        Raises:
+            LocalProtocolError: its id is in use (Kafka: KAFKA-7453).
+            OSError: its socket cannot be watched.
+        """
+        if self.channels.get(channel.id) is not None:
             raise LocalProtocolError(f"a channel with id {channel.id} is registered already")
         self._now = channel.last_used_at = trio.current_time()
         self._readiness.register(channel.fd, interest)
         channel.interest = interest
-        self._by_fd[channel.fd] = channel
-        self._by_id[channel.id] = channel
-        self._idle.add(channel)
+        self.channels.add(channel)
+        self.idle.add(channel)
         if not channel.is_ready:
             self.preparing.begin(channel, self._now)
         self._plan_checks()
@@ -177,14 +155,14 @@ class Selector:
                 return True
             if channel.closing is not None:
                 raise BrokenPipeError("the peer takes nothing more")
-            self._watch(channel, channel.interest | WRITE)
+            self.watch(channel, channel.interest | WRITE)
         except LocalProtocolError as error:
             is_second = channel.send is not None
             reason = CloseReason.SECOND_SEND if is_second else CloseReason.ERROR
-            self._disconnect(channel, reason, str(error))
+            self.disconnect(channel, reason, str(error))
             raise
         except OSError as error:
-            self._send_failed(channel, CloseReason.SEND_FAILED, str(error))
+            self._begin_closing(channel, CloseReason.SEND_FAILED, str(error))
         except Exception as error:  # boundary: one channel's step
             self._disconnect_for(channel, error)
         return False
@@ -205,7 +183,7 @@ class Selector:
         if channel.has_staged or channel.has_buffered or channel.closing is not None:
             self._with_staged[channel] = None
         if not channel.interest & READ:
-            self._watch(channel, channel.interest | READ)
+            self.watch(channel, channel.interest | READ)
 
     def pause_reading(self) -> None:
         """Hand out and read nothing more, for any channel; Sends go on (design 3.3)."""
@@ -218,7 +196,7 @@ class Selector:
         for channel in paused:
             if not channel.is_muted:
                 try:
-                    self._watch(channel, channel.interest | READ)
+                    self.watch(channel, channel.interest | READ)
                 except Exception as error:  # boundary: one channel's step
                     self._disconnect_for(channel, error)
 
@@ -229,15 +207,10 @@ class Selector:
         if channel.is_open:
             self._remove(channel, reason, detail)
 
-    def disconnect(self, channel: Channel, reason: CloseReason, detail: str = "") -> None:
-        """Close a channel now and report it in ``disconnected`` of the next poll."""
-        if channel.is_open:
-            self._disconnect(channel, reason, detail)
-
     def close_all(self, reason: CloseReason) -> list[Channel]:
         """Close every channel; returns these, and before them those that no poll has told of."""
-        for channel in list(self._by_id.values()):
-            self._disconnect(channel, reason)
+        for channel in list(self.channels):
+            self.disconnect(channel, reason)
         closed, self._result.disconnected = self._result.disconnected, []
         return closed
 
@@ -309,9 +282,9 @@ class Selector:
         return result
 
     def _handle(self, events: list[tuple[int, int]], staged: dict[Channel, None]) -> None:
-        reads = 0 if self._is_paused else READ
+        reads, by_fd = 0 if self._is_paused else READ, self.channels.by_fd
         for fd, bits in events:
-            channel = self._by_fd.get(fd)
+            channel = by_fd.get(fd)
             if channel is None or (staged and channel in staged):
                 continue
             if bits == reads and not channel.is_muted and channel.is_ready:
@@ -334,7 +307,7 @@ class Selector:
         except BlockingIOError:
             if channel.closing is None or channel.has_buffered:
                 return
-            self._disconnect(channel, *channel.closing)  # what is not there now never comes
+            self.disconnect(channel, *channel.closing)  # what is not there now never comes
             return
         except Exception as error:  # boundary: one channel's step
             self._disconnect_for(channel, error)
@@ -342,11 +315,7 @@ class Selector:
         if frame is None and channel.is_out_of_memory:
             self._starved.add(channel)
             return
-        if (
-            channel.has_staged
-            or channel.closing is not None
-            or (channel.tls is not None and channel.tls.has_buffered)
-        ):
+        if channel.has_staged or channel.has_buffered or channel.closing is not None:
             self._with_staged[channel] = None
 
     def _complete(self, channel: Channel, frame: Frame) -> None:
@@ -402,58 +371,39 @@ class Selector:
             self._disconnect_for(channel, error)
 
     def _on_unwanted_read(self, channel: Channel, bits: int) -> None:
-        """Data, or the end, of a channel that is not being read.
+        """Data, or the end, of a channel that is not being read: no interest until it is.
 
-        A hang-up is reported whatever the interest, so the socket must leave the poller now or the
-        loop would spin on it; otherwise the interest in reading is dropped until the channel is
-        read again.
+        A hang-up shows whatever the interest; the loop would spin on a socket that stayed.
         """
         if bits & HANGUP:
             self._begin_closing(channel, CloseReason.PEER_RESET, "while no read was due")
             return
         if self._is_paused:
             self._paused_reads[channel] = None
-        self._watch(channel, channel.interest & ~READ)
+        self.watch(channel, channel.interest & ~READ)
 
     def _begin_closing(self, channel: Channel, reason: CloseReason, detail: str) -> None:
         """Close a channel whose peer has gone, when what had arrived before is handed out.
 
-        (Kafka: CloseMode.GRACEFUL.) Its socket is read directly from here on, a frame a poll.
+        (Kafka: CloseMode.GRACEFUL.) Its socket is read directly from here on, a frame a poll. A
+        response that fails closes it at once: no other request of it gets one either.
         """
-        if channel.closing is not None:
-            return
+        is_response = channel.send is not None or reason is CloseReason.SEND_FAILED
         has_news = channel.has_staged or channel.transport.has_unread()
-        if not has_news or not channel.is_ready:
-            self._disconnect(channel, reason, detail)
+        if not has_news or not channel.is_ready or (channel.is_muted and is_response):
+            self.disconnect(channel, reason, detail)
             return
-        channel.closing = reason, detail
-        channel.interest = 0
-        self._readiness.unregister(channel.fd)
-        if not channel.is_muted:
-            self._with_staged[channel] = None
-
-    def _send_failed(self, channel: Channel, reason: CloseReason, detail: str) -> None:
-        """A request that waits for its response closes with it: its peer takes no other either.
-
-        A channel without one, a client's, has responses of earlier requests to hand out.
-        """
-        if channel.is_muted:
-            self._disconnect(channel, reason, detail)
-        else:
-            self._begin_closing(channel, reason, detail)
-            channel.send = None
+        channel.send = None
+        if channel.closing is None:
+            self._readiness.unregister(channel.fd)
+            channel.closing, channel.interest = (reason, detail), 0
+            if not channel.is_muted:
+                self._with_staged[channel] = None
 
     def _write(self, channel: Channel) -> None:
-        try:
-            is_complete = channel.write()
-        except OSError as error:
-            if not channel.is_ready:
-                raise
-            self._send_failed(channel, *fault_of(channel, error))
+        if not channel.write():
             return
-        if not is_complete:
-            return
-        self._watch(channel, channel.interest & ~WRITE)
+        self.watch(channel, channel.interest & ~WRITE)
         if channel.is_sending_step:
             self.preparing.sent(channel)
         else:
@@ -466,7 +416,7 @@ class Selector:
         self._next_check_at = min(self._next_check_at, at)
 
     def _plan_checks(self) -> None:
-        self._next_check_at = min(self._idle.next_check_at, self.preparing.next_check_at)
+        self._next_check_at = min(self.idle.next_check_at, self.preparing.next_check_at)
 
     def _check_times(self) -> None:
         """Close one idle channel, and those whose authentication ends now.
@@ -474,9 +424,9 @@ class Selector:
         After the delivery of what was received, so that nothing that arrived in time is lost to it
         (KAFKA-5587).
         """
-        idle = self._idle.poll(self._now)
+        idle = self.idle.poll(self._now)
         if idle is not None and not self._has_news(idle):
-            self._disconnect(idle, CloseReason.IDLE)
+            self.disconnect(idle, CloseReason.IDLE)
         self.preparing.check(self._now)
         self._plan_checks()
 
@@ -492,10 +442,6 @@ class Selector:
         channel.last_used_at = self._now
         return channel.bytes_received > received or not channel.is_open
 
-    def least_recently_used(self) -> Channel | None:
-        """The channel that was used least recently, to be closed when others need room."""
-        return self._idle.least_recently_used()
-
     def _disconnect_for(self, channel: Channel, error: Exception) -> None:
         reason, detail = fault_of(channel, error)
         if channel.closing is not None and reason in BY_PEER:
@@ -503,29 +449,28 @@ class Selector:
         self.preparing.count_fault(channel, reason)
         if reason is CloseReason.ERROR:
             self._on_error(channel, error)
-        self._disconnect(channel, reason, detail)
-
-    def watch(self, channel: Channel, interest: int) -> None:
-        """Watch a channel for other things than so far."""
-        if channel.interest != interest:
-            self._watch(channel, interest)
+        if reason is CloseReason.SEND_FAILED:
+            self._begin_closing(channel, reason, detail)
+        else:
+            self.disconnect(channel, reason, detail)
 
     def continue_at_once(self, channel: Channel) -> None:
         """Have the next poll look at a channel without waiting for its socket."""
         self._with_staged[channel] = None
 
-    def _watch(self, channel: Channel, interest: int) -> None:
-        if channel.closing is not None:
-            return
-        channel.interest = interest
-        self._readiness.modify(channel.fd, interest)
+    def watch(self, channel: Channel, interest: int) -> None:
+        """Watch a channel for other things than so far."""
+        if channel.interest != interest and channel.closing is None:
+            channel.interest = interest
+            self._readiness.modify(channel.fd, interest)
 
     def connected(self, channel: Channel) -> None:
         """An outgoing connection was made."""
         self.counters.connected += 1
         self._result.connected.append(channel)
 
-    def _disconnect(self, channel: Channel, reason: CloseReason, detail: str = "") -> None:
+    def disconnect(self, channel: Channel, reason: CloseReason, detail: str = "") -> None:
+        """Close a channel now and report it in ``disconnected`` of the next poll."""
         if channel.close_reason is not None:
             return
         if channel in self._result.connected:  # both in one poll (KAFKA-5417)
@@ -538,16 +483,13 @@ class Selector:
 
     def _remove(self, channel: Channel, reason: CloseReason, detail: str) -> None:
         channel.end(reason, detail)
-        self._bytes_received_by_closed += channel.bytes_received
-        self._bytes_sent_by_closed += channel.bytes_sent
         self._with_staged.pop(channel, None)
         self._paused_reads.pop(channel, None)
         self._waits_for_memory.pop(channel, None)
-        self._idle.remove(channel)
+        self.idle.remove(channel)
         self.preparing.forget(channel)
         self._starved.release(channel, self._now)
-        del self._by_id[channel.id]
-        del self._by_fd[channel.fd]
+        self.channels.remove(channel)
         try:
             if channel.closing is None:
                 self._readiness.unregister(channel.fd)

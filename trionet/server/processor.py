@@ -92,15 +92,15 @@ class Processor:
 
     @property
     def connection_count(self) -> int:
-        return len(self._selector) if self._selector is not None else 0
+        return len(self._selector.channels) if self._selector is not None else 0
 
     @property
     def bytes_received(self) -> int:
-        return self._selector.bytes_received if self._selector is not None else 0
+        return self._selector.channels.bytes_received if self._selector is not None else 0
 
     @property
     def bytes_sent(self) -> int:
-        return self._selector.bytes_sent if self._selector is not None else 0
+        return self._selector.channels.bytes_sent if self._selector is not None else 0
 
     @property
     def response_queue_size(self) -> int:
@@ -150,11 +150,10 @@ class Processor:
 
     async def drain(self) -> None:
         """Read nothing more, and wait until every request received has had its answer written."""
-        assert self._selector is not None
         self._all_answered = trio.Event()
         if not self.in_flight:
             self._all_answered.set()
-        self._selector.pause_reading()
+        self.selector.pause_reading()
         await self._all_answered.wait()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -220,8 +219,7 @@ class Processor:
         """Send what is in the response queue; between turns handlers may ask for it, too."""
         responses = self.responses
         if responses.requests:
-            assert self._selector is not None
-            self._selector.look_at_clock()
+            self.selector.look_at_clock()
             answered, responses.requests = responses.requests, []
             finished = self._finished
             began_ns = at_ns = now_ns()
@@ -239,22 +237,21 @@ class Processor:
 
     async def poll(self) -> PollResult:
         """Wait for, and make, progress on the sockets."""
-        assert self._selector is not None
         channel, never_waits = self._request_channel, self._never_waits
         if never_waits and not self._held and has_lone(channel, never_waits, self._log):
             # A handler would take a pass of the scheduler, a fifth of the work of a small Produce.
             await handle_waiting(channel, self._shared.handler, self._log)
         elif channel.wake_handler():
             # Those that were woken before are held up; look again before the loop parks.
-            self._selector.wakeup()
+            self.selector.wakeup()
         # What is read beyond the queue's room is held: in memory, and one of each channel at worst.
         room = EVENTS_MAX if self._held else channel.room
         try:
-            return await self._selector.poll(min(EVENTS_MAX, room))
-        except Exception:  # boundary: a failing poll never ends the loop (KAFKA-5607)
-            self._log.exception("poll failed; processor %d goes on", self.id)
+            return await self.selector.poll(min(EVENTS_MAX, room))
+        except Exception as error:  # boundary: a failing poll never ends the loop (KAFKA-5607)
+            self._shared.faults.note(f"a poll of processor {self.id}", error)
             await trio.lowlevel.checkpoint()
-            return self._selector.take_result()
+            return self.selector.take_result()
 
     def process_completed_receives(self, receives: list[tuple[Channel, Frame]]) -> None:
         """Hand each receive to the handlers and mute its channel until it is answered."""
@@ -282,19 +279,18 @@ class Processor:
         for channel in channels:
             try:
                 self._forget(channel)
-            except Exception as error:  # boundary: one channel's step
-                self._on_channel_error(channel, error)
+            except Exception as error:  # boundary: one channel, and the recorder
+                self._shared.faults.note("forgetting a connection", error)
         channels.clear()  # or a loop that waits would keep the last that went
 
     def close_excess_connection(self) -> None:
         """Make room for another listener's: close the connection that was used least recently."""
-        assert self._selector is not None
-        channel = self._selector.least_recently_used()
+        channel = self.selector.idle.least_recently_used()
         if channel is not None:
-            self._selector.disconnect(channel, CloseReason.EXCESS_CONNECTION)
+            self.selector.disconnect(channel, CloseReason.EXCESS_CONNECTION)
             # At once, or the other processors would close one each.
             channel.attachment.guard.release()
-            self._selector.wakeup()  # there may be more
+            self.selector.wakeup()  # there may be more
 
     # Parts of the steps.
 
@@ -307,7 +303,6 @@ class Processor:
         count_finished(self._finished)
 
     def _register(self, accepted: Accepted) -> None:
-        assert self._selector is not None
         sock, remote, guard = accepted
         self.connections_created += 1
         try:
@@ -319,7 +314,7 @@ class Processor:
             except OSError:  # it has gone
                 if not channel.transport.has_unread():
                     raise  # and left nothing to be handled
-            self._selector.register(channel)
+            self.selector.register(channel)
         except Exception as error:  # boundary: one channel's step
             # Peers that have gone are no news: a storm of them must not fill the disk with lines.
             has_gone = isinstance(error, OSError) and error.errno in _GONE
@@ -334,8 +329,7 @@ class Processor:
             self._log.debug("processor %d created connection %s", self.id, channel.id)
 
     def _respond(self, request: Request) -> None:
-        selector = self._selector
-        assert selector is not None
+        selector = self.selector
         channel = request.channel
         response: Response | None = request.response
         if channel.close_reason is not None:
@@ -362,7 +356,6 @@ class Processor:
             raise TypeError(f"{response!r} is not a response")
 
     def _hand_over(self, channel: Channel, frame: Frame) -> None:
-        assert self._selector is not None
         connection: Connection = channel.attachment
         request = Request(self.responses, channel, frame, self._times, self._polled_ns)
         if channel.lease is not None:
@@ -372,7 +365,7 @@ class Processor:
         self.requests_received += 1
         self.in_flight += 1
         connection.mute_state = _RESPONSE_PENDING
-        self._selector.mute(channel)
+        self.selector.mute(channel)
         if self._held or not self._request_channel.offer(request):
             self._hold(request)
 
@@ -385,7 +378,6 @@ class Processor:
 
     def _finish(self, channel: Channel) -> None:
         """The channel's request is answered: it may send the next, unless it is throttled."""
-        assert self._selector is not None
         connection: Connection = channel.attachment
         request: Request | None = connection.request
         if request is None:
@@ -396,7 +388,7 @@ class Processor:
         self._end_request(connection)
         if connection.mute_state is _RESPONSE_PENDING:
             connection.mute_state = _NOT_MUTED
-            self._selector.unmute(channel)
+            self.selector.unmute(channel)
         else:
             connection.mute_state = after(connection.mute_state, MuteEvent.RESPONSE_SENT)
 
@@ -425,7 +417,6 @@ class Processor:
 
     def end_throttling(self, request: Request) -> None:
         """Undo :meth:`start_throttling`; read the channel if its answer has left."""
-        assert self._selector is not None
         channel = request.channel
         connection: Connection = channel.attachment
         if request.throttle_ns < 0:
@@ -441,32 +432,29 @@ class Processor:
         request.times.throttled(request.throttle_ns)
         if connection.mute_state is MuteState.MUTED:
             connection.mute_state = MuteState.NOT_MUTED
-            self._selector.unmute(channel)
+            self.selector.unmute(channel)
             self.wakeup()
 
     def _hold(self, request: Request) -> None:
         """The request channel is full: keep this one, read nothing, go on answering."""
-        assert self._selector is not None
         if not self._held:
             self.request_queue_full += 1
-            self._selector.pause_reading()
+            self.selector.pause_reading()
             self._request_channel.wake_when_free(self)
         self._held.append(request)
 
     def _hand_over_held(self) -> None:
-        assert self._selector is not None
         while self._held:
             if not self._request_channel.offer(self._held[0]):
                 self._request_channel.wake_when_free(self)
                 return
             self._held.popleft()
         if self._all_answered is None:
-            self._selector.resume_reading()
+            self.selector.resume_reading()
 
     def _fail(self, channel: Channel, error: Exception) -> None:
-        assert self._selector is not None
         self._on_channel_error(channel, error)
-        self._selector.disconnect(channel, CloseReason.ERROR, repr(error))
+        self.selector.disconnect(channel, CloseReason.ERROR, repr(error))
 
     def _forget(self, channel: Channel) -> None:
         reason = channel.close_reason
@@ -488,10 +476,7 @@ class Processor:
             )
             self._shared.closed_connections.add(closed)
             if self._recorder is not None:
-                try:
-                    self._recorder.closed(closed, connection)
-                except Exception as error:  # boundary: the recorder
-                    self._shared.faults.note("the recorder of connections", error)
+                self._recorder.closed(closed, connection)
         if self._log.isEnabledFor(logging.DEBUG):
             self._log.debug(
                 "connection %s disconnected: %s%s",
@@ -504,9 +489,7 @@ class Processor:
         self._log.warning("unexpected error on %s; closing it", channel.id, exc_info=error)
 
     def _close(self) -> None:
-        assert self._selector is not None
-        for channel in self._selector.close_all(CloseReason.SERVER_SHUTDOWN):
-            self._forget(channel)
+        self.process_disconnected(self.selector.close_all(CloseReason.SERVER_SHUTDOWN))
         self.responses.close()
         self._new_connections.close()
         while True:

@@ -1,0 +1,54 @@
+"""The channels of one Selector, and what all that it ever had have moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .channel import Channel
+
+
+class Channels:
+    """Open channels, in the order in which they came.
+
+    Attributes:
+        by_fd: the channel of each descriptor.
+    """
+
+    __slots__ = ("_by_id", "_received_before", "_sent_before", "by_fd")
+
+    def __init__(self) -> None:
+        self.by_fd: dict[int, Channel] = {}
+        self._by_id: dict[str, Channel] = {}
+        self._received_before = self._sent_before = 0
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Channel]:
+        return iter(self._by_id.values())
+
+    def get(self, id: str) -> Channel | None:
+        """The channel with this id."""
+        return self._by_id.get(id)
+
+    @property
+    def bytes_received(self) -> int:
+        """Bytes read from the sockets of all channels, past and present."""
+        return self._received_before + sum(each.bytes_received for each in self._by_id.values())
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes written to them."""
+        return self._sent_before + sum(each.bytes_sent for each in self._by_id.values())
+
+    def add(self, channel: Channel) -> None:
+        """Take a channel whose id and descriptor are not in use."""
+        self.by_fd[channel.fd] = channel
+        self._by_id[channel.id] = channel
+
+    def remove(self, channel: Channel) -> None:
+        """Let go of a channel, but not of what it has moved."""
+        self._received_before += channel.bytes_received
+        self._sent_before += channel.bytes_sent
+        del self._by_id[channel.id]
+        del self.by_fd[channel.fd]
