@@ -43,20 +43,22 @@ async def broker_with_client() -> AsyncIterator[tuple[Broker, Client]]:
         yield broker, client
 
 
-async def check_muted_resets(peers: int) -> None:
+async def check_muted_resets(peers: int, *, is_staged: bool = False) -> None:
+    """Reset while a Fetch waits, with another one behind it if ``is_staged``."""
     async with broker_with_client() as (broker, client):
         port = host_and_port(broker.bootstrap_servers)[1]
         with ExitStack() as opened:
             polling = []
             for _ in range(peers):
                 peer = opened.enter_context(await Peer.connect(port))
-                # One is answered when there is data; the other waits behind it.
-                await peer.send(LONG_POLL + LONG_POLL)
+                await peer.send(LONG_POLL * (1 + is_staged))
                 polling.append(peer)
             assert peers == (await settled(broker)).delayed
             for peer in polling:
                 peer.reset()
-            assert {CloseReason.PEER_RESET: peers} == await close_reasons(broker)
+            # What waits behind the first is handed out if that needs no response.
+            gone = {} if is_staged else {CloseReason.PEER_RESET: peers}
+            assert gone == await close_reasons(broker)
         # Nothing is left to do: a hang-up that was not dealt with would keep the loop busy.
         began = time.process_time()
         await trio.sleep(1)
@@ -64,11 +66,18 @@ async def check_muted_resets(peers: int) -> None:
         await append(client, b"x")
         assert 0 == (await settled(broker)).delayed
         assert 1 == broker.statistics().server.connections
+        reason = CloseReason.SEND_FAILED if is_staged else CloseReason.PEER_RESET
+        assert {reason: peers} == await close_reasons(broker)
 
 
 @pytest.mark.slow
 async def test_peers_that_reset_during_a_long_poll_are_gone_at_once() -> None:
     await check_muted_resets(50)
+
+
+@pytest.mark.slow
+async def test_peers_that_reset_with_a_request_behind_it_are_gone_with_the_response() -> None:
+    await check_muted_resets(50, is_staged=True)
 
 
 @pytest.mark.fuzz
