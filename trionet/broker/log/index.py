@@ -29,9 +29,10 @@ TIME_ENTRY_SIZE: Final = 12
 ENTRY_MAX: Final = 2**31 - 1
 
 _SWAPPED = sys.byteorder == "little"
-# Shared, never changed: most partitions of a large topic have no entries.
-_NO_OFFSETS: Final = array("i"), array("i")
-_NO_TIMES: Final = array("q"), array("i")
+# Shared, never changed: most partitions of a large topic have no entries. Each is told by itself: a
+# pair of them is another object in compiled code whenever it is looked at.
+_NO_OFFSETS: Final = array("i")
+_NO_TIMESTAMPS: Final = array("q")
 
 
 class OffsetIndex:
@@ -41,7 +42,7 @@ class OffsetIndex:
 
     def __init__(self) -> None:
         # Offsets and positions; there are as many entries as offsets.
-        self._columns = _NO_OFFSETS
+        self._columns = _NO_OFFSETS, _NO_OFFSETS
 
     def __len__(self) -> int:
         return len(self._columns[0])
@@ -52,9 +53,9 @@ class OffsetIndex:
         Raises:
             OverflowError: a number has more than 31 bits; nothing was noted.
         """
-        if self._columns is _NO_OFFSETS:
-            self._columns = array("i"), array("i")
         offsets, positions = self._columns
+        if offsets is _NO_OFFSETS:
+            offsets, positions = self._columns = array("i"), array("i")
         del positions[len(offsets) :]
         positions.append(position)
         offsets.append(last_offset)
@@ -116,7 +117,7 @@ class TimeIndex:
 
     def __init__(self) -> None:
         # Timestamps and offsets; there are as many entries as timestamps.
-        self._columns = _NO_TIMES
+        self._columns = _NO_TIMESTAMPS, _NO_OFFSETS
 
     def __len__(self) -> int:
         return len(self._columns[0])
@@ -127,9 +128,9 @@ class TimeIndex:
         Raises:
             OverflowError: a number has too many bits; nothing was noted.
         """
-        if self._columns is _NO_TIMES:
-            self._columns = array("q"), array("i")
         timestamps, offsets = self._columns
+        if timestamps is _NO_TIMESTAMPS:
+            timestamps, offsets = self._columns = array("q"), array("i")
         if timestamp > (timestamps[-1] if timestamps else -1):
             del offsets[len(timestamps) :]
             offsets.append(offset)
