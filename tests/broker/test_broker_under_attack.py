@@ -189,7 +189,7 @@ async def test_announcing_large_frames_costs_the_broker_little() -> None:
         held = sum(
             len(cast(FrameDecoder, channel._decoder)._payload or b"")
             for processor in broker._server.processors
-            for channel in processor.channels
+            for channel in processor.selector.channels
         )
         await append(client, b"a")
         for peer in peers:

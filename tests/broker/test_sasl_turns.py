@@ -28,7 +28,7 @@ class Passes(trio.abc.Instrument):
         self.seen = [0]
 
     def before_io_wait(self, timeout: float) -> None:
-        self.seen.append(sum(each.counters.authenticated for each in self._processors))
+        self.seen.append(sum(each.selector.counters.authenticated for each in self._processors))
 
 
 async def begun(peer: Peer) -> Peer:

@@ -163,7 +163,7 @@ class Disturbed:
             "quotas.total": server.quotas.total,
             "requests": statistics.request_queue_size,
             "responses": statistics.response_queue_size,
-            "in flight": sum(processor.in_flight for processor in server.processors),
+            "in flight": sum(processor.counts.in_flight for processor in server.processors),
             "pool.used": 0 if server.pool is None else server.pool.used,
             "throttled": throttled,
             "kept": len(self._kept),

@@ -109,7 +109,7 @@ async def check_dropped(connections: int, at_once: int) -> None:
         server = (await settled(broker)).server
         assert connections == sum(server.closed.values())
         assert (1, connections + 1) == (server.connections, server.connections_created)
-        assert 0 == sum(processor.in_flight for processor in broker._server.processors)
+        assert 0 == sum(processor.counts.in_flight for processor in broker._server.processors)
         assert (await client.call(ApiVersionsRequest(), 0)).error_code == 0
         gc.collect()
         assert before == descriptors()

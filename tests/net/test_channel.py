@@ -76,6 +76,9 @@ class ScriptedTransport:
     def send_file(self, file_range: FileRange, /) -> int:
         raise NotImplementedError
 
+    def finish_connect(self) -> bool:
+        return True
+
     def peer_has_ended(self) -> bool:
         return not self._pieces
 
@@ -418,11 +421,12 @@ def test_partial_writes_continue_until_the_last_byte(
 
 def test_printed_form_tells_id_state_and_what_waits(pair: tuple[Channel, socket.socket]) -> None:
     channel, _ = pair
-    assert "<Channel c open staged=0 send=None>" == repr(channel)
+    assert "<Channel c READY NOT_MUTED staged=0 send=None>" == repr(channel)
 
-    channel.is_muted = True
+    channel.muting.mute()
     channel.staged.append(b"x")
-    channel.close_reason = CloseReason.IDLE
+    assert "<Channel c READY MUTED staged=1 send=None>" == repr(channel)
 
-    assert "<Channel c IDLE muted staged=1 send=None>" == repr(channel)
+    channel.end(CloseReason.IDLE, "")
+    assert "<Channel c CLOSED MUTED staged=0 send=None>" == repr(channel)
     assert not channel.is_open

@@ -92,7 +92,9 @@ class Story:
         told = 0
         for _ in range(count):
             silent = [
-                each for each in self.conversations if self.is_paused or each.channel.is_muted
+                each
+                for each in self.conversations
+                if self.is_paused or each.channel.muting.is_muted
             ]
             result = await self.rig.selector.poll(seconds_max=0)
             receivers = [channel for channel, _ in result.completed_receives]

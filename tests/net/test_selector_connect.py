@@ -37,7 +37,7 @@ def begin(
 ) -> Channel:
     """A channel that is on its way."""
     sock = sock or open_socket(address)
-    channel = Channel(id, PlaintextTransport(sock), 1000)
+    channel = Channel(id, PlaintextTransport(sock), 1000, connects=True)
     rig.selector.connect(channel, sock, address)
     return channel
 
@@ -51,7 +51,7 @@ async def connecting(
         before = open_sockets()
         async with selecting(kind, authentication_seconds_max=1) as rig:
             yield rig, sock, address
-            assert [] == list(rig.selector.preparing._connecting)
+            assert not len(rig.selector._steps.preparing._waiting)
         assert before == open_sockets()
 
 
@@ -172,7 +172,7 @@ async def test_a_connect_that_fails_late_leaves_nothing(kind: ReadinessKind) -> 
         assert sock.fileno() == -1
         assert 0 == len(rig.selector.channels)
         assert not rig.selector.channels.by_fd
-        assert not rig.selector.preparing._connecting
+        assert not len(rig.selector._steps.preparing._waiting)
         rig.readiness.register = register  # type: ignore[method-assign]
         again = begin(rig, address)
         assert [again] == (await rig.poll()).connected
@@ -194,7 +194,7 @@ async def test_a_connection_that_is_made_and_breaks_in_one_poll(kind: ReadinessK
     async with connecting(kind) as (rig, sock, address):
         channel = begin(rig, address)
         peer = sock.accept()[0]
-        rig.selector.preparing.shake_hands(channel)
+        rig.selector._steps.on_event(channel, WRITE)
         assert channel.is_ready
 
         rig.selector.disconnect(channel, CloseReason.PEER_RESET)

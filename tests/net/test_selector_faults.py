@@ -320,7 +320,7 @@ async def test_bug_in_a_read_ends_the_channel_and_is_told(
 async def test_bug_in_a_send_ends_the_channel_and_is_told(kind: ReadinessKind) -> None:
     told = []
     async with undisturbed(kind) as rig:
-        rig.selector._on_error = lambda channel, error: told.append((channel, str(error)))
+        rig.selector._steps._on_error = lambda channel, error: told.append((channel, str(error)))
         channel, _ = rig.connect(transport=Broken)
 
         assert not rig.selector.send(channel, Send([frame(b"a")]))

@@ -28,7 +28,7 @@ async def first_of(rig: Selecting, count: int) -> list[tuple[Channel, Frame]]:
 
 
 def out_of_memory(rig: Selecting) -> list[Channel]:
-    return [channel for channel in rig.selector.channels if channel.is_out_of_memory]
+    return [channel for channel in rig.selector.channels if channel.muting.is_out_of_memory]
 
 
 async def talking(rig: Selecting, nursery: trio.Nursery, count: int) -> list[tuple[Channel, Peer]]:
@@ -60,7 +60,7 @@ async def test_a_frame_waits_until_there_is_memory_for_it(link: Link) -> None:
         assert waiting is channel
         assert {bytes(first), bytes(second)} == {bytes(SIZE), b"\1" * SIZE}
         assert [] == out_of_memory(rig)
-        assert not rig.selector._waits_for_memory
+        assert not rig.selector._steps.starved.channels
 
 
 async def test_all_get_their_turn(link: Link) -> None:
@@ -121,7 +121,7 @@ async def test_a_channel_that_ends_gives_its_memory_back(link: Link) -> None:
             ended += (await rig.poll()).disconnected
         assert {half, waiting} == set(ended)
         assert 0 == pool.used
-        assert not rig.selector._waits_for_memory
+        assert not rig.selector._steps.starved.channels
         nursery.cancel_scope.cancel()
 
 

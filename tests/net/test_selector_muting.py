@@ -145,7 +145,7 @@ async def test_unmuting_what_is_not_muted_or_not_open_does_nothing(link: Link) -
 
         rig.selector.unmute(channel)
 
-        assert channel.is_muted
+        assert channel.muting.is_muted
         assert [] == rig.readiness.modifications
         assert b"" == await peer.receive_to_end()
 
@@ -321,7 +321,7 @@ async def test_channel_closed_during_a_pause_is_not_looked_at_after_it(
         other, _ = await paused_with(rig, b"b")
         assert await rig.is_quiet()
         rig.selector.close(channel)
-        assert [other] == list(rig.selector._paused_reads)
+        assert [other] == list(rig.selector._steps.paused)
 
         rig.selector.resume_reading()
 

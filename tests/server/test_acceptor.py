@@ -19,7 +19,8 @@ from support.wire import LOOPBACK, Peer, open_sockets, reset, tcp_pair
 from trionet.net.close_reason import CloseReason
 from trionet.net.endpoint import ConnectionId, Endpoint
 from trionet.net.listening import bind
-from trionet.net.readiness import ReadinessKind
+from trionet.net.readiness import ReadinessKind, open_readiness
+from trionet.net.selector import Selector
 from trionet.net.transport import PlaintextTransport
 from trionet.server import Request, ServerConfig, SocketServer
 from trionet.server.acceptor import Acceptor
@@ -347,11 +348,11 @@ async def test_socket_for_a_processor_that_has_ended_is_closed(
     shared = SocketServer(echo, [listener()], ServerConfig(readiness=kind))._shared
     shared.quotas.add_listener("PLAINTEXT")
     builder = ChannelBuilder(listener(), PLAINTEXT, 100, None)
-    processor = Processor(0, listener(), builder, shared)
     with trio.fail_after(5):
-        async with trio.open_nursery() as nursery:
-            await nursery.start(processor.run)
-            nursery.cancel_scope.cancel()
+        async with open_readiness(kind) as readiness:
+            processor = Processor(0, listener(), builder, shared, Selector(readiness))
+            processor.end()
+            await processor.run()
         listening = bind(listener(), backlog=5, receive_buffer_bytes=-1)
         acceptor = Acceptor(
             listener(),

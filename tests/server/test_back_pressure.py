@@ -40,7 +40,7 @@ async def test_no_more_is_read_in_one_poll_than_there_is_room_for(kind: Readines
         await wait_all_tasks_blocked()
         for number, peer in enumerate(peers):
             peer.send_now(frame(b"%d" % number))
-        for channel in rig.processors[0].channels:
+        for channel in rig.processors[0].selector.channels:
             select.select([channel.fd], [], [], 5)  # all have arrived before the loop looks
         await wait_all_tasks_blocked()
 

@@ -1,76 +1,129 @@
-"""What a connection is doing, from the state that it is in."""
+"""What a connection is doing, from the state that it is in; without a request, why it is unread."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from support.selecting import Selecting, selecting
 from trionet.metrics.request_times import RequestTimes
 from trionet.net.channel import Channel
-from trionet.net.mute_state import MuteState
+from trionet.net.channel_state import ChannelState
+from trionet.net.close_reason import CloseReason
+from trionet.net.mute_state import MuteEvent
+from trionet.net.selector import Selector
 from trionet.net.transport import PlaintextTransport
 from trionet.server.connection import Connection
 from trionet.server.connection_phase import ConnectionPhase, phase_of
-from trionet.server.request_channel import NO_OP, Request, RequestChannel, ResponseQueue
+from trionet.server.request_channel import NO_OP, Request
 
 
 @pytest.fixture
-def channel() -> Iterator[Channel]:
+async def rig() -> AsyncIterator[Selecting]:
+    async with selecting("poller") as rig:
+        yield rig
+
+
+def connected(rig: Selecting) -> Channel:
+    channel, _ = rig.connect()
+    channel.attachment = Connection("127.0.0.1", 1, None, 0.0)
+    return channel
+
+
+async def test_a_connection_without_a_request_is_idle(rig: Selecting) -> None:
+    assert ConnectionPhase.IDLE is phase_of(connected(rig), rig.selector)
+
+
+@pytest.mark.parametrize(
+    ("state", "phase"),
+    [
+        (ChannelState.HANDSHAKING, ConnectionPhase.HANDSHAKE),
+        (ChannelState.AUTHENTICATING, ConnectionPhase.AUTHENTICATION),
+    ],
+)
+async def test_a_connection_that_is_not_ready(
+    rig: Selecting, state: ChannelState, phase: ConnectionPhase
+) -> None:
     near, far = socket.socketpair()
     with near, far:
         channel = Channel("c", PlaintextTransport(near), 1000)
-        channel.attachment = Connection("127.0.0.1", 1, None, 0.0)
-        yield channel
+        channel.state = state
+
+        assert phase is phase_of(channel, rig.selector)
 
 
-def test_who_asks_for_nothing_is_idle(channel: Channel) -> None:
-    assert ConnectionPhase.IDLE is phase_of(channel)
-
-
-def test_who_has_not_said_who_it_is_is_asked(channel: Channel) -> None:
-    channel.is_ready = False
-    assert ConnectionPhase.AUTHENTICATION is phase_of(channel)
-
-    channel.is_shaking_hands = True
-    assert ConnectionPhase.HANDSHAKE is phase_of(channel)
-
-
-def test_a_frame_that_is_there_is_staged(channel: Channel) -> None:
+async def test_a_frame_that_is_there_is_staged(rig: Selecting) -> None:
+    channel = connected(rig)
     channel.staged.append(b"frame")
 
-    assert ConnectionPhase.STAGED is phase_of(channel)
+    assert ConnectionPhase.STAGED is phase_of(channel, rig.selector)
 
 
-def test_who_lacks_memory_waits_for_it(channel: Channel) -> None:
-    channel.is_out_of_memory = True
+async def test_a_connection_without_memory_waits_for_it(rig: Selecting) -> None:
+    channel = connected(rig)
+    channel.muting.starve()
 
-    assert ConnectionPhase.NO_MEMORY is phase_of(channel)
-
-
-def test_who_is_throttled_behind_its_answer_is_throttled(channel: Channel) -> None:
-    channel.attachment.mute_state = MuteState.MUTED_AND_THROTTLED
-
-    assert ConnectionPhase.THROTTLED is phase_of(channel)
+    assert ConnectionPhase.NO_MEMORY is phase_of(channel, rig.selector)
 
 
-def test_a_request_goes_through_its_phases(channel: Channel) -> None:
+async def test_a_connection_that_is_throttled_behind_its_response(rig: Selecting) -> None:
+    channel = connected(rig)
+    channel.muting.mute()
+    for event in (
+        MuteEvent.REQUEST_RECEIVED,
+        MuteEvent.THROTTLE_STARTED,
+        MuteEvent.RESPONSE_SENT,
+    ):
+        channel.muting.handle(event)
+
+    assert ConnectionPhase.THROTTLED is phase_of(channel, rig.selector)
+
+
+async def test_nothing_is_read_while_the_request_queue_is_full(rig: Selecting) -> None:
+    channel = connected(rig)
+    rig.selector.pause_reading()
+    assert ConnectionPhase.QUEUE_FULL is phase_of(channel, rig.selector)
+
+    rig.selector.resume_reading()
+    assert ConnectionPhase.IDLE is phase_of(channel, rig.selector)
+
+
+async def test_a_connection_that_its_owner_has_muted(rig: Selecting) -> None:
+    channel = connected(rig)
+    rig.selector.mute(channel)
+
+    assert ConnectionPhase.MUTED is phase_of(channel, rig.selector)
+
+
+async def test_a_connection_whose_peer_has_gone_is_closing(rig: Selecting) -> None:
+    channel, peer = rig.connect()
+    channel.attachment = Connection("127.0.0.1", 1, None, 0.0)
+    await peer.send_frames(b"a", b"b")
+    await rig.receive(channel)
+    rig.selector._steps.begin_closing(channel, CloseReason.PEER_RESET, "")
+
+    assert ConnectionPhase.CLOSING is phase_of(channel, rig.selector)
+
+
+async def test_a_request_goes_through_its_phases(rig: Selecting) -> None:
     """Those of Kafka's request times, in their order."""
+    channel = connected(rig)
+    selector: Selector = rig.selector
     nowhere: Any = None  # no processor is asked for anything
-    responses = ResponseQueue(RequestChannel(1), nowhere)
-    request = Request(responses, channel, b"payload", RequestTimes("Echo"), 1000)
+    request = Request(nowhere, channel, b"payload", RequestTimes("Echo"), 1000)
     channel.attachment.request = request
-    found = [phase_of(channel)]
+    found = [phase_of(channel, selector)]
     request.taken_ns = 1100
-    found.append(phase_of(channel))
+    found.append(phase_of(channel, selector))
     request.handled_ns = 1200
-    found.append(phase_of(channel))
+    found.append(phase_of(channel, selector))
     request.response, request.answered_ns = NO_OP, 1300
-    found.append(phase_of(channel))
+    found.append(phase_of(channel, selector))
     request.picked_up_ns = 1400
-    found.append(phase_of(channel))
+    found.append(phase_of(channel, selector))
 
     assert [
         ConnectionPhase.REQUEST_QUEUE,

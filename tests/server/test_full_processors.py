@@ -14,7 +14,7 @@ from support.selecting import CountingReadiness
 from support.serving import answer, serving
 from support.wire import LOOPBACK
 from trionet.net.readiness import ReadinessKind
-from trionet.server.processor import CONNECTION_QUEUE_SIZE
+from trionet.server.accepted import CONNECTION_QUEUE_SIZE
 
 
 async def test_flood_of_connections_is_registered_a_queue_at_a_time(
@@ -29,23 +29,22 @@ async def test_flood_of_connections_is_registered_a_queue_at_a_time(
         await rig.exchange(old, b"old")
         await wait_all_tasks_blocked()
         [processor] = rig.processors
-        selector = processor._selector
-        assert selector is not None
+        selector = processor.selector
         seen = []
 
         class Watched(CountingReadiness):
             def poll(self, *arguments: Any, **named: Any) -> list[tuple[int, int]]:
-                seen.append(processor.connection_count)
+                seen.append(processor.counts.connection_count)
                 return super().poll(*arguments, **named)
 
-        selector._readiness = Watched(selector._readiness)
+        selector._steps.readiness = Watched(selector._steps.readiness)
         with ExitStack() as opened:
             for _ in range(count):
                 address = (LOOPBACK, rig.server.endpoints[0].port)
                 opened.enter_context(socket.create_connection(address, timeout=5))
             await wait_all_tasks_blocked()
 
-            assert 1 + count == processor.connection_count
+            assert 1 + count == processor.counts.connection_count
             steps = [after - before for before, after in pairwise(seen)]
             assert max(steps) <= CONNECTION_QUEUE_SIZE + 1
             assert len([step for step in steps if step]) >= 4
@@ -63,7 +62,7 @@ async def test_full_processor_is_passed_over(kind: ReadinessKind) -> None:
                 opened.enter_context(socket.create_connection(address, timeout=5))
             await wait_all_tasks_blocked()
 
-            shares = [processor.connection_count for processor in rig.processors]
+            shares = [processor.counts.connection_count for processor in rig.processors]
             assert count == sum(shares)
             assert min(shares) >= CONNECTION_QUEUE_SIZE
 
@@ -100,14 +99,13 @@ async def test_last_processor_in_turn_is_waited_for_when_all_are_full(
             await rig.connect()
         await wait_all_tasks_blocked()
         for processor in rig.processors:
-            assert processor._selector is not None
-            processor._selector._readiness = Deaf(processor._selector._readiness)
+            processor.selector._steps.readiness = Deaf(processor.selector._steps.readiness)
         for _ in range(2 * CONNECTION_QUEUE_SIZE + 1):
             await rig.connect()
         await wait_all_tasks_blocked()
 
         waiting = [
-            processor._new_connections.statistics().tasks_waiting_send
+            processor.new_connections._outgoing.statistics().tasks_waiting_send
             for processor in rig.processors
         ]
         assert ([0, 1] if turns == 0 else [1, 0]) == waiting
@@ -121,12 +119,11 @@ async def test_server_that_ends_while_its_acceptor_waits_for_room_leaves_nothing
     async with serving(kind) as rig:
         await wait_all_tasks_blocked()
         [processor] = rig.processors
-        assert processor._selector is not None
-        processor._selector._readiness = Deaf(processor._selector._readiness)
+        processor.selector._steps.readiness = Deaf(processor.selector._steps.readiness)
         for _ in range(CONNECTION_QUEUE_SIZE + 5):
             await rig.connect()
         await wait_all_tasks_blocked()
-        assert 1 == processor._new_connections.statistics().tasks_waiting_send
+        assert 1 == processor.new_connections._outgoing.statistics().tasks_waiting_send
 
         if how == "stopped":
             await rig.server.stop()

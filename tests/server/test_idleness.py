@@ -138,7 +138,7 @@ async def test_a_connection_whose_request_is_worked_on_expires_and_its_answer_is
         assert 1 == rig.server.times.requests
         assert f"dropping a response: {request.connection_id} is closed" in caplog.text
         assert 0 == rig.server.statistics().responses
-        assert 0 == rig.processors[0].in_flight
+        assert 0 == rig.processors[0].counts.in_flight
         await rig.exchange(await rig.connect(), b"another")
 
 

@@ -60,7 +60,7 @@ async def test_a_recorder_that_raises_costs_nothing_but_its_records(
 
         assert rig.server.statistics().unexpected_errors >= 20
     assert "the recorder of requests failed; the server goes on" in caplog.text
-    assert "forgetting a connection failed; the server goes on" in caplog.text
+    assert "the recorder of connections failed; the server goes on" in caplog.text
     lines = [each for each in caplog.records if "; the server goes on" in each.getMessage()]
     assert 2 <= len(lines) <= 8  # at most one a second of each kind
     assert all(each.exc_info is not None for each in lines)
@@ -81,7 +81,7 @@ async def test_a_turn_that_fails_is_followed_by_the_next(
             await rig.exchange(peer, b"%d" % number)
 
         assert 3 == rig.server.statistics().unexpected_errors
-        assert processor.in_flight == 0
+        assert processor.counts.in_flight == 0
 
 
 async def test_an_acceptor_whose_quota_fails_goes_on(

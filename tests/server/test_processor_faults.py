@@ -30,15 +30,14 @@ TLS_HELLO = b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03"
 
 def only_processor(rig: Serving) -> tuple[Processor, Selector]:
     [processor] = rig.processors
-    assert processor._selector is not None
-    return processor, processor._selector
+    return processor, processor.selector
 
 
 def counted(rig: Serving) -> CountingReadiness:
     """From here on the processor's use of its backend is counted, and can fail."""
     _, selector = only_processor(rig)
-    counting = CountingReadiness(selector._readiness)
-    selector._readiness = counting
+    counting = CountingReadiness(selector._steps.readiness)
+    selector._steps.readiness = counting
     return counting
 
 
@@ -277,7 +276,7 @@ async def test_connection_that_the_backend_has_lost_ends_alone(kind: ReadinessKi
     async with serving(kind) as rig, undisturbed(rig):
         peer, request = await requested(rig)
         _, selector = only_processor(rig)
-        selector._readiness.unregister(request.channel.fd)
+        selector._steps.readiness.unregister(request.channel.fd)
 
         request.respond(answer(bytes(20 * MEGABYTE)))
         await peer.receive_to_end()
@@ -324,7 +323,7 @@ async def test_first_of_two_completed_sends_belongs_to_nobody(kind: ReadinessKin
         for channel in (stranger, known):
             assert not selector.send(channel, Send([frame(bytes(20 * MEGABYTE))]))
         stranger.attachment.request = None
-        processor.in_flight -= 1
+        processor.counts.in_flight -= 1
 
         async with trio.open_nursery() as nursery:
             for peer, _ in pairs:
@@ -461,5 +460,5 @@ async def test_connections_that_end_while_their_requests_wait_for_room_are_forgo
 
         assert [b"0", b"1", b"2"] == payloads[:3]
         [processor] = rig.processors
-        assert 0 == processor.in_flight
-        assert 1 == processor.connection_count
+        assert 0 == processor.counts.in_flight
+        assert 1 == processor.counts.connection_count

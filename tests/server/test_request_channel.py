@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import select
+from functools import partial
 
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from support.serving import answer, listener, serving
+from support.serving import answer, serving
 from support.wire import Peer, frame
 from trionet.errors import LocalProtocolError
-from trionet.net.memory_pool import MemoryLease
 from trionet.net.readiness import ReadinessKind
 from trionet.server import Request, RequestChannel, Response
-from trionet.server.request_channel import ResponseQueue
 
 
 async def test_requests_are_taken_in_the_order_in_which_they_came(kind: ReadinessKind) -> None:
@@ -33,7 +32,7 @@ async def test_empty_channel_has_nothing_to_take_and_nobody_to_wake() -> None:
     channel = RequestChannel(5)
 
     assert channel.take() is None
-    assert not channel.wake_handler()
+    assert not channel.call_handler()
     assert 0 == len(channel)
 
 
@@ -98,7 +97,9 @@ async def test_requests_that_are_held_together_keep_their_order(kind: ReadinessK
         await send_one_by_one(peers[:1], b"with it")
         for number, peer in enumerate(peers[1:]):
             peer.send_now(frame(b"%d" % number))
-        for channel in [each for processor in rig.processors for each in processor.channels][1:]:
+        for channel in [
+            each for processor in rig.processors for each in processor.selector.channels
+        ][1:]:
             select.select([channel.fd], [], [], 5)  # all have arrived before the loop looks
         await wait_all_tasks_blocked()
         waiting = [bytes(request.payload) for request in rig.server.request_channel.requests]
@@ -193,27 +194,6 @@ async def test_every_handler_is_used_when_requests_come_together(kind: Readiness
         gate.open()
 
 
-class Source:
-    """What a request channel knows of a processor; this one counts its wake-ups."""
-
-    def __init__(self) -> None:
-        self.id = 0
-        self.endpoint = listener()
-        self.responses = ResponseQueue(RequestChannel(1), self)
-        self.wakeups = 0
-
-    def start_throttling(self, request: Request) -> None: ...
-
-    def end_throttling(self, request: Request) -> None: ...
-
-    def release_memory(self, lease: MemoryLease) -> None: ...
-
-    def send_new_responses(self) -> None: ...
-
-    def wakeup(self) -> None:
-        self.wakeups += 1
-
-
 async def test_all_who_wait_for_room_are_woken_once(kind: ReadinessKind) -> None:
     """However often each has asked, since any of them may have found room by itself."""
     async with serving(kind) as rig:
@@ -221,17 +201,18 @@ async def test_all_who_wait_for_room_are_woken_once(kind: ReadinessKind) -> None
         await peer.send_frames(b"a")
         request = await rig.receive(b"a")
         channel = RequestChannel(2)
-        sources = [Source() for _ in range(3)]
+        woken: list[int] = []
+        wakes = [partial(woken.append, number) for number in range(3)]
         assert channel.offer(request)
         assert channel.offer(request)
         assert not channel.offer(request)
-        for source in [*sources[:2], *sources[:2]]:
-            channel.wake_when_free(source)
+        for wake in [*wakes[:2], *wakes[:2]]:
+            channel.wake_when_free(wake)
 
         channel.take()
-        assert [1, 1, 0] == [source.wakeups for source in sources]
+        assert [0, 1] == woken
         channel.take()
-        assert [1, 1, 0] == [source.wakeups for source in sources]
+        assert [0, 1] == woken
 
 
 async def test_answers_can_be_sent_without_waiting_for_the_loop(kind: ReadinessKind) -> None:

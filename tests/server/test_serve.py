@@ -281,7 +281,7 @@ class Throttled:
         return self.answer
 
     def mute_state(self) -> MuteState:
-        state: MuteState = self.requests[0].channel.attachment.mute_state
+        state: MuteState = self.requests[0].channel.muting.state
         return state
 
 

@@ -34,7 +34,7 @@ async def test_an_open_connection_is_told_with_what_it_did(kind: ReadinessKind) 
 
         [row] = rows(rig)
 
-        [channel] = rig.processors[0].channels
+        [channel] = rig.processors[0].selector.channels
         assert {
             "number": 0,
             "id": channel.id,
@@ -113,7 +113,7 @@ async def test_software_is_counted_as_it_comes_and_goes(kind: ReadinessKind) -> 
         peer = await rig.connect()
         await rig.exchange(peer, b"hello")
         before = counts()
-        [channel] = rig.processors[0].channels
+        [channel] = rig.processors[0].selector.channels
         channel.attachment.client_software = ("A", "B")
         known = counts()
         peer.close()
@@ -128,7 +128,7 @@ async def test_clients_cannot_make_labels_without_end(kind: ReadinessKind) -> No
     async with serving(kind) as rig:
         for _ in range(KINDS_MAX + 20):
             await rig.exchange(await rig.connect(), b"hello")
-        for number, channel in enumerate(rig.processors[0].channels):
+        for number, channel in enumerate(rig.processors[0].selector.channels):
             channel.attachment.client_software = ("client", str(number))
         registry = Registry()
         registry.register(ConnectionKinds(lambda: rig.server.processors).collect)

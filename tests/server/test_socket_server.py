@@ -300,9 +300,8 @@ async def test_stop_does_not_wait_for_a_channel_that_fails_to_be_unmuted(
         peer = await rig.connect()
         await peer.send_frames(b"a")
         request = await rig.receive(b"a")
-        selector = rig.processors[0]._selector
-        assert selector is not None
-        counting = selector._readiness = CountingReadiness(selector._readiness)
+        selector = rig.processors[0].selector
+        counting = selector._steps.readiness = CountingReadiness(selector._steps.readiness)
         await peer.send_frames(b"unwanted")
         await wait_all_tasks_blocked()
         async with trio.open_nursery() as nursery:
@@ -389,8 +388,7 @@ async def test_connection_that_ended_in_the_very_last_turn_is_counted(
         peer = await rig.connect()
         await peer.send_frames(b"a")
         request = await rig.receive(b"a")
-        selector = rig.processors[0]._selector
-        assert selector is not None
+        selector = rig.processors[0].selector
         selector.disconnect(request.channel, CloseReason.IDLE)
 
     assert {CloseReason.IDLE: 1} == rig.reasons()

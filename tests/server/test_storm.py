@@ -141,5 +141,5 @@ async def test_storm(kind: ReadinessKind, seed: int, caplog: pytest.LogCaptureFi
         assert 0 == statistics.response_queue_size
         assert statistics.connections_created == sum(statistics.closed.values())
         assert 0 == statistics.connections
-        assert 0 == sum(processor.in_flight for processor in rig.processors)
+        assert 0 == sum(processor.counts.in_flight for processor in rig.processors)
         assert before == channels_alive()

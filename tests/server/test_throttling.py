@@ -27,7 +27,7 @@ async def throttled(rig: Serving) -> tuple[Peer, Request]:
 
 
 def state_of(request: Request) -> MuteState:
-    state: MuteState = request.channel.attachment.mute_state
+    state: MuteState = request.channel.muting.state
     return state
 
 

@@ -82,9 +82,8 @@ async def test_requests_in_one_record_are_delivered_one_by_one(kind: ReadinessKi
         for payload in payloads:
             request = await rig.receive(payload)
             assert await is_at_rest(rig)
-            selector = rig.processors[0]._selector
-            assert selector is not None
-            assert not selector._with_staged
+            selector = rig.processors[0].selector
+            assert not selector._steps.has_more
             request.respond(NO_OP)
         peer.close()
 
@@ -164,8 +163,8 @@ async def test_who_shows_no_certificate_that_is_asked_for_is_told_and_counted(
         await wait_all_tasks_blocked()
 
         assert {CloseReason.AUTHENTICATION_FAILED: 1} == rig.reasons()
-        assert 1 == rig.processors[0].counters.authentication_failures
-        assert 1 == rig.processors[0].counters.authenticated
+        assert 1 == rig.processors[0].selector.counters.authentication_failures
+        assert 1 == rig.processors[0].selector.counters.authenticated
         await rig.exchange(good, b"after")
 
 
@@ -186,7 +185,7 @@ async def test_a_peer_that_leaves_during_the_handshake_is_no_failed_authenticati
         getattr(peer, how)()
         await wait_all_tasks_blocked()
 
-        assert 0 == rig.processors[0].counters.authentication_failures
+        assert 0 == rig.processors[0].selector.counters.authentication_failures
         [reason] = rig.reasons()
         assert reason in (CloseReason.PEER_CLOSED, CloseReason.PEER_RESET)
 
@@ -203,7 +202,7 @@ async def test_many_handshakes_at_once_are_stepped_one_by_one_if_each_takes_its_
         seen = [0]
 
         def authenticated() -> int:
-            return sum(processor.counters.authenticated for processor in rig.processors)
+            return sum(processor.selector.counters.authenticated for processor in rig.processors)
 
         async def watch() -> None:
             while True:
@@ -312,7 +311,7 @@ async def test_a_connection_that_ended_leaves_nothing_of_its_engine(kind: Readin
     async with serving(kind, security=tls()) as rig:
         peer = await rig.connect()
         await rig.exchange(peer, b"a")
-        [channel] = rig.processors[0].channels
+        [channel] = rig.processors[0].selector.channels
         assert channel.tls is not None
         engine = weakref.ref(channel.tls._tls)
         del channel

@@ -19,6 +19,7 @@ from trionet.broker.log.log_folder import LogFolder
 from trionet.client.producer import completion
 from trionet.client.producer.idempotence import Idempotence
 from trionet.client.producer.sequences import NONE, PartitionSequences
+from trionet.net.mute_state import MuteState
 from trionet.protocol import error_codes
 from trionet.server.processor import Processor
 
@@ -59,8 +60,8 @@ def _unmute_too_early(hand_over: Any) -> Any:
 
     def unmuting(self: Processor, channel: Any, frame: Any) -> None:
         hand_over(self, channel, frame)
-        assert self._selector is not None
-        self._selector.unmute(channel)
+        channel.muting.state = MuteState.NOT_MUTED
+        self.selector._steps.read_again(channel)
 
     return unmuting
 

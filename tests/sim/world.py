@@ -182,16 +182,17 @@ class World:
             return
         for processor in self._broker._server.processors:
             waiting = 0
-            for channel in processor.channels:
+            for channel in processor.selector.channels:
                 connection = channel.attachment
                 if connection is not None and connection.request is not None:
                     waiting += 1
-                    if not channel.is_muted:
+                    if not channel.muting.is_muted:
                         raise Violation(f"{channel.id} is read while a request of it is out")
-            if processor.in_flight < waiting:
-                raise Violation(f"{waiting} channels wait, {processor.in_flight} requests are out")
+            if processor.counts.in_flight < waiting:
+                out = processor.counts.in_flight
+                raise Violation(f"{waiting} channels wait, {out} requests are out")
             for reason in OUR_FAULT:
-                if processor.closed[reason]:
+                if processor.counts.closed[reason]:
                     raise Violation(f"a connection was closed: {reason.name}")
 
     # The broker.

@@ -55,7 +55,7 @@ class Rig:
 
     @property
     def counters(self) -> SelectorCounters:
-        return self.serving.processors[0].counters
+        return self.serving.processors[0].selector.counters
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ from trionet.net.close_reason import CloseReason
 from trionet.net.framing import Frame
 from trionet.net.memory_pool import MemoryPool
 from trionet.net.poll_result import PollResult
-from trionet.net.readiness import EVENTS_MAX, Readiness, ReadinessKind, open_readiness
+from trionet.net.readiness import EVENTS_MAX, READ, Readiness, ReadinessKind, open_readiness
 from trionet.net.selector import Selector
 from trionet.net.tls import TlsTransport
 from trionet.net.transport import PlaintextTransport, TransportLayer
@@ -130,10 +130,11 @@ class Selecting:
         assert client.feed()  # session tickets: unread, they would make a reset of a close
         channel = Channel(id, tls, frame_bytes_max, pool=self.pool)
         self.selector.register(channel)
-        self.selector.preparing.shake_hands(channel)
+        steps = self.selector._steps
+        steps.on_event(channel, READ)
         while not channel.is_ready:  # a pass of the loop has time for a few of them only
             self.selector.counters.polls += 1
-            self.selector.preparing.shake_hands(channel)
+            steps.on_event(channel, READ)
         return channel, self._opened.enter_context(TlsPeer(client))
 
     async def poll(self) -> PollResult:
@@ -208,5 +209,6 @@ async def selecting(
                 selector.close_all(CloseReason.LOCAL_CLOSE)
             assert 0 == len(selector.channels)
             assert not selector.channels.by_fd
-            assert not selector._with_staged
-            assert not selector._paused_reads
+            assert not selector._steps.has_more
+            assert not selector._steps.paused
+            assert not len(selector._steps.preparing._waiting)

@@ -175,5 +175,5 @@ async def undisturbed(rig: Serving) -> AsyncIterator[None]:
             assert 2 == statistics.connections == rig.server.quotas.total
             assert 0 == statistics.request_queue_size
             assert 0 == statistics.response_queue_size
-            assert 0 == sum(processor.in_flight for processor in rig.processors)
+            assert 0 == sum(processor.counts.in_flight for processor in rig.processors)
             assert statistics.connections_created == 2 + sum(statistics.closed.values())

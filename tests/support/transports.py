@@ -23,6 +23,7 @@ class AlteredTransport:
         self.write: Callable[[Buffer], int] = self.plaintext.write
         self.write_gathered = self.plaintext.write_gathered
         self.send_file = self.plaintext.send_file
+        self.finish_connect = self.plaintext.finish_connect
         self.peer_has_ended = self.plaintext.peer_has_ended
         self.has_unread = self.plaintext.has_unread
 

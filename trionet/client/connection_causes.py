@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Final
 
 from ..net.channel import Channel
+from ..net.channel_state import ChannelState
 from ..net.close_reason import CloseReason
 from ..net.endpoint import SecurityProtocol
 from ..net.framing import LOOKS_LIKE_TLS
@@ -50,9 +51,9 @@ def stage_of(channel: Channel | None, *, is_checking: bool, is_unproven: bool) -
     """
     if channel is None:
         return Stage.LOOKUP
-    if channel.is_connecting:
+    if channel.state is ChannelState.CONNECTING:
         return Stage.CONNECT
-    if channel.is_shaking_hands:
+    if channel.state is ChannelState.HANDSHAKING:
         return Stage.TLS
     if not channel.is_ready:
         return Stage.SASL

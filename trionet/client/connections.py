@@ -158,6 +158,7 @@ class Connections:
                 settings.frame_bytes_max,
                 limit_names=_LIMIT_NAMES,
                 initiator=self._security.initiator(),
+                connects=True,
             )
             channel.attachment = node.id
             self._selector.connect(channel, sock, address)

@@ -41,7 +41,7 @@ from .reachability import Reachability
 from .record_pieces import flattened
 from .request_settings import RequestSettings
 from .response import ClientResponse
-from .security.sasl_exchange import RESERVED_IDS, SaslClientExchange
+from .security.sasl_exchange import RESERVED_IDS
 from .throttling import throttle_seconds
 from .version_discovery import VersionDiscovery, response_codec
 
@@ -124,11 +124,7 @@ class Exchange:
             request.node_id, outgoing.size if isinstance(outgoing, Send) else len(outgoing)
         )
         self._selector.look_at_clock()
-        initiator = channel.initiator
-        if isinstance(initiator, SaslClientExchange) and request.sent_at >= initiator.renew_at:
-            held = outgoing if isinstance(outgoing, Send) else Send([outgoing])
-            self._selector.preparing.authenticate_again(channel, held, request.sent_at)
-        elif self._selector.send(channel, outgoing):
+        if self._selector.send(channel, outgoing):
             self._sent(request.node_id, request.sent_at)
         if not channel.is_open:
             self._selector.wakeup()  # the poll under way has to tell that it failed

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ..metrics.families import Family
 from ..metrics.group import MetricGroup
 from ..metrics.sensors import Labels, gauges
+from ..net.channel_state import ChannelState
 from ..net.framing import SIZE_BYTES
 from ..net.selector import Selector
 from .counters import ClientCounters, NodeCounters
@@ -107,7 +108,9 @@ class NetworkMetrics:
 
     def _connections(self, now: float) -> Iterator[Family]:
         counters = self._selector.counters
-        count = sum(not channel.is_connecting for channel in self._selector.channels)
+        count = sum(
+            channel.state is not ChannelState.CONNECTING for channel in self._selector.channels
+        )
         yield from self._connection_creation.families({(): counters.connected}, now)
         yield from self._connection_close.families({(): counters.connected - count}, now)
         yield gauges(self._connection_count, {(): count})

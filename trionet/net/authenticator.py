@@ -121,7 +121,14 @@ class Authenticator(Protocol):
 
 
 class Initiator(Authenticator, Protocol):
-    """An authenticator that speaks first: the client's side of an exchange."""
+    """An authenticator that speaks first: the client's side of an exchange.
+
+    Attributes:
+        renew_at: from when on a request has to wait for another authentication, in seconds of the
+            loop's clock; ``math.inf`` for never (KIP-368).
+    """
+
+    renew_at: float
 
     def begin(self, now: float) -> Step:
         """What to say first, on a new connection or, when it is complete, once more.

@@ -13,11 +13,13 @@ from typing import Any, Final
 
 from ..errors import LocalProtocolError
 from .authenticator import Authenticator, Initiator, Step
-from .close_reason import CloseReason
+from .channel_state import ChannelState, checked, first_state
+from .close_reason import BY_PEER, CloseReason
 from .framing import SIZE_BYTES, Decoder, Frame, FrameDecoder, LimitNames
 from .head_decoder import HeadDecoder
 from .memory_pool import MemoryLease, MemoryPool
-from .principal import ANONYMOUS
+from .mute_state import Muting
+from .principal import ANONYMOUS, Principal
 from .tls import TlsTransport
 from .transmission import Outgoing, Send
 from .transport import TransportLayer
@@ -29,10 +31,16 @@ READ_BYTES: Final = 4096
 READ_BYTES_PER_POLL_MAX: Final = 1024 * 1024
 
 _UNNAMED: Final = LimitNames()
+_CLOSING: Final = ChannelState.CLOSING
+_CLOSED: Final = ChannelState.CLOSED
+_READY: Final = ChannelState.READY
+
+Identify = Callable[[TlsTransport], Authenticator | Principal]
+"""Decides about a peer by its TLS handshake: its principal, or what is to ask it for one."""
 
 
 class Channel:
-    """A connection as the Selector keeps it; only the Selector changes one.
+    """A connection as the Selector keeps it; nothing but the Selector and its steps changes one.
 
     Args:
         id: the connection id, unique in its Selector.
@@ -41,35 +49,28 @@ class Channel:
         limit_names: what sets the limits of frames, for errors.
         authenticator: decides who the peer is before frames are requests; None: nobody asks.
         initiator: the same for an outgoing connection, where we say first who we are.
-        after_handshake: called with the channel when the TLS handshake is done: sets the principal
-            or the authenticator; may raise AuthenticationError.
+        identify: called when the TLS handshake is done; may raise AuthenticationError.
+        connects: an outgoing connection, still to be made.
         pool: where the memory of large frames is taken from; None for no limit.
         decoder: cuts the stream into frames; that of Kafka's size prefix by default.
 
     Attributes:
         id: the connection id, unique in its Selector.
-        is_ready: frames are requests: there was no handshake and no authentication to be done, or
-            it is done (Kafka: KafkaChannel.ready).
-        principal: who the peer is; anonymous until it is known.
+        state: how far it has come.
+        muting: what keeps it from being read; see also :meth:`.ChannelSteps.why_unread`.
+        principal: the peer; anonymous until it is known.
         authenticator: see above.
         tls: the transport, if it is one under TLS.
-        is_connecting: it is an outgoing connection that is not made yet.
-        is_shaking_hands: that, or the TLS handshake, is not done.
         failure: how its authentication failed, while its end is held back.
-        held_send: what is sent when a re-authentication that was begun for it is done.
-        is_sending_step: the Send in progress is a part of the authentication, no answer.
+        held_send: what is sent when the re-authentication that was begun for it is done.
         last_used_at: when bytes were last read or written, in seconds of the loop's clock.
         lease: the memory of the large frame that is being read, or was handed out last.
-        is_out_of_memory: the pool has none left for the frame that is to be read.
         staged: whole frames that were read and not yet handed out.
         has_staged: whether a poll can make progress here without another byte from the socket:
             with a staged frame, or with the error behind the last of them.
         send: the Send in progress, if any.
-        is_muted: nothing is read or handed out until the owner unmutes the channel.
         interest: what the poller watches for, a mask of the readiness bits.
-        closing: why it will be closed when what its peer had sent is handed out; None while it is
-            not closing (Kafka: Selector.closingChannels). Its socket is not watched then.
-        close_reason: set once, when the channel is closed.
+        close_reason: why it is CLOSING or CLOSED; None before.
         attachment: the owner's own data.
     """
 
@@ -79,34 +80,29 @@ class Channel:
         "_frame_decoder",
         "_read",
         "_write",
-        "after_handshake",
         "attachment",
         "authenticator",
         "bytes_received",
         "bytes_sent",
         "close_detail",
         "close_reason",
-        "closing",
         "failure",
         "fd",
         "has_staged",
         "held_send",
         "id",
+        "identify",
         "initiator",
         "interest",
-        "is_connecting",
-        "is_muted",
-        "is_out_of_memory",
-        "is_ready",
-        "is_sending_step",
-        "is_shaking_hands",
         "last_used_at",
         "lease",
         "limit_names",
+        "muting",
         "pool",
         "principal",
         "send",
         "staged",
+        "state",
         "tls",
         "transport",
     )
@@ -120,9 +116,10 @@ class Channel:
         limit_names: LimitNames = _UNNAMED,
         authenticator: Authenticator | None = None,
         initiator: Initiator | None = None,
-        after_handshake: Callable[[Channel], None] | None = None,
+        identify: Identify | None = None,
         pool: MemoryPool | None = None,
         decoder: Decoder | None = None,
+        connects: bool = False,
     ) -> None:
         self.id = id
         self.transport = transport
@@ -139,39 +136,41 @@ class Channel:
         self.staged: deque[Frame] = self._decoder.frames
         self.has_staged = False
         self.send: Send | None = None
-        self.is_muted = False
+        self.muting = Muting()
         self.interest = 0
         self.bytes_received = 0
         self.bytes_sent = 0
-        self.closing: tuple[CloseReason, str] | None = None
         self.close_reason: CloseReason | None = None
         self.close_detail = ""
         self.attachment: Any = None
         self.tls = transport if isinstance(transport, TlsTransport) else None
-        self.after_handshake = after_handshake
-        self.authenticator: Authenticator | None = None
-        self.principal = ANONYMOUS
-        self.is_connecting = False
-        self.is_shaking_hands = self.tls is not None
+        self.identify = identify
         self.initiator = initiator
-        if authenticator is None:
-            authenticator = initiator
-        self.is_ready = authenticator is None and self.tls is None
-        self.is_sending_step = False
+        self.authenticator: Authenticator | None = authenticator or initiator
+        self.principal = ANONYMOUS
+        self.state: ChannelState = first_state(
+            connects=connects,
+            has_tls=self.tls is not None,
+            authenticates=self.authenticator is not None,
+        )
         self.failure: Step | None = None
         self.held_send: Send | None = None
         self.last_used_at = 0.0
         self.pool = pool
         self.lease: MemoryLease | None = None
-        self.is_out_of_memory = False
         self._frame_bytes_max = frame_bytes_max
         self.limit_names = limit_names
-        if authenticator is not None:
-            self.ask(authenticator)
+        self._limit_to_authentication()
 
     @property
     def is_open(self) -> bool:
-        return self.close_reason is None
+        """Its socket is open; the peer may have gone all the same (CLOSING)."""
+        return self.state is not _CLOSED
+
+    @property
+    def is_ready(self) -> bool:
+        """Frames are requests or responses (Kafka: KafkaChannel.ready)."""
+        return self.state is _READY
 
     @property
     def has_buffered(self) -> bool:
@@ -184,23 +183,38 @@ class Channel:
         """The size of the frame that was too large, and closed the channel; 0 without one."""
         return 0 if self._frame_decoder is None else self._frame_decoder.oversized_bytes
 
-    def ask(self, authenticator: Authenticator) -> None:
-        """Have an authenticator decide who the peer is, before frames are requests.
+    def identified(self, found: Authenticator | Principal) -> None:
+        """Take what the TLS handshake has proved, or what goes on asking."""
+        if isinstance(found, Principal):
+            self.principal = found
+        else:
+            self.authenticator = found
+            self._limit_to_authentication()
 
-        It is asked once more when the peer authenticates again; the limit of a frame is the same
-        then (Kafka: SaslServerAuthenticator).
+    def move(self, state: ChannelState) -> None:
+        """Enter another state.
+
+        Raises:
+            LocalProtocolError: it cannot follow the present one.
         """
-        self.authenticator = authenticator
-        if authenticator.frame_bytes_max < self._frame_bytes_max:
-            self._limit_frames(authenticator.frame_bytes_max, self.limit_names.authentication)
-
-    def become_ready(self) -> None:
-        """From here on frames are requests."""
+        self.state = checked(self.state, state)
         authenticator = self.authenticator
-        if authenticator is not None:
+        if authenticator is None:
+            return
+        if state is ChannelState.AUTHENTICATING:
+            # Once more, too: the limit is the same then (Kafka: SaslServerAuthenticator).
+            self._limit_to_authentication()
+        elif state is _READY:
             self.principal = authenticator.principal
             self._limit_frames(self._frame_bytes_max, self.limit_names.frame)
-        self.is_ready = True
+            if self.held_send is not None:
+                self.send, self.held_send = self.held_send, None
+
+    def _limit_to_authentication(self) -> None:
+        """What comes before requests must not take their memory."""
+        authenticator = self.authenticator
+        if authenticator is not None and authenticator.frame_bytes_max < self._frame_bytes_max:
+            self._limit_frames(authenticator.frame_bytes_max, self.limit_names.authentication)
 
     def _limit_frames(self, frame_bytes_max: int, limit_name: str) -> None:
         decoder = self._decoder
@@ -309,10 +323,11 @@ class Channel:
     def _fill_large_frame(self) -> None:
         decoder = self._decoder
         # What comes before requests has a limit of its own, and must not take their memory.
-        if self.pool is not None and self.lease is None and self.is_ready:
+        is_request = self.state is _READY or self.state is _CLOSING
+        if is_request and self.pool is not None and self.lease is None:
             self.lease = self.pool.try_allocate(decoder.size, self.last_used_at)
             if self.lease is None:
-                self.is_out_of_memory = True
+                self.muting.starve()
                 return
         budget = READ_BYTES_PER_POLL_MAX
         try:
@@ -341,13 +356,26 @@ class Channel:
         self.has_staged = bool(staged) or error is not None
         return frame
 
+    def begin_closing(self, reason: CloseReason, detail: str) -> None:
+        """The peer has gone, for this reason; nothing can be sent to it any more."""
+        self.move(_CLOSING)
+        self.close_reason, self.close_detail = reason, detail
+        self.send = None
+
     def end(self, reason: CloseReason, detail: str) -> None:
-        """Note why it is closed: for a failed authentication, whoever closes it then."""
+        """Note why it is closed.
+
+        Of a failed authentication, and of a peer that has gone, the first cause stays; but a
+        response that fails is what ends a channel that is CLOSING.
+        """
         failure = self.failure
         if failure is not None and failure.close_reason is not None:
-            reason, detail = failure.close_reason, failure.detail
-        self.close_reason = reason
-        self.close_detail = detail
+            self.close_reason, self.close_detail = failure.close_reason, failure.detail
+        elif (
+            self.state is not _CLOSING or reason is CloseReason.SEND_FAILED or reason not in BY_PEER
+        ):
+            self.close_reason, self.close_detail = reason, detail
+        self.move(_CLOSED)
         self.staged.clear()
 
     @property
@@ -358,6 +386,7 @@ class Channel:
         return CloseReason.PEER_CLOSED
 
     def __repr__(self) -> str:
-        state = self.close_reason.name if self.close_reason else "open"
-        muted = " muted" if self.is_muted else ""
-        return f"<Channel {self.id} {state}{muted} staged={len(self.staged)} send={self.send!r}>"
+        return (
+            f"<Channel {self.id} {self.state.name} {self.muting.state.name}"
+            f" staged={len(self.staged)} send={self.send!r}>"
+        )

@@ -6,6 +6,7 @@ import logging
 
 from ..errors import AuthenticationError, InvalidReceiveError
 from .channel import Channel
+from .channel_state import ChannelState
 from .close_reason import CloseReason
 from .connecting import reason_of
 from .tls_errors import TlsError
@@ -14,7 +15,7 @@ logger = logging.getLogger("trionet.net.selector")
 
 
 def log_unexpected(channel: Channel, error: Exception) -> None:
-    """Tell of what only a bug can have raised, where nobody else does."""
+    """Log what only a bug can have raised; for an owner that does not."""
     logger.warning("unexpected error on %s; closing it", channel.id, exc_info=error)
 
 
@@ -29,7 +30,7 @@ def fault_of(channel: Channel, error: Exception) -> tuple[CloseReason, str]:
             return error.close_reason, str(error)
         case InvalidReceiveError():
             return CloseReason.INVALID_RECEIVE, str(error)
-        case OSError() if channel.is_connecting:
+        case OSError() if channel.state is ChannelState.CONNECTING:
             return CloseReason.NOT_CONNECTED, reason_of(error)
         case OSError() if channel.send is not None:
             return CloseReason.SEND_FAILED, str(error)

@@ -1,259 +1,225 @@
-"""The channels of a Selector that are not ready yet: TLS handshakes and authentications, stepped.
+"""Channels that are not ready yet: what the next step of each is, and how long it may take.
 
-(Kafka: KafkaChannel.prepare.) They are bounded three times, so that peers who only pretend to
-authenticate stall nobody: each must be done in time, only so many may be under way, and a pass of
-the loop spends a little time on them only (see :mod:`.preparing_time`).
+(Kafka: KafkaChannel.prepare, Selector.delayedClosingChannels.) Connects, TLS handshakes and
+authentications are decided here and carried out by :meth:`.ChannelSteps.carry_out`: a method takes
+what happened and returns a :class:`Decision`. It writes to no channel and knows no Selector.
+
+Peers that only pretend to authenticate are bounded three times: each must be done in time, only so
+many may be under way, and a pass of the loop spends a little time on them only (see
+:mod:`.preparing_time`).
 """
 
 from __future__ import annotations
 
+import math
 import time
-from typing import Protocol
+from typing import Final
 
-from .authenticator import Gate, Progress, Step
+import attrs
+
+from .authenticator import Authenticator, Gate, Progress, Step
 from .channel import Channel
+from .channel_state import ChannelState
 from .close_reason import CloseReason
-from .connecting import finish_connect
 from .delayed_closes import DelayedCloses
 from .framing import Frame, invalid_size
 from .preparing_time import preparing_time
-from .readiness import READ, WRITE
+from .principal import Principal
+from .readiness import READ
 from .selector_counters import SelectorCounters
-from .sockets import Socket
 from .transmission import Send
 
-# How many channels of one Selector may be on their way to being ready; one more, and the one that
-# has been at it for longest is closed.
+# How many channels of one Selector may be on their way to being ready, or held back after they
+# failed; one more, and the one whose time is up first is closed.
 PREPARING_MAX = 1000
 
 
-class Stepper(Protocol):
-    """What is needed here of a Selector."""
+@attrs.frozen(kw_only=True)
+class Decision:
+    """What to do with a channel that is not ready; what is not set stays as it is.
 
-    counters: SelectorCounters
+    Attributes:
+        identified: what the TLS handshake has proved, or what asks the peer for more.
+        state: to enter.
+        failure: how its authentication failed, if the state is FAILED or LINGERING.
+        send: a part of its authentication; nothing is read before it has left.
+        interest: what to watch the socket for, a mask of the readiness bits.
+        again: make the next step in the next poll, whatever the socket says.
+        then: what to do next.
+        close_reason: close it, for this reason.
+        detail: of the reason, for the log.
+    """
 
-    def watch(self, channel: Channel, interest: int) -> None: ...
+    identified: Authenticator | Principal | None = None
+    state: ChannelState | None = None
+    failure: Step | None = None
+    send: Send | None = None
+    interest: int | None = None
+    again: bool = False
+    then: Decision | None = None
+    close_reason: CloseReason | None = None
+    detail: str = ""
 
-    def continue_at_once(self, channel: Channel) -> None: ...
 
-    def connected(self, channel: Channel) -> None: ...
-
-    def plan_check(self, at: float) -> None: ...
-
-    def send(self, channel: Channel, send: Send) -> bool: ...
-
-    def mute(self, channel: Channel) -> None: ...
-
-    def disconnect(self, channel: Channel, reason: CloseReason, detail: str = "") -> None: ...
+#: The frame is a request, or a response.
+REQUEST: Final = Decision()
+_WAIT: Final = Decision()
+_LATE: Final = {
+    ChannelState.CONNECTING: (CloseReason.NOT_CONNECTED, "connecting"),
+    ChannelState.HANDSHAKING: (CloseReason.AUTHENTICATION_TIMEOUT, "TLS handshake"),
+    ChannelState.AUTHENTICATING: (CloseReason.AUTHENTICATION_TIMEOUT, "authentication"),
+}
 
 
 class Preparing:
-    """Brings channels to the point from which their frames are requests.
+    """The channels of one Selector that are not ready, and those that failed to become so.
 
     Args:
-        selector: whose channels they are.
-        seconds_max: how long that may take.
+        seconds_max: how long connect, handshake and authentication may take together.
+        counters: of the Selector.
     """
 
-    __slots__ = (
-        "_connecting",
-        "_failed",
-        "_in_progress",
-        "_lingering",
-        "_seconds_max",
-        "_selector",
-        "_worker",
-    )
+    __slots__ = ("_counters", "_displaced", "_seconds_max", "_waiting", "_worker")
 
-    def __init__(self, selector: Stepper, seconds_max: float) -> None:
-        self._selector = selector
+    def __init__(self, seconds_max: float, counters: SelectorCounters) -> None:
         self._seconds_max = seconds_max
-        self._in_progress: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
-        self._failed: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
-        self._lingering: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
-        self._connecting: dict[Channel, Socket] = {}
+        self._counters = counters
+        # What happens to a channel when its time is up depends on its state alone, so that one heap
+        # serves those in progress, those whose failure is held back and those that linger.
+        self._waiting: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
+        self._displaced: list[Channel] = []
         self._worker = object()  # which the loop may remember for longer than it lives itself
 
     def begin(self, channel: Channel, now: float) -> None:
-        """Take a channel that was just registered."""
-        displaced = self._in_progress.add(channel, now + self._seconds_max)
-        if displaced is not None:
-            self._close(displaced, CloseReason.AUTHENTICATION_TIMEOUT, "too many authenticate")
+        """Give a channel the time to become ready."""
+        self._wait_until(channel, now + self._seconds_max)
 
     def forget(self, channel: Channel) -> None:
-        """A channel was closed."""
-        self._connecting.pop(channel, None)
-        self._in_progress.discard(channel)
-        self._failed.discard(channel)
-        self._lingering.discard(channel)
+        """Drop a channel that was closed."""
+        self._waiting.discard(channel)
+        if channel in self._displaced:
+            self._displaced.remove(channel)
 
-    # Outgoing connections.
+    def may_step(self, channel: Channel) -> bool:
+        """Whether this pass of the loop has time for the next step of a channel."""
+        state = channel.state
+        if state is ChannelState.HANDSHAKING or (
+            state is ChannelState.AUTHENTICATING and channel.send is None
+        ):
+            return preparing_time().may_work(self._worker, self._counters.polls)
+        return True
 
-    def expect_connection(self, channel: Channel, sock: Socket) -> None:
-        """Take a channel whose socket is on its way."""
-        self._connecting[channel] = sock
-        channel.is_connecting = channel.is_shaking_hands = True
-        channel.is_ready = False
+    def _wait_until(self, channel: Channel, at: float) -> None:
+        self._waiting.discard(channel)
+        displaced = self._waiting.add(channel, at)
+        if displaced is not None:
+            self._displaced.append(displaced)
 
-    def _finish_connect(self, channel: Channel) -> None:
-        if not finish_connect(self._connecting[channel]):
-            return  # what the backend told was not true
-        del self._connecting[channel]
-        channel.is_connecting = False
-        channel.is_shaking_hands = channel.tls is not None
-        self._selector.connected(channel)
-        self._selector.watch(channel, READ)
-        if channel.tls is not None:
-            self._selector.continue_at_once(channel)
-        else:
-            self._after_transport(channel)
+    # Connect and TLS.
 
-    # TLS.
-
-    def shake_hands(self, channel: Channel) -> None:
-        """Make one step of a connect, or of a handshake if there is time for it.
+    def step(self, channel: Channel, now: float) -> Decision:
+        """Continue a connect or a TLS handshake.
 
         Raises:
             AuthenticationError, EOFError, OSError: it failed.
         """
-        if channel.is_connecting:
-            self._finish_connect(channel)
-            return
-        if not self._may_work():
-            self._selector.continue_at_once(channel)
-            return
+        if channel.state is ChannelState.CONNECTING:
+            if not channel.transport.finish_connect():
+                return _WAIT  # the event was spurious
+            if channel.tls is not None:
+                return Decision(state=ChannelState.HANDSHAKING, interest=READ, again=True)
+            return self._after_transport(channel, now, channel.authenticator)
         with preparing_time().spending():
-            self._make_step(channel)
+            return self._shake_hands(channel, now)
 
-    def _make_step(self, channel: Channel) -> None:
+    def _shake_hands(self, channel: Channel, now: float) -> Decision:
         tls = channel.tls
         assert tls is not None
         wanted = tls.handshake_step()
         if wanted:
-            self._selector.watch(channel, wanted)
-            return
-        channel.is_shaking_hands = False
-        if channel.after_handshake is not None:
-            channel.after_handshake(channel)
-        self._selector.watch(channel, READ)
-        if channel.authenticator is None:
-            self._selector.counters.authenticated += 1
-        self._after_transport(channel)
-        if channel.is_open and tls.has_buffered:
-            self._selector.continue_at_once(channel)
+            return Decision(interest=wanted)
+        found = None if channel.identify is None else channel.identify(tls)
+        asks = channel.authenticator if found is None or isinstance(found, Principal) else found
+        if asks is None:
+            self._counters.authenticated += 1
+        decision = self._after_transport(channel, now, asks)
+        # Data may have come with the last record of the handshake (KAFKA-2801).
+        return attrs.evolve(decision, identified=found, again=tls.has_buffered)
 
-    def _after_transport(self, channel: Channel) -> None:
+    def _after_transport(
+        self, channel: Channel, now: float, asks: Authenticator | None
+    ) -> Decision:
         """The connection is made, and under TLS its handshake done."""
-        if channel.initiator is not None:
-            self._take(channel, channel.initiator.begin(channel.last_used_at), channel.last_used_at)
-        elif channel.authenticator is None:
-            self._become_ready(channel)
-
-    def _may_work(self) -> bool:
-        return preparing_time().may_work(self._worker, self._selector.counters.polls)
+        if asks is None:
+            self._waiting.discard(channel)
+            return Decision(state=ChannelState.READY, interest=READ)
+        if channel.initiator is None:
+            return Decision(state=ChannelState.AUTHENTICATING, interest=READ)
+        return self.authenticate(channel, now)
 
     # Authentication.
 
-    def is_request(self, channel: Channel, frame: Frame, now: float) -> bool:
-        """Whether a frame of a channel with an authenticator is a request; if not, it is used."""
-        authenticator = channel.authenticator
-        assert authenticator is not None
-        if channel.failure is not None:
-            self._selector.mute(channel)
-            return False
-        if channel.is_ready:
-            gate = authenticator.gate(frame, now)
-            if gate is Gate.PASS:
-                return True
-            if gate is Gate.EXPIRED:
-                self._close(channel, CloseReason.SESSION_EXPIRED)
-                return False
-            channel.is_ready = False  # until it has proved once more who it is (KIP-368)
-            channel.ask(authenticator)
-            self.begin(channel, now)
-            self._selector.plan_check(self.next_check_at)
-        elif channel.initiator is not None and channel.initiator.lets_pass(frame):
-            return True
-        elif not self._may_work():
-            channel.staged.appendleft(frame)
-            channel.has_staged = True
-            self._selector.continue_at_once(channel)
-            return False
-        elif len(frame) > authenticator.frame_bytes_max:
-            # It came together with the handshake of a re-authentication, when requests may come.
-            limit_name = channel.limit_names.authentication
-            error = invalid_size(len(frame), authenticator.frame_bytes_max, limit_name)
-            self._fail(channel, Step.failed(CloseReason.INVALID_RECEIVE, str(error)), now)
-            return False
-        with preparing_time().spending():
-            step = authenticator.receive(frame, now, time.time_ns() // 1_000_000)
-        self._take(channel, step, now)
-        return False
-
-    def authenticate_again(self, channel: Channel, held: Send, now: float) -> None:
-        """Say once more who we are, and send ``held`` afterwards (KIP-368).
-
-        Args:
-            channel: an outgoing one that is ready, and has no Send in progress.
-            held: a request.
-            now: seconds of the loop's clock.
-        """
+    def authenticate(self, channel: Channel, now: float) -> Decision:
+        """Send the first part of an outgoing connection's authentication, or of one once more."""
         initiator = channel.initiator
         assert initiator is not None
-        assert channel.send is None
-        channel.is_ready = False
-        channel.held_send = held
-        self._take(channel, initiator.begin(now), now)
+        first = self._decide(channel, initiator.begin(now), now)
+        return Decision(state=ChannelState.AUTHENTICATING, interest=READ, then=first)
 
-    def _take(self, channel: Channel, step: Step, now: float) -> None:
+    def receive(self, channel: Channel, frame: Frame, now: float) -> Decision:
+        """Decide about a frame of a channel with an authenticator: REQUEST, or it is used here."""
+        authenticator = channel.authenticator
+        assert authenticator is not None
+        state = channel.state
+        if state is ChannelState.READY or state is ChannelState.CLOSING:
+            gate = authenticator.gate(frame, now)
+            if gate is Gate.PASS:
+                return REQUEST
+            if gate is Gate.EXPIRED or state is ChannelState.CLOSING:
+                return Decision(close_reason=CloseReason.SESSION_EXPIRED)
+            # It has to prove once more who it is (KIP-368).
+            self.begin(channel, now)
+            then = self._decide(channel, _received(authenticator, frame, now), now)
+            return Decision(state=ChannelState.AUTHENTICATING, then=then)
+        if channel.initiator is not None and channel.initiator.lets_pass(frame):
+            return REQUEST
+        limit = authenticator.frame_bytes_max
+        if len(frame) > limit:
+            # It came together with the handshake of a re-authentication, when requests may come.
+            error = invalid_size(len(frame), limit, channel.limit_names.authentication)
+            step = Step.failed(CloseReason.INVALID_RECEIVE, str(error))
+            return self._fail(channel, step, now)
+        return self._decide(channel, _received(authenticator, frame, now), now)
+
+    def sent(self, channel: Channel) -> Decision:
+        """Decide what follows a part of the authentication that has left."""
+        failure = channel.failure
+        if failure is None:
+            return self._continue(channel)
+        if failure.linger_seconds:
+            return Decision(interest=READ)  # to notice when the peer leaves
+        return _close_of(failure)
+
+    def _decide(self, channel: Channel, step: Step, now: float) -> Decision:
         if step.progress is Progress.FAILED:
-            self._fail(channel, step, now)
-            return
+            return self._fail(channel, step, now)
         if step.progress is not Progress.GOES_ON:
             self._count(channel, step.progress)
         if step.send is not None:
-            self._send(channel, step.send)
-        else:
-            self._go_on(channel)
+            return Decision(send=step.send)
+        return self._continue(channel)
 
-    def _send(self, channel: Channel, send: Send) -> None:
-        """Send a part of the exchange; nothing is read before it has left."""
-        channel.is_sending_step = True
-        if self._selector.send(channel, send):
-            self.sent(channel)
-        elif channel.is_open:
-            self._selector.watch(channel, WRITE)
-
-    def sent(self, channel: Channel) -> None:
-        """What :meth:`_send` began has left."""
-        channel.is_sending_step = False
-        failure = channel.failure
-        if failure is None:
-            self._selector.watch(channel, READ)
-            self._go_on(channel)
-        elif failure.linger_seconds:
-            self._selector.watch(channel, READ)  # to hear of it when the peer leaves
-        else:
-            self._close_failed(channel, failure)
-
-    def _go_on(self, channel: Channel) -> None:
+    def _continue(self, channel: Channel) -> Decision:
         authenticator = channel.authenticator
         assert authenticator is not None
-        if authenticator.is_complete:
-            self._become_ready(channel)
-        if channel.has_staged or channel.has_buffered:
-            self._selector.continue_at_once(channel)
-
-    def _become_ready(self, channel: Channel) -> None:
-        self._in_progress.discard(channel)
-        channel.become_ready()
-        held, channel.held_send = channel.held_send, None
-        if held is not None:
-            channel.send = held
-            self._selector.watch(channel, READ | WRITE)
+        again = channel.has_staged or channel.has_buffered
+        if not authenticator.is_complete:
+            return Decision(interest=READ, again=again)
+        self._waiting.discard(channel)
+        return Decision(state=ChannelState.READY, interest=READ, again=again)
 
     def _count(self, channel: Channel, progress: Progress) -> None:
-        counters, authenticator = self._selector.counters, channel.authenticator
+        counters, authenticator = self._counters, channel.authenticator
         assert authenticator is not None
         if progress is Progress.REAUTHENTICATED:
             counters.note_reauthentication(int(authenticator.reauthentication_seconds * 1000))
@@ -265,81 +231,66 @@ class Preparing:
     # Failure.
 
     def count_fault(self, channel: Channel, reason: CloseReason) -> None:
-        """Count a channel's fault if it is a failed authentication; a frame before the end of it
-        that is too large is one (Kafka: SaslServerAuthenticator).
+        """Count a channel's fault if it is a failed authentication.
+
+        A frame before the end of it that is too large is one (Kafka: SaslServerAuthenticator).
         """
-        is_asked = channel.authenticator is not None and not channel.is_ready
+        is_asked = channel.authenticator is not None and channel.state < ChannelState.READY
         if reason is CloseReason.AUTHENTICATION_FAILED or (
             reason is CloseReason.INVALID_RECEIVE and is_asked
         ):
             self._count_failure(channel)
 
     def _count_failure(self, channel: Channel) -> None:
-        counters = self._selector.counters
         if channel.authenticator is not None and channel.authenticator.is_reauthenticating:
-            counters.reauthentication_failures += 1
+            self._counters.reauthentication_failures += 1
         else:
-            counters.authentication_failures += 1
+            self._counters.authentication_failures += 1
 
-    def _fail(self, channel: Channel, step: Step, now: float) -> None:
+    def _fail(self, channel: Channel, failure: Step, now: float) -> Decision:
         self._count_failure(channel)
-        channel.failure = step
-        self._in_progress.discard(channel)
-        if not step.delay_seconds:
-            self._end(channel)
-            return
-        # Read until its next frame, to hear of it when the peer leaves.
-        displaced = self._failed.add(channel, now + step.delay_seconds)
-        self._selector.plan_check(self.next_check_at)
-        if displaced is not None:
-            self._end(displaced)
+        self._waiting.discard(channel)
+        if not failure.delay_seconds:
+            return self._end(channel, failure, now)
+        # It is still read, until its next frame, to notice when the peer leaves.
+        self._wait_until(channel, now + failure.delay_seconds)
+        return Decision(state=ChannelState.FAILED, failure=failure)
 
-    def _end(self, channel: Channel) -> None:
-        """Say why, if there is something to say, and close."""
-        failure = channel.failure
-        assert failure is not None
+    def _end(self, channel: Channel, failure: Step, now: float) -> Decision:
+        """Tell the peer why, if there is something to tell, and close."""
         if failure.send is None:
-            self._close_failed(channel, failure)
-            return
-        self._send(channel, failure.send)
-        if channel.is_open and failure.linger_seconds:
-            ends_at = channel.last_used_at + failure.linger_seconds
-            displaced = self._lingering.add(channel, ends_at)
-            self._selector.plan_check(self.next_check_at)
-            if displaced is not None:
-                self._close_lingering(displaced)
-
-    def _close_lingering(self, channel: Channel) -> None:
-        assert channel.failure is not None
-        self._close_failed(channel, channel.failure)
-
-    def _close_failed(self, channel: Channel, failure: Step) -> None:
-        reason = failure.close_reason or CloseReason.AUTHENTICATION_FAILED
-        self._close(channel, reason, failure.detail)
-
-    def _close(self, channel: Channel, reason: CloseReason, detail: str = "") -> None:
-        self._selector.disconnect(channel, reason, detail)
+            return _close_of(failure)
+        if failure.linger_seconds:
+            self._wait_until(channel, now + failure.linger_seconds)
+        return Decision(state=ChannelState.LINGERING, failure=failure, send=failure.send)
 
     # Time.
 
     @property
     def next_check_at(self) -> float:
-        """When :meth:`check` has something to do, in seconds of the loop's clock."""
-        return min(
-            self._in_progress.next_check_at,
-            self._failed.next_check_at,
-            self._lingering.next_check_at,
-        )
+        """When :meth:`due` returns something, in seconds of the loop's clock."""
+        return -math.inf if self._displaced else self._waiting.next_check_at
 
-    def check(self, now: float) -> None:
-        """End what took too long, and what was held back for long enough."""
-        for channel in self._in_progress.pop_due(now):
-            if channel.is_connecting:
-                self._close(channel, CloseReason.NOT_CONNECTED, "connecting took too long")
-                continue
-            what = "TLS handshake" if channel.is_shaking_hands else "authentication"
-            self._close(channel, CloseReason.AUTHENTICATION_TIMEOUT, f"{what} took too long")
-        for channel in self._failed.pop_due(now):
-            self._end(channel)
-        for channel in self._lingering.pop_due(now):
-            self._close_lingering(channel)
+    def due(self, now: float) -> list[tuple[Channel, Decision]]:
+        """What becomes of the channels that took too long, or were held back for long enough."""
+        displaced, self._displaced = self._displaced, []
+        decided = [(each, self._late(each, now, "too many authenticate")) for each in displaced]
+        return decided + [(each, self._late(each, now)) for each in self._waiting.pop_due(now)]
+
+    def _late(self, channel: Channel, now: float, why: str | None = None) -> Decision:
+        failure = channel.failure
+        if failure is not None:
+            is_held = channel.state is ChannelState.FAILED
+            return self._end(channel, failure, now) if is_held else _close_of(failure)
+        reason, what = _LATE[channel.state]
+        return Decision(close_reason=reason, detail=why or f"{what} took too long")
+
+
+def _received(authenticator: Authenticator, frame: Frame, now: float) -> Step:
+    with preparing_time().spending():
+        return authenticator.receive(frame, now, time.time_ns() // 1_000_000)
+
+
+def _close_of(failure: Step) -> Decision:
+    reason = failure.close_reason or CloseReason.AUTHENTICATION_FAILED
+    return Decision(close_reason=reason, detail=failure.detail)

@@ -22,6 +22,7 @@ import ssl
 from typing import cast
 
 from ..errors import AuthenticationError
+from .connecting import finish_connect
 from .readiness import READ, WRITE
 from .tls_errors import TlsError, describe
 from .transmission import GATHER_BUFFERS_MAX, WRITE_BYTES_MAX, Buffer, FileRange
@@ -306,6 +307,9 @@ class TlsTransport:
                 return self._written_or_blocked(written)
             written += sent
         return written
+
+    def finish_connect(self) -> bool:
+        return finish_connect(self._socket)
 
     def peer_has_ended(self) -> bool:
         return has_ended(self.fileno())

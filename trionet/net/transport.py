@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
+from .connecting import finish_connect
 from .transmission import Buffer, FileRange
 
 # os.read and os.write take their arguments without a tuple around them, which saves a lone small
@@ -44,6 +45,10 @@ class TransportLayer(Protocol):
     def write_gathered(self, buffers: list[Buffer], /) -> int: ...
 
     def send_file(self, file_range: FileRange, /) -> int: ...
+
+    def finish_connect(self) -> bool:
+        """Whether a connect that was begun is done; raises OSError if it has failed."""
+        ...
 
     def peer_has_ended(self) -> bool:
         """Whether the peer sends nothing more, though what it sent may not all be read yet."""
@@ -110,6 +115,9 @@ class PlaintextTransport:
             # The file ends before the range does: the promised frame can never be completed.
             raise OSError(f"{file_range!r} reaches beyond the end of its file")
         return written
+
+    def finish_connect(self) -> bool:
+        return finish_connect(self._socket)
 
     def peer_has_ended(self) -> bool:
         return has_ended(self.fileno())

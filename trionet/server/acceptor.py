@@ -202,7 +202,7 @@ class Acceptor:
         count = len(processors)
         for turn in range(count):
             index = (self._next + turn) % count
-            if processors[index].offer_connection(accepted):
+            if processors[index].new_connections.offer(accepted):
                 self._next = (index + 1) % count
                 self._log_accepted(accepted, processors[index])
                 return
@@ -210,7 +210,7 @@ class Acceptor:
         processor = processors[(self._next - 1) % count]
         self._next %= count
         began = trio.current_time()
-        await processor.accept_connection(accepted)
+        await processor.new_connections.put(accepted)
         quota = self._quotas.listener(self.endpoint.listener_name)
         quota.blocked_seconds += trio.current_time() - began
         self._log_accepted(accepted, processor)

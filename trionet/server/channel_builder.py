@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import attrs
@@ -16,8 +17,9 @@ from ..net.endpoint import Endpoint, SecurityProtocol
 from ..net.framing import LimitNames
 from ..net.memory_pool import MemoryPool
 from ..net.network import SYSTEM, Network
-from ..net.principal import Identity, PrincipalBuilder, PrincipalMapping
+from ..net.principal import Identity, Principal, PrincipalBuilder, PrincipalMapping
 from ..net.sockets import Socket
+from ..net.tls import TlsTransport
 from .dialect import SIZE_PREFIXED, Dialect
 
 _LIMIT_NAMES: Final = LimitNames("socket.request.max.bytes", "sasl.server.max.receive.size")
@@ -107,28 +109,24 @@ class ChannelBuilder:
         tls_context = None if security.tls_context is None else security.tls_context()
         transport = self._network.transport(sock, tls_context)
 
-        def after_handshake(channel: Channel) -> None:
-            self._identify(channel, peer_host)
-
-        channel = Channel(
+        authenticator = None
+        if security.authenticator is not None and security.tls_context is None:
+            authenticator = security.authenticator(
+                Identity(self._endpoint.security_protocol, peer_host)
+            )
+        return Channel(
             id,
             transport,
             self._frame_bytes_max,
             limit_names=_LIMIT_NAMES,
-            after_handshake=after_handshake,
+            authenticator=authenticator,
+            identify=partial(self._identify, peer_host),
             pool=self._pool,
             decoder=decoder,
         )
-        if security.authenticator is not None and security.tls_context is None:
-            channel.is_ready = False
-            identity = Identity(self._endpoint.security_protocol, peer_host)
-            channel.ask(security.authenticator(identity))
-        return channel
 
-    def _identify(self, channel: Channel, peer_host: str) -> None:
-        """Who a peer is by its certificate; SASL, if there is any, goes on from there."""
-        tls = channel.tls
-        assert tls is not None
+    def _identify(self, peer_host: str, tls: TlsTransport) -> Authenticator | Principal:
+        """The peer by its certificate; SASL, if there is any, goes on from there."""
         certificate = tls.peer_certificate
         try:
             name = distinguished_name(certificate) if certificate is not None else None
@@ -141,6 +139,5 @@ class ChannelBuilder:
             certificate=certificate,
         )
         if self._security.authenticator is not None:
-            channel.ask(self._security.authenticator(identity))
-        else:
-            channel.principal = self._security.principal_builder(identity)
+            return self._security.authenticator(identity)
+        return self._security.principal_builder(identity)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from ..net.mute_state import MuteState
 from .connection_counts import ConnectionGuard
 
 
@@ -31,7 +30,6 @@ class Connection:
         opened_at: when it was set up, in seconds of the loop's clock.
         request: the request that is out, if any: received and not yet answered.
         requests: how many requests it has sent.
-        mute_state: what keeps it from being read.
         throttled_ns: since when it is throttled, of ``perf_counter_ns``.
         client_software: what the client says that it is; the same object for as long as it does.
         client_id: what it called itself in its last request; None if it did not.
@@ -42,7 +40,6 @@ class Connection:
         "client_id",
         "client_software",
         "guard",
-        "mute_state",
         "opened_at",
         "origin",
         "peer",
@@ -61,7 +58,6 @@ class Connection:
         self.opened_at = opened_at
         self.request: Any = None  # a Request, which this module is below of
         self.requests = 0
-        self.mute_state = MuteState.NOT_MUTED
         self.throttled_ns = 0
         self.client_software = UNKNOWN_SOFTWARE
         self.client_id: str | None = None

@@ -37,7 +37,7 @@ class ConnectionKinds:
         for processor in self._processors():
             of_software: Counter[tuple[str, str]] = Counter()
             of_cipher: Counter[tuple[str, str]] = Counter()
-            for channel in processor.channels:
+            for channel in processor.selector.channels:
                 of_software[software_of(channel)] += 1
                 if channel.tls is not None and channel.is_ready:
                     of_cipher[channel.tls.cipher] += 1

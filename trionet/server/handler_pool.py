@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from functools import partial
 
 import trio
-from trio.lowlevel import Abort, RaiseCancelT, Task
 
 from ..metrics.request_times import now_ns
 from ..net.close_reason import CloseReason
@@ -37,27 +35,13 @@ async def handle_requests(
 ) -> None:
     """Run one handler task until it is cancelled, or not wanted: then it ends between requests."""
     while True:
-        await _until_requests(request_channel)
+        await request_channel.receive()
         if not is_wanted():
-            request_channel.wake_handler()  # the one that is woken for requests must be another
+            request_channel.call_handler()  # the one that is woken for requests must be another
             return
         await handle_waiting(request_channel, handler, log)
-
-
-async def _until_requests(request_channel: RequestChannel) -> None:
-    """Wait, as an idle handler, for requests. Always a checkpoint."""
-    if request_channel.requests:
-        await trio.lowlevel.checkpoint()
-        return
-    task = trio.lowlevel.current_task()
-    request_channel.add_idle_handler(task)
-    await trio.lowlevel.wait_task_rescheduled(partial(_cancel_wait, request_channel, task))
-    request_channel.idle_handler_came()
-
-
-def _cancel_wait(request_channel: RequestChannel, task: Task, _: RaiseCancelT) -> Abort:
-    request_channel.remove_idle_handler(task)
-    return Abort.SUCCEEDED
+        if request_channel.requests:
+            request_channel.call_handler()  # this one, or another that is idle
 
 
 def has_lone(

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 import trio
 
@@ -17,7 +17,6 @@ from .processor import Processor
 # How long the answers that a processor owes have to leave when there are to be fewer of them.
 GRACE_SECONDS = 1.0
 
-NewProcessor = Callable[[], Processor]
 RunProcessor = Callable[..., Awaitable[None]]
 
 
@@ -27,8 +26,8 @@ class Listener:
     Args:
         endpoint: with its bound port.
         acceptor: its accept loop, which knows the processors too.
-        new_processor: makes another processor of it.
-        run_processor: runs one until it ends, and reports when it has started.
+        run_processor: makes a processor of a number, reports it, and runs it until it ends.
+        processor_ids: the numbers of new processors.
         node_id: for the names of tasks.
         nursery: where its tasks run.
 
@@ -40,16 +39,16 @@ class Listener:
         self,
         endpoint: Endpoint,
         acceptor: Acceptor,
-        new_processor: NewProcessor,
         run_processor: RunProcessor,
+        processor_ids: Iterator[int],
         node_id: int,
         nursery: trio.Nursery,
     ) -> None:
         self.endpoint = endpoint
         self.processors = acceptor.processors
         self._acceptor = acceptor
-        self._new_processor = new_processor
         self._run_processor = run_processor
+        self._processor_ids = processor_ids
         self._node_id = node_id
         self._nursery: trio.Nursery | None = nursery
         self._accepting = trio.CancelScope()
@@ -89,12 +88,12 @@ class Listener:
         processor.end()
 
     async def _start_processor(self) -> Processor:
-        processor = self._new_processor()
+        id = next(self._processor_ids)
         name = (
             f"data-plane-kafka-network-thread-{self._node_id}-{self.endpoint.listener_name}-"
-            f"{self.endpoint.security_protocol}-{processor.id}"
+            f"{self.endpoint.security_protocol}-{id}"
         )
-        await self._running.start(self._run_processor, processor, name=name)
+        processor: Processor = await self._running.start(self._run_processor, id, name=name)
         return processor
 
     @property

@@ -1,4 +1,4 @@
-"""What a server tells of every request that is over, and of every connection that closed."""
+"""What a server reports of every request that is over, and of every connection that closed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Protocol
 from ..metrics.request_times import TimedRequest
 from .closed_connections import ClosedConnection
 from .connection import Connection
+from .loop_faults import LoopFaults
 
 
 class Recorder(Protocol):
-    """Keeps what it is told; is called in the loop, and must neither wait nor raise."""
+    """Keeps what it is given; is called in the loop, must not wait and should not raise."""
 
     def take(self, finished: list[TimedRequest]) -> None:
         """Take note of requests whose stamps are all set, before they are counted.
@@ -26,3 +27,42 @@ class Recorder(Protocol):
     def closed(self, closed: ClosedConnection, connection: Connection) -> None:
         """Take note of a connection that closed."""
         ...
+
+
+class Recording:
+    """A recorder, if there is one: what it raises is counted and logged, and harms no connection.
+
+    Args:
+        recorder: None for none.
+        faults: counts and logs what it raises.
+    """
+
+    __slots__ = ("_faults", "_recorder")
+
+    def __init__(self, recorder: Recorder | None, faults: LoopFaults) -> None:
+        self._recorder = recorder
+        self._faults = faults
+
+    def take(self, finished: list[TimedRequest]) -> None:
+        """See :meth:`Recorder.take`."""
+        if self._recorder is not None:
+            try:
+                self._recorder.take(finished)
+            except Exception as error:  # boundary: the recorder
+                self._faults.note("the recorder of requests", error)
+
+    def throttle_ended(self, request: TimedRequest) -> None:
+        """See :meth:`Recorder.throttle_ended`."""
+        if self._recorder is not None:
+            try:
+                self._recorder.throttle_ended(request)
+            except Exception as error:  # boundary: the recorder
+                self._faults.note("the recorder of requests", error)
+
+    def closed(self, closed: ClosedConnection, connection: Connection) -> None:
+        """See :meth:`Recorder.closed`."""
+        if self._recorder is not None:
+            try:
+                self._recorder.closed(closed, connection)
+            except Exception as error:  # boundary: the recorder
+                self._faults.note("the recorder of connections", error)

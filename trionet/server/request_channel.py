@@ -2,23 +2,21 @@
 
 (Kafka: RequestChannel.) One bounded queue carries the requests of all processors to the handlers;
 each processor has a response queue of its own, which never grows longer than its channels, since a
-channel has one request out at a time. Every request gets exactly one answer.
+channel has one request out at a time. Every request gets exactly one response.
 
-The queue is a deque and a set of idle tasks, not a trio memory channel, for one reason: a memory
-channel wakes one waiting handler per request, 3 to 4 µs each, where one handler can take all the
-requests of a turn at 0.5 µs each. So handlers are woken one after the other, for as long as
-requests wait: a handler that drains the queue is joined by another only when it is held up. And
-not a ``trio.lowlevel.ParkingLot``, whose order among the idle nobody needs, at 6 µs a lone request.
+Both directions are trio memory channels, and what travels is a *batch*: a list that grows until it
+is received. An item per request would cost a wake-up each, 3 to 4 µs, where a handler takes the
+next request of a batch in 0.5 µs. So one handler is woken for all requests of a turn, and another
+only when that one is held up with some of them left: a batch that still waits is sent again in the
+next turn. The bound counts requests, not batches (queued.max.requests).
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
 
 import trio
-from trio.lowlevel import Task
 
 from ..errors import LocalProtocolError
 from ..metrics.request_times import RequestTimes, TimedRequest, now_ns
@@ -27,36 +25,22 @@ from ..net.close_reason import CloseReason
 from ..net.endpoint import Endpoint
 from ..net.framing import Frame
 from ..net.memory_pool import MemoryLease
+from ..net.mute_state import MuteEvent
 from ..net.principal import Principal
+from ..net.selector import Selector
 from ..net.transmission import Outgoing, Send
 from .connection import Connection
-
-
-class RequestSource(Protocol):
-    """What is known here of a processor: the listener it serves, and how answers go back."""
-
-    id: int
-    endpoint: Endpoint
-
-    def start_throttling(self, request: Request) -> None: ...
-
-    def end_throttling(self, request: Request) -> None: ...
-
-    def release_memory(self, lease: MemoryLease) -> None: ...
-
-    def send_new_responses(self) -> None: ...
-
-    def wakeup(self) -> None: ...
+from .recorder import Recording
 
 
 class NoOp:
-    """No answer (a Produce with acks=0): the channel is unmuted at once."""
+    """No response (a Produce with acks=0): the channel is unmuted at once."""
 
     __slots__ = ()
 
 
 class CloseConnection:
-    """Close the connection instead of an answer."""
+    """Close the connection instead of a response."""
 
     __slots__ = ("detail", "reason")
 
@@ -66,25 +50,25 @@ class CloseConnection:
 
 
 Response = Outgoing | NoOp | CloseConnection
-"""What a request is answered with; a Send, or bytes, is one whole frame, its size included."""
+"""What a handler gives for a request; a Send, or bytes, is one whole frame, its size included."""
 
 NO_OP = NoOp()
 
 
 class Request(TimedRequest):
-    """One received frame, who sent it, and where its answer goes.
+    """One received frame, its sender, and where its response goes.
 
     Attributes:
-        responses: where its answer goes: the response queue of its processor.
-        channel: the connection it came on; muted until the answer has left.
+        responses: the response queue of its processor.
+        channel: the connection it came on; muted until the response has left.
         payload: the frame without its size prefix.
-        response: the answer, once there is one.
+        response: set once.
         lease: its share of ``queued.max.request.bytes``, until it is given back.
         kind: what it asks for, as its handler knows it; None if it does not.
         client_id: what the client calls itself in it; None if it does not.
-        error_code: the first error in its answer; 0 for none.
+        error_code: the first error in its response; 0 for none.
         is_left_out: whether it is not to be logged.
-        is_answered: its answer has left, or it wanted none.
+        is_answered: its response has left, or it wanted none.
         throttle_ns: for how long its channel was throttled; -1 while it is.
     """
 
@@ -137,20 +121,20 @@ class Request(TimedRequest):
 
     @property
     def listener_name(self) -> str:
-        return self.responses.processor.endpoint.listener_name
+        return self.responses.endpoint.listener_name
 
     @property
     def security_protocol(self) -> str:
         """``PLAINTEXT``, ``SSL``, ``SASL_PLAINTEXT`` or ``SASL_SSL``."""
-        return self.responses.processor.endpoint.security_protocol
+        return self.responses.endpoint.security_protocol
 
     @property
     def processor_id(self) -> int:
-        return self.responses.processor.id
+        return self.responses.processor_id
 
     @property
     def principal(self) -> Principal:
-        """Who sent it; anonymous on a listener that asks nobody."""
+        """Its sender; anonymous on a listener without authentication."""
         return self.channel.principal
 
     @property
@@ -165,7 +149,7 @@ class Request(TimedRequest):
         return self.received_ns / 1e9
 
     def respond(self, response: Response) -> None:
-        """Give the request its one answer, from any task, at any later time.
+        """Give the request its one response, from any task, at any later time.
 
         Raises:
             LocalProtocolError: it has been given one already.
@@ -174,7 +158,7 @@ class Request(TimedRequest):
         self.answer(response, now_ns())
 
     def answer(self, response: Response, at_ns: int) -> None:
-        """As :meth:`respond`, for who knows what time it is, by ``perf_counter_ns``."""
+        """As :meth:`respond`, for a caller that knows the time by ``perf_counter_ns``."""
         # Compiled, a check against a tuple of classes makes the tuple each time.
         if not isinstance(response, bytes) and not isinstance(
             response, (Send, NoOp, CloseConnection)
@@ -187,74 +171,131 @@ class Request(TimedRequest):
         self.responses.put(self)
 
     def release(self) -> None:
-        """Let go of the payload before the answer is given: of its memory, and of its lease."""
+        """Let go of the payload before there is a response: of its memory, and of its lease."""
         self.payload = b""
         self.return_lease()
 
     def return_lease(self) -> None:
-        """Give back its share of the memory for requests; the payload stays with who holds it."""
+        """Give back its share of the memory for requests; the payload stays where it is used."""
         lease, self.lease = self.lease, None
-        if lease is not None:
-            self.responses.processor.release_memory(lease)
+        if lease is not None and lease.pool is not None:
+            lease.pool.release(lease, trio.current_time())
 
     def start_throttling(self) -> None:
-        """Keep the channel muted beyond the answer, until :meth:`end_throttling` (KIP-219).
+        """Keep the channel muted beyond the response, until :meth:`end_throttling` (KIP-219).
 
         Nothing happens if the connection is closed, which the caller cannot know.
 
         Raises:
-            LocalProtocolError: the answer was sent already, or the channel is throttled.
+            LocalProtocolError: the response was sent already, or the channel is throttled.
         """
-        self.responses.processor.start_throttling(self)
+        channel = self.channel
+        if not channel.is_open:
+            return
+        connection: Connection = channel.attachment
+        if connection.request is not self:
+            raise LocalProtocolError(f"{self!r} is answered already; nothing to be throttled")
+        channel.muting.handle(MuteEvent.THROTTLE_STARTED)
+        connection.throttled_ns = now_ns()
+        self.throttle_ns = -1
 
     def end_throttling(self) -> None:
-        """The throttle is over; the channel is read again when the answer has been sent, too.
+        """The throttle is over; the channel is read again when the response has been sent, too.
 
         Nothing happens if the connection is closed.
 
         Raises:
             LocalProtocolError: the channel is not throttled.
         """
-        self.responses.processor.end_throttling(self)
+        channel, responses = self.channel, self.responses
+        if self.throttle_ns < 0:
+            connection: Connection = channel.attachment
+            self.throttle_ns = now_ns() - connection.throttled_ns
+            responses.recording.throttle_ended(self)
+        if channel.is_open:
+            channel.muting.handle(MuteEvent.THROTTLE_ENDED)
+            self.times.throttled(self.throttle_ns)
+            responses.selector.unmute(channel)
+            responses.selector.wakeup()
 
     def __repr__(self) -> str:
         return f"<Request of {self.channel.id}, {len(self.payload)} bytes>"
 
 
 class ResponseQueue:
-    """The answered requests of one processor that it has not looked at yet.
+    """The responses of one processor that it has not looked at yet, and where they come from.
 
-    (Kafka: the responseQueue of a Processor.)
+    (Kafka: Processor.responseQueue.)
 
     Args:
-        request_channel: told when it is not empty any more.
-        processor: whose it is.
-
-    Attributes:
-        requests: in the order in which they were answered; the processor takes them all at once.
+        request_channel: the handlers' side of it.
+        processor_id: number of the processor.
+        endpoint: the listener that it serves.
+        selector: the processor's; woken when the queue is not empty any more.
+        recording: notified of throttles that end.
+        send: has the processor send what is in the queue, now.
     """
 
-    __slots__ = ("_is_closed", "_request_channel", "processor", "requests")
+    __slots__ = (
+        "_batch",
+        "_incoming",
+        "_outgoing",
+        "_request_channel",
+        "endpoint",
+        "processor_id",
+        "recording",
+        "selector",
+        "send",
+    )
 
-    def __init__(self, request_channel: RequestChannel, processor: RequestSource) -> None:
+    def __init__(
+        self,
+        request_channel: RequestChannel,
+        processor_id: int,
+        endpoint: Endpoint,
+        selector: Selector,
+        recording: Recording,
+        send: Callable[[], None],
+    ) -> None:
+        self.processor_id = processor_id
+        self.endpoint = endpoint
+        self.selector = selector
+        self.recording = recording
+        self.send = send
         self._request_channel = request_channel
-        self.processor = processor
-        self._is_closed = False
-        self.requests: list[Request] = []
+        self._batch: list[Request] = []
+        self._outgoing, self._incoming = trio.open_memory_channel[list[Request]](1)
+
+    def __len__(self) -> int:
+        return len(self._batch)
 
     def put(self, request: Request) -> None:
-        """Add a request; its answer is sent in the processor's next turn at the latest."""
-        if self._is_closed:
-            return  # the server is stopping, and has closed the connection
-        self.requests.append(request)
-        if len(self.requests) == 1:  # for those behind it, all of this is done already
-            self._request_channel.has_responses(self.processor)
-            self.processor.wakeup()
+        """Add a request with its response, which leaves in the processor's next turn at the latest.
+
+        It is dropped if the processor has ended, and has closed the connection.
+        """
+        batch = self._batch
+        batch.append(request)
+        if len(batch) == 1:  # for those behind it, all of this is done already
+            try:
+                self._outgoing.send_nowait(batch)
+            except trio.BrokenResourceError:
+                batch.clear()
+                return
+            self._request_channel.has_responses(self)
+            self.selector.wakeup()
+
+    def take(self) -> list[Request]:
+        """Take all of them, in the order in which they were given."""
+        if not self._batch:
+            return self._batch
+        self._batch = []
+        return self._incoming.receive_nowait()
 
     def close(self) -> None:
         """Drop what is in it, and what will be put into it."""
-        self._is_closed = True
-        self.requests.clear()
+        self._batch = []
+        self._incoming.close()
 
 
 class RequestChannel:
@@ -264,19 +305,25 @@ class RequestChannel:
         requests_max: how many requests may wait (``queued.max.requests``).
         ns_per_wakeup_max: for how long a handler that was woken goes on with the next request, in
             nanoseconds.
+
+    Attributes:
+        requests: those that wait, the oldest first. This batch is what is sent to the handlers.
     """
 
     def __init__(self, requests_max: int, ns_per_wakeup_max: int = 2_000_000) -> None:
         self.requests_max = requests_max
         self.ns_per_wakeup_max = ns_per_wakeup_max
         self.requests: deque[Request] = deque()
-        self._idle_handlers: dict[Task, None] = {}
-        self._is_handler_coming = False
-        self._blocked: dict[RequestSource, None] = {}
-        self._answered: list[RequestSource] = []
+        self._outgoing, self._incoming = trio.open_memory_channel[deque[Request]](1)
+        self._is_sent = False
+        self._idle_handlers = 0
+        self._blocked: dict[Callable[[], None], None] = {}
+        self._answered: list[ResponseQueue] = []
 
     def __len__(self) -> int:
         return len(self.requests)
+
+    # The processors' side.
 
     @property
     def room(self) -> int:
@@ -291,56 +338,51 @@ class RequestChannel:
         return True
 
     def has_lone(self, is_wanted: Callable[[Request], bool]) -> bool:
-        """Whether one request waits, of a wanted kind, and an idle handler is not woken yet."""
-        if len(self.requests) != 1 or self._is_handler_coming or not self._idle_handlers:
+        """Whether one request waits, of a wanted kind, and a handler is free that is not woken."""
+        if len(self.requests) != 1 or self._is_sent or not self._idle_handlers:
             return False
         return is_wanted(self.requests[0])
 
-    def wake_handler(self) -> bool:
-        """If requests wait, wake an idle handler for them; whether one is on its way."""
+    def call_handler(self) -> bool:
+        """Send the batch to the handlers, if it is not on its way.
+
+        Returns:
+            Whether a handler is about to take requests. The loop must not park before it has looked
+            again: a handler that is held up by its first request leaves the others.
+        """
         if not self.requests:
             return False
-        if not self._is_handler_coming and self._idle_handlers:
-            self._is_handler_coming = True
-            task, _ = self._idle_handlers.popitem()
-            trio.lowlevel.reschedule(task)
-        return self._is_handler_coming
+        if not self._is_sent:
+            self._is_sent = True
+            self._outgoing.send_nowait(self.requests)
+        return self._idle_handlers > 0
+
+    def wake_when_free(self, wake: Callable[[], None]) -> None:
+        """Call ``wake``, once, when a handler has taken a request."""
+        self._blocked[wake] = None
+
+    # The handlers' side.
+
+    async def receive(self) -> deque[Request]:
+        """Wait for requests, as an idle handler.
+
+        Returns:
+            The batch, to be emptied with :meth:`take`. Empty if another handler was faster, or if
+            handlers are to find out whether they are still wanted.
+        """
+        self._idle_handlers += 1
+        try:
+            batch = await self._incoming.receive()
+        finally:
+            self._idle_handlers -= 1
+        if batch is self.requests:
+            self._is_sent = False
+        return batch
 
     def wake_all_handlers(self) -> None:
-        """Wake every idle handler; those that find nothing wait again."""
-        tasks, self._idle_handlers = self._idle_handlers, {}
-        for task in tasks:
-            trio.lowlevel.reschedule(task)
-
-    def wake_when_free(self, processor: RequestSource) -> None:
-        """Wake a processor, once, when a handler has taken a request."""
-        self._blocked[processor] = None
-
-    def has_responses(self, processor: RequestSource) -> None:
-        """Note that the response queue of a processor is not empty any more."""
-        self._answered.append(processor)
-
-    def send_responses(self) -> None:
-        """Send what was answered so far, instead of leaving it to the processors' next turns.
-
-        A handler calls this when it has drained the queue: the answers leave a pass of the
-        scheduler earlier, 6 of the 45 µs that a lone request takes.
-        """
-        answered = self._answered
-        while answered:
-            answered.pop().send_new_responses()
-
-    def add_idle_handler(self, task: Task) -> None:
-        """Reschedule a handler's task when there are requests for it; it calls the next then."""
-        self._idle_handlers[task] = None
-
-    def idle_handler_came(self) -> None:
-        """The handler that was woken is here, and takes requests."""
-        self._is_handler_coming = False
-
-    def remove_idle_handler(self, task: Task) -> None:
-        """Do not wake this handler: it was cancelled."""
-        del self._idle_handlers[task]
+        """Wake every idle handler, to find out whether it is still wanted."""
+        for _ in range(self._outgoing.statistics().tasks_waiting_receive):
+            self._outgoing.send_nowait(deque())
 
     def take(self) -> Request | None:
         """The oldest request, or None."""
@@ -348,15 +390,23 @@ class RequestChannel:
             return None
         request = self.requests.popleft()
         if self._blocked:
-            self._wake_blocked()
+            # All of them: one may have found room by itself meanwhile, and with it would go the
+            # wake-up that another needs.
+            blocked, self._blocked = self._blocked, {}
+            for wake in blocked:
+                wake()
         return request
 
-    def _wake_blocked(self) -> None:
-        """Wake every processor that waits for room; those that find none will wait again.
+    def has_responses(self, queue: ResponseQueue) -> None:
+        """Note that a response queue is not empty any more."""
+        self._answered.append(queue)
 
-        Not one of them only: it may have found room by itself meanwhile, and with it would go the
-        wake-up that another needs.
+    def send_responses(self) -> None:
+        """Have the processors send what they were given so far, and not in their next turns only.
+
+        A handler calls this when it has drained the queue: the responses leave a pass of the
+        scheduler earlier, 6 of the 45 µs that a lone request takes.
         """
-        blocked, self._blocked = self._blocked, {}
-        for processor in blocked:
-            processor.wakeup()
+        answered = self._answered
+        while answered:
+            answered.pop().send()

@@ -16,7 +16,7 @@ from ..metrics.request_times import RequestTimes
 from ..metrics.sensors import Labels
 from .connection_metrics import ConnectionKinds
 from .load_metrics import LoadMetrics
-from .processor import Processor
+from .processor_counts import ProcessorCounts
 from .quota_metrics import MemoryPoolMetrics, QuotaMetrics
 from .quota_rows import quota_rows
 from .request_channel import Request
@@ -66,8 +66,8 @@ def server_collectors(
         seconds: ``metrics.sample.window.ms``, in seconds.
     """
 
-    def processors() -> list[Processor]:
-        return server.processors
+    def processors() -> list[ProcessorCounts]:
+        return [processor.counts for processor in server.processors]
 
     load = LoadMetrics(
         processors,
@@ -84,7 +84,7 @@ def server_collectors(
     return [
         SelectorMetrics(processors, loop, samples=samples, seconds=seconds).collect,
         load.collect,
-        ConnectionKinds(processors).collect,
+        ConnectionKinds(lambda: server.processors).collect,
         QuotaMetrics(server.quotas, samples=samples, seconds=seconds).collect,
         MemoryPoolMetrics(server.pool, samples=samples, seconds=seconds).collect,
         RequestMetrics(requests).collect,
@@ -122,7 +122,7 @@ def server_state(server: SocketServer, requests: RequestSource) -> dict[str, obj
         "queues": {
             "requests": len(server.request_channel),
             "requests_max": server.request_channel.requests_max,
-            "responses": {str(p.id): p.response_queue_size for p in server.processors},
+            "responses": {str(p.id): len(p.responses) for p in server.processors},
         },
         "closed": {
             reason.name: count
@@ -136,13 +136,13 @@ def server_state(server: SocketServer, requests: RequestSource) -> dict[str, obj
             "connections_created": statistics.connections_created,
             "connections_closed": sum(statistics.closed.values()),
         },
-        "processors": [_processor_row(processor) for processor in server.processors],
+        "processors": [_processor_row(each.counts) for each in server.processors],
         "quotas": quota_rows(server.quotas, trio.current_time()),
         "apis": api_totals(requests),
     }
 
 
-def _processor_row(processor: Processor) -> dict[str, object]:
+def _processor_row(processor: ProcessorCounts) -> dict[str, object]:
     return {
         "id": processor.id,
         "listener": processor.endpoint.listener_name,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import attrs
 
 from ..net.close_reason import CloseReason
-from .processor import Processor
+from .processor_counts import ProcessorCounts
 
 
 @attrs.frozen
@@ -54,7 +54,7 @@ class ProcessorTotals:
         self._request_queue_full = 0
         self._closed: Counter[CloseReason] = Counter()
 
-    def add(self, processor: Processor) -> None:
+    def add(self, processor: ProcessorCounts) -> None:
         """Count what a processor has done so far."""
         self._connections_created += processor.connections_created
         self._requests += processor.requests_received
@@ -65,7 +65,7 @@ class ProcessorTotals:
         self._closed.update(processor.closed)
 
     def statistics(
-        self, running: Sequence[Processor], request_queue_size: int, unexpected_errors: int
+        self, running: Sequence[ProcessorCounts], request_queue_size: int, unexpected_errors: int
     ) -> ServerStatistics:
         """These totals, and what others that still run have done so far and hold now."""
         closed = self._closed.copy()

@@ -7,14 +7,12 @@ import logging
 import attrs
 
 from ..metrics.request_times import RequestTimes
-from ..net.memory_pool import MemoryPool
-from ..net.network import Network
-from ..net.readiness import ReadinessKind
+from ..net.channel import Channel
 from .closed_connections import ClosedConnections
 from .connection_quotas import ConnectionQuotas
 from .handler_pool import Handler, NeverWaits
 from .loop_faults import LoopFaults
-from .recorder import Recorder
+from .recorder import Recording
 from .request_channel import RequestChannel
 
 
@@ -29,14 +27,9 @@ class Shared:
         quotas: count connections, and say when one must make room.
         closed_connections: remembers the last ones that ended.
         times: what requests are timed in as long as nobody says better.
-        pool: memory for large requests; None for no limit.
-        idle_seconds_max: ``connections.max.idle.ms``.
-        authentication_seconds_max: how long TLS and SASL may take before the first request.
-        readiness_kind: see :func:`trionet.net.readiness.open_readiness`.
-        network: where the connections come from.
         log: where the server's lines go, with its prefix.
         faults: counts and logs what fails outside the step of a channel.
-        recorder: told of requests that are over and connections that closed, if anybody is.
+        recording: keeps requests that are over and connections that closed.
     """
 
     request_channel: RequestChannel
@@ -45,11 +38,10 @@ class Shared:
     quotas: ConnectionQuotas
     closed_connections: ClosedConnections
     times: RequestTimes
-    pool: MemoryPool | None
-    idle_seconds_max: float
-    authentication_seconds_max: float
-    readiness_kind: ReadinessKind | None
-    network: Network
     log: logging.LoggerAdapter[logging.Logger]
     faults: LoopFaults
-    recorder: Recorder | None = None
+    recording: Recording
+
+    def log_channel_error(self, channel: Channel, error: Exception) -> None:
+        """Log what nothing but a bug can have raised in one channel's step."""
+        self.log.warning("unexpected error on %s; closing it", channel.id, exc_info=error)

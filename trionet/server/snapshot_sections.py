@@ -61,7 +61,7 @@ def connections_section(
         found = sorted(processors(), key=lambda processor: processor.id, reverse=True)
         rows: list[Row] = []
         for processor in found:
-            channels = processor.channels
+            channels = list(processor.selector.channels)
             end = len(channels)
             if before is not None:
                 end = bisect_left(channels, before, key=lambda each: _number(processor, each))
@@ -69,7 +69,7 @@ def connections_section(
             rows += [
                 _connection_row(channel, processor, now, name_of) for channel in reversed(wanted)
             ]
-        return SectionPage(sum(processor.connection_count for processor in found), rows)
+        return SectionPage(sum(len(processor.selector.channels) for processor in found), rows)
 
     return page
 
@@ -115,9 +115,9 @@ def _connection_row(
         "requests": connection.requests,
         "bytes_received": channel.bytes_received,
         "bytes_sent": channel.bytes_sent,
-        "is_muted": channel.is_muted,
-        "mute_state": connection.mute_state.name,
-        "phase": phase_of(channel),
+        "is_muted": channel.muting.is_muted,
+        "mute_state": channel.muting.state.name,
+        "phase": phase_of(channel, processor.selector),
         "request": None if request is None else name_of(request),
         "request_seconds": None if request is None else (now_ns() - request.received_ns) / NS,
         "staged": len(channel.staged),

@@ -7,8 +7,10 @@ channels close. Cancellation is the ungraceful stop, and leaves no socket open e
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Mapping, MutableMapping, Sequence
+from functools import partial
 from typing import Any
 
 import trio
@@ -19,6 +21,7 @@ from ..net.close_reason import CloseReason
 from ..net.endpoint import Endpoint
 from ..net.memory_pool import MemoryPool
 from ..net.network import SYSTEM, Network
+from ..net.selector import Selector
 from ..net.sockets import ListeningSocket
 from .acceptor import Acceptor
 from .channel_builder import PLAINTEXT, ChannelBuilder, ListenerSecurity
@@ -29,7 +32,7 @@ from .handler_pool import Handler, HandlerPool, NeverWaits
 from .listener import Listener
 from .loop_faults import LoopFaults
 from .processor import Processor
-from .recorder import Recorder
+from .recorder import Recorder, Recording
 from .request_channel import RequestChannel
 from .server_config import ServerConfig
 from .server_statistics import ProcessorTotals, ServerStatistics
@@ -118,19 +121,14 @@ class SocketServer:
             quotas=self.quotas,
             closed_connections=self.closed_connections,
             times=self.times,
-            pool=self.pool,
-            idle_seconds_max=config.idle_seconds_max,
-            authentication_seconds_max=config.authentication_timeout_ms / 1000,
-            readiness_kind=config.readiness,
-            network=network,
             log=self._log,
             faults=self.faults,
-            recorder=recorder,
+            recording=Recording(recorder, self.faults),
         )
         self._listeners: dict[str, Listener] = {}
         self._running: list[Processor] = []  # until they have closed what they had
         self._totals = ProcessorTotals()  # of those that ran
-        self._next_processor_id = 0
+        self._processor_ids = itertools.count()
         self._handlers: HandlerPool | None = None
         self._nursery: trio.Nursery | None = None
         self._change = trio.Lock()  # changes while it runs happen one after the other
@@ -214,7 +212,8 @@ class SocketServer:
         return self._handlers.available_seconds() if self._handlers is not None else 0.0
 
     def statistics(self) -> ServerStatistics:
-        return self._totals.statistics(self._running, len(self.request_channel), self.faults.count)
+        running = [processor.counts for processor in self._running]
+        return self._totals.statistics(running, len(self.request_channel), self.faults.count)
 
     def close_connection(self, id: str, detail: str = "") -> bool:
         """Close one connection now, whatever it is doing (LOCAL_CLOSE).
@@ -227,10 +226,10 @@ class SocketServer:
             Whether it was there.
         """
         for processor in self.processors:
-            for channel in processor.channels:
+            for channel in processor.selector.channels:
                 if channel.id == id:
                     processor.selector.disconnect(channel, CloseReason.LOCAL_CLOSE, detail)
-                    processor.wakeup()
+                    processor.selector.wakeup()
                     return True
         return False
 
@@ -407,27 +406,47 @@ class SocketServer:
             self._network,
         )
 
-        def new_processor() -> Processor:
-            processor = Processor(self._next_processor_id, endpoint, builder, self._shared)
-            self._next_processor_id += 1
-            return processor
-
+        run_processor = partial(self._run_processor, endpoint, builder)
         listener = Listener(
-            endpoint, acceptor, new_processor, self._run_processor, config.node_id, nursery
+            endpoint, acceptor, run_processor, self._processor_ids, config.node_id, nursery
         )
         self._listeners[name] = listener
         count = config.listener_network_threads.get(name, config.num_network_threads)
         await listener.resize(count)
         return listener
 
-    async def _run_processor(self, processor: Processor, **start: trio.TaskStatus[None]) -> None:
-        """Run a processor, counted; ``start`` is what ``nursery.start`` gives it to report to."""
-        self._running.append(processor)
-        try:
-            await processor.run(**start)
-        finally:
-            self._running.remove(processor)
-            self._totals.add(processor)
+    async def _run_processor(
+        self,
+        endpoint: Endpoint,
+        builder: ChannelBuilder,
+        id: int,
+        *,
+        task_status: trio.TaskStatus[Processor],
+    ) -> None:
+        """Run a processor; reports it when connections can be handed over."""
+        shared, config = self._shared, self.config
+        async with (
+            self._network.open_readiness(config.readiness) as readiness,
+            trio.open_nursery() as own,
+        ):
+            selector = Selector(
+                readiness,
+                shared.log_channel_error,
+                idle_seconds_max=config.idle_seconds_max,
+                authentication_seconds_max=config.authentication_timeout_ms / 1000,
+                pool=self.pool,
+                shuffle=self._network.shuffle,
+            )
+            processor = Processor(id, endpoint, builder, shared, selector)
+            own.start_soon(selector.alarm.keep_time, name=f"alarm of processor {id}")
+            self._running.append(processor)
+            task_status.started(processor)
+            try:
+                await processor.run()
+            finally:
+                self._running.remove(processor)
+                self._totals.add(processor.counts)
+                own.cancel_scope.cancel(reason="its processor has ended")
 
     def _refuse_changes(self) -> None:
         self._nursery = None
@@ -445,7 +464,7 @@ class SocketServer:
 
     def _on_exceeded(self) -> None:
         for processor in self.processors:
-            processor.wakeup()
+            processor.selector.wakeup()
 
 
 def check_resize(key: str, old: int, new: int) -> None:

@@ -297,7 +297,7 @@ class Cut:
         for processor, each in exchange.node.channels():
             if each is channel:
                 processor.selector.disconnect(channel, CloseReason.CLOSE_RESPONSE, f"fault: {self}")
-                processor.wakeup()
+                processor.selector.wakeup()
 
 
 @attrs.frozen

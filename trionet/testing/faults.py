@@ -328,7 +328,7 @@ class Faults:
             for processor, channel in self._channels(which):
                 close_with_reset(channel)
                 processor.selector.disconnect(channel, CloseReason.CLOSE_RESPONSE, "fault: reset")
-                processor.wakeup()
+                processor.selector.wakeup()
                 count += 1
             return count
 
@@ -472,7 +472,7 @@ class Faults:
                 selector.wakeup()
             for processor, channel in muted:
                 processor.selector.unmute(channel)
-                processor.wakeup()
+                processor.selector.wakeup()
 
         return read_again
 

@@ -50,9 +50,9 @@ class NodeInside:
         return self._node.server.processors
 
     def channels(self) -> Iterator[tuple[Processor, Channel]]:
-        """Every open connection, and who serves it."""
+        """Every open connection, and the processor that serves it."""
         for processor in self.processors:
-            for channel in processor.channels:
+            for channel in processor.selector.channels:
                 yield processor, channel
 
     def topic_name(self, id: bytes) -> str | None:

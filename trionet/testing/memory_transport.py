@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..net.connecting import finish_connect
 from ..net.transmission import FileRange
 from .memory_socket import MemorySocket
 
@@ -30,6 +31,9 @@ class MemoryTransport:
     def setsockopt(self, level: int, option: int, value: bytes) -> None:
         """Set an option of the socket, as of one of the system."""
         self._socket.setsockopt(level, option, value)
+
+    def finish_connect(self) -> bool:
+        return finish_connect(self._socket)
 
     def peer_has_ended(self) -> bool:
         return self._socket.peer_has_ended

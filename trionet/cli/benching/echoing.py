@@ -123,7 +123,7 @@ class Echoing:
             for number in range(self._echo.connections):
                 sock = self._network.open_socket(address)
                 transport = self._network.transport(sock)
-                channel = Channel(str(number), transport, max(1, len(self._payload)))
+                channel = Channel(str(number), transport, max(1, len(self._payload)), connects=True)
                 selector.connect(channel, sock, address)
             while len(self._free) < self._echo.connections:
                 result = await selector.poll()
