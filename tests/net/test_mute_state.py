@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -124,7 +125,7 @@ def test_a_mute_state_says_why_the_channel_is_not_read(
 
 @given(st.lists(st.sampled_from([*MuteEvent, "mute", "unmute"]), max_size=30))
 def test_a_channel_with_a_request_out_or_a_throttle_is_never_read(
-    events: list[MuteEvent | str],
+    events: list[Any],
 ) -> None:
     """In whatever order things happen; a model of two numbers agrees with the five states."""
     channel, pending, throttled = Muting(), False, False
@@ -136,7 +137,7 @@ def test_a_channel_with_a_request_out_or_a_throttle_is_never_read(
             elif event == "unmute":
                 channel.unmute()
             else:
-                channel.handle(MuteEvent(event))
+                channel.handle(event)
         except LocalProtocolError:
             assert before is channel.state
             continue

@@ -128,6 +128,19 @@ async def test_an_id_in_use_cannot_connect_again(kind: ReadinessKind) -> None:
         assert [channel] == list(rig.selector.channels)
 
 
+async def test_only_a_channel_that_was_made_to_connect_can(kind: ReadinessKind) -> None:
+    """One of a connection that exists would never be reported as connected."""
+    async with connecting(kind) as (rig, _, address):
+        sock = open_socket(address)
+        channel = Channel("c", PlaintextTransport(sock), 1000)
+
+        with pytest.raises(LocalProtocolError, match="not made with connects=True"):
+            rig.selector.connect(channel, sock, address)
+
+        assert sock.fileno() == -1
+        assert 0 == len(rig.selector.channels)
+
+
 class Immediate(socket.socket):
     """A socket that is connected at once, as some systems do it for the loopback."""
 

@@ -241,7 +241,7 @@ async def test_a_selector_connects_over_the_network(
 
             [address] = await network.resolve("10.0.0.1", 9092)
             sock = network.open_socket(address)
-            channel = Channel("a", network.transport(sock), 100)
+            channel = Channel("a", network.transport(sock), 100, connects=True)
             selector.connect(channel, sock, address)
             assert [channel] == (await next_result()).connected
             near = listening.accept()[0]
@@ -251,7 +251,8 @@ async def test_a_selector_connects_over_the_network(
             near.send(b"\0\0\0\1x")
             assert [(channel, b"x")] == (await next_result()).completed_receives
 
-            refused = Channel("b", network.transport(other := network.open_socket(address)), 100)
+            other = network.open_socket(address)
+            refused = Channel("b", network.transport(other), 100, connects=True)
             selector.connect(refused, other, ("10.0.0.1", 1))
             assert [refused] == (await next_result()).disconnected
             assert CloseReason.NOT_CONNECTED is refused.close_reason

@@ -51,11 +51,11 @@ def stage_of(channel: Channel | None, *, is_checking: bool, is_unproven: bool) -
     """
     if channel is None:
         return Stage.LOOKUP
-    if channel.state is ChannelState.CONNECTING:
+    if channel.reached is ChannelState.CONNECTING:
         return Stage.CONNECT
-    if channel.state is ChannelState.HANDSHAKING:
+    if channel.reached is ChannelState.HANDSHAKING:
         return Stage.TLS
-    if not channel.is_ready:
+    if channel.reached is ChannelState.AUTHENTICATING:
         return Stage.SASL
     if is_checking:
         return Stage.VERSIONS

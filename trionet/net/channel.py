@@ -57,6 +57,7 @@ class Channel:
     Attributes:
         id: the connection id, unique in its Selector.
         state: how far it has come.
+        reached: the same, but that it was closed: how far it had come before.
         muting: what keeps it from being read; see also :meth:`.ChannelSteps.why_unread`.
         principal: the peer; anonymous until it is known.
         authenticator: see above.
@@ -100,6 +101,7 @@ class Channel:
         "muting",
         "pool",
         "principal",
+        "reached",
         "send",
         "staged",
         "state",
@@ -153,6 +155,7 @@ class Channel:
             has_tls=self.tls is not None,
             authenticates=self.authenticator is not None,
         )
+        self.reached = self.state
         self.failure: Step | None = None
         self.held_send: Send | None = None
         self.last_used_at = 0.0
@@ -198,12 +201,16 @@ class Channel:
             LocalProtocolError: it cannot follow the present one.
         """
         self.state = checked(self.state, state)
+        if state is not _CLOSED:
+            self.reached = state
         authenticator = self.authenticator
         if authenticator is None:
             return
         if state is ChannelState.AUTHENTICATING:
-            # Once more, too: the limit is the same then (Kafka: SaslServerAuthenticator).
-            self._limit_to_authentication()
+            # Once more, too (Kafka: SaslServerAuthenticator); but responses to what a client sent
+            # before it renewed its session may still come, and be large.
+            if self.initiator is None:
+                self._limit_to_authentication()
         elif state is _READY:
             self.principal = authenticator.principal
             self._limit_frames(self._frame_bytes_max, self.limit_names.frame)

@@ -111,10 +111,14 @@ class Selector:
             address: of the far end.
 
         Raises:
-            LocalProtocolError: its id is in use.
-            OSError: it failed at once; the socket is closed, nothing is kept (KAFKA-7712).
+            LocalProtocolError: its id is in use, or it was made for a connection that exists.
+            OSError: it failed at once.
+
+        After an error the socket is closed and nothing is kept (KAFKA-7712).
         """
         try:
+            if channel.state is not ChannelState.CONNECTING:
+                raise LocalProtocolError(f"channel {channel.id} was not made with connects=True")
             begin_connect(sock, address)
             self.register(channel, WRITE)
         except BaseException:

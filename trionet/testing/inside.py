@@ -52,7 +52,7 @@ class NodeInside:
     def channels(self) -> Iterator[tuple[Processor, Channel]]:
         """Every open connection, and the processor that serves it."""
         for processor in self.processors:
-            for channel in processor.selector.channels:
+            for channel in list(processor.selector.channels):
                 yield processor, channel
 
     def topic_name(self, id: bytes) -> str | None:

@@ -1,11 +1,10 @@
 """Sends what the accumulator has ready to the leaders of its partitions (Kafka: Sender).
 
 One task runs :meth:`Sender.keep_sending`, a turn of which is Kafka's: settle what is due about
-numbers, ask who is ready, drain, send, poll. Whoever appends a record that may be sent at once does
-not wait for that task's next turn: :meth:`Sender.kick` makes the first half of one, which never
-waits. And whoever waits for one record's answer makes whole turns, if nobody does so just then:
-:meth:`Sender.delivered`. Where nothing is left to be sent or answered then, the task is not woken
-at once: the next record is most likely sent in the same way.
+numbers, ask which nodes are ready, drain, send, poll. An append of a record that may be sent at
+once does not wait for that task's next turn: :meth:`Sender.kick` makes the first half of one, which
+never waits. And a task that waits for one record's response makes whole turns, if no other does so
+just then: :meth:`Sender.delivered`. The :class:`.Baton` knows whose turn it is.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import logging
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
 
 import trio
 
@@ -27,6 +25,7 @@ from ..statistics import ClientStatistics
 from ..topic_partition import TopicPartition
 from .accumulator import RecordAccumulator
 from .batch import ProducerBatch
+from .baton import Baton
 from .completion import Completion
 from .delivery import Delivery, RecordMetadata
 from .idempotence import Idempotence
@@ -35,10 +34,6 @@ from .producer_id import ProducerIdAsker
 from .used_topics import UsedTopics
 
 logger = logging.getLogger("trionet.client")
-
-#: How long nobody makes turns after an awaited record, unless there is something to do. To wake the
-#: sending task takes a sixth of the work of such a record.
-_PAUSE_SECONDS: Final = 0.05
 
 
 class Sender:
@@ -83,9 +78,7 @@ class Sender:
         self._timeout_ms = timeout_ms
         self._clock = trio.lowlevel.current_clock().current_time
         self._looks_at = -math.inf
-        self._is_turning = self._has_ended = False
-        self._stand_by: trio.CancelScope | None = None
-        self._waiting = 0
+        self._baton = Baton(self._clock)
 
     def number_batches(self, idempotence: Idempotence, asker: ProducerIdAsker) -> None:
         """Batches are numbered, and wait until there is an id for that."""
@@ -97,68 +90,56 @@ class Sender:
 
         An error ends the producer, and is raised by its next call.
         """
+        baton = self._baton
         await trio.lowlevel.checkpoint()
-        while not self._has_ended:
-            if self._is_turning:
-                with trio.CancelScope() as self._stand_by:
-                    await trio.sleep_forever()
-                self._stand_by = None
-            elif await self._turn() and self._waiting:
-                # Who has its answer now, and sends again at once, makes the next turn itself.
+        while not baton.has_ended:
+            if baton.is_held:
+                await baton.stand_by()
+            elif await self._turn() and baton.waiting:
+                # A task that has its response now, and sends again at once, makes the next turn.
                 await trio.lowlevel.checkpoint()
 
     async def _turn(self) -> bool:
-        """One turn; whether it told what became of requests."""
-        self._is_turning = True
+        """One turn; whether it brought outcomes of requests."""
+        self._baton.is_held = True
         try:
             now = self._clock()
             self._looks_at = self._send_ready(now)
             return bool(await self._client.poll(max(0.0, self._looks_at - now)))
         except Exception as error:  # boundary: whoever makes the turns of one producer
-            if not self._has_ended:  # else the client was closed below a task of the user's
+            if not self._baton.has_ended:  # else the client was closed below a task of the user's
                 logger.exception("the producer has failed")
                 self.fail(error)
-                self._has_ended = True
+                self._baton.has_ended = True
             return False  # noqa: ASYNC910 -- no turn follows
         finally:
-            self._is_turning = False
+            self._baton.is_held = False
 
     async def delivered(self, delivery: Delivery) -> RecordMetadata:
         """Wait for the outcome of one record; see :meth:`.Delivery.result`.
 
-        The answer is read here if it can be: to wake the task that waits for it takes another pass
-        of the scheduler, a fifth of the time that a lone record takes.
+        The response is read here if it can be: see :mod:`.baton`.
 
         Cancellation: changes nothing; the sending task goes on.
         """
-        is_decided = delivery.is_done
-        if is_decided or self._is_turning:
-            self._waiting += 1
+        baton, is_decided = self._baton, delivery.is_done
+        if is_decided or baton.is_held:
+            baton.waiting += 1
             try:
                 return await delivery
             finally:
-                self._waiting -= 1
+                baton.waiting -= 1
         try:
             while not delivery.is_done:
                 await self._turn()
         finally:
-            self._leave_turns()
+            has_work = self._accumulator.has_undrained or self._client.in_flight_count() > 0
+            baton.leave(has_work=has_work)
         return delivery.result()  # noqa: ASYNC910 -- what is not done was waited for
 
-    def _leave_turns(self) -> None:
-        """Leave the turns to the sending task: now, or soon if there is nothing to do."""
-        stand_by = self._stand_by
-        if stand_by is None:
-            return
-        if self._has_ended or self._accumulator.has_undrained or self._client.in_flight_count():
-            stand_by.cancel()
-        elif stand_by.deadline == math.inf:
-            stand_by.deadline = self._clock() + _PAUSE_SECONDS
-
     def attend(self) -> None:
-        """See to it that somebody makes turns: there is something to be sent, or to be asked."""
-        if self._stand_by is not None and not self._is_turning:
-            self._stand_by.cancel()
+        """See to it that turns are made: there is something to be sent, or to be asked."""
+        self._baton.call()
 
     def kick(self, now: float) -> None:
         """Send what is ready, and see to it that the rest is looked at in time."""
@@ -238,8 +219,7 @@ class Sender:
             DeliveryAbortedError("the producer was closed before the response"),
         )
         self._completion.aborted(aborted)
-        self._has_ended = True
-        self.attend()
+        self._baton.end()
         self._client.wakeup()  # a task that is not ours may make the turns, and has to leave
 
     def statistics(self) -> ClientStatistics:
