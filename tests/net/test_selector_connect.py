@@ -51,7 +51,7 @@ async def connecting(
         before = open_sockets()
         async with selecting(kind, authentication_seconds_max=1) as rig:
             yield rig, sock, address
-            assert not len(rig.selector._steps.preparing._waiting)
+            assert not len(rig.selector._steps.preparing._in_progress)
         assert before == open_sockets()
 
 
@@ -185,7 +185,7 @@ async def test_a_connect_that_fails_late_leaves_nothing(kind: ReadinessKind) -> 
         assert sock.fileno() == -1
         assert 0 == len(rig.selector.channels)
         assert not rig.selector.channels.by_fd
-        assert not len(rig.selector._steps.preparing._waiting)
+        assert not len(rig.selector._steps.preparing._in_progress)
         rig.readiness.register = register  # type: ignore[method-assign]
         again = begin(rig, address)
         assert [again] == (await rig.poll()).connected

@@ -211,4 +211,4 @@ async def selecting(
             assert not selector.channels.by_fd
             assert not selector._steps.has_more
             assert not selector._steps.paused
-            assert not len(selector._steps.preparing._waiting)
+            assert not len(selector._steps.preparing._in_progress)

@@ -75,8 +75,9 @@ class TlsPeer(Peer):
         return bytes(received)
 
     async def receive_to_end(self) -> bytes:
+        """Everything up to the end of the connection; an alert is one, too."""
         received = bytearray()
-        with contextlib.suppress(ConnectionError):
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
             while data := await self._receive_some(_READ_BYTES):
                 received += data
         return bytes(received)

@@ -29,8 +29,8 @@ from .readiness import READ
 from .selector_counters import SelectorCounters
 from .transmission import Send
 
-# How many channels of one Selector may be on their way to being ready, or held back after they
-# failed; one more, and the one whose time is up first is closed.
+# How many channels of one Selector may be on their way to being ready, how many held back after
+# they failed, and how many lingering; one more, and the time of the first is up.
 PREPARING_MAX = 1000
 
 
@@ -79,24 +79,35 @@ class Preparing:
         counters: of the Selector.
     """
 
-    __slots__ = ("_counters", "_displaced", "_seconds_max", "_waiting", "_worker")
+    __slots__ = (
+        "_counters",
+        "_displaced",
+        "_failed",
+        "_in_progress",
+        "_lingering",
+        "_seconds_max",
+        "_worker",
+    )
 
     def __init__(self, seconds_max: float, counters: SelectorCounters) -> None:
         self._seconds_max = seconds_max
         self._counters = counters
-        # What happens to a channel when its time is up depends on its state alone, so that one heap
-        # serves those in progress, those whose failure is held back and those that linger.
-        self._waiting: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
+        # One limit for all three would let peers that fail push out those that are in progress.
+        self._in_progress: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
+        self._failed: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
+        self._lingering: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
         self._displaced: list[Channel] = []
         self._worker = object()  # which the loop may remember for longer than it lives itself
 
     def begin(self, channel: Channel, now: float) -> None:
         """Give a channel the time to become ready."""
-        self._wait_until(channel, now + self._seconds_max)
+        self._wait(self._in_progress, channel, now + self._seconds_max)
 
     def forget(self, channel: Channel) -> None:
         """Drop a channel that was closed."""
-        self._waiting.discard(channel)
+        self._in_progress.discard(channel)
+        self._failed.discard(channel)
+        self._lingering.discard(channel)
         if channel in self._displaced:
             self._displaced.remove(channel)
 
@@ -109,9 +120,8 @@ class Preparing:
             return preparing_time().may_work(self._worker, self._counters.polls)
         return True
 
-    def _wait_until(self, channel: Channel, at: float) -> None:
-        self._waiting.discard(channel)
-        displaced = self._waiting.add(channel, at)
+    def _wait(self, among: DelayedCloses[Channel], channel: Channel, ends_at: float) -> None:
+        displaced = among.add(channel, ends_at)
         if displaced is not None:
             self._displaced.append(displaced)
 
@@ -151,7 +161,7 @@ class Preparing:
     ) -> Decision:
         """The connection is made, and under TLS its handshake done."""
         if asks is None:
-            self._waiting.discard(channel)
+            self._in_progress.discard(channel)
             return Decision(state=ChannelState.READY, interest=READ)
         if channel.initiator is None:
             return Decision(state=ChannelState.AUTHENTICATING, interest=READ)
@@ -215,7 +225,7 @@ class Preparing:
         again = channel.has_staged or channel.has_buffered
         if not authenticator.is_complete:
             return Decision(interest=READ, again=again)
-        self._waiting.discard(channel)
+        self._in_progress.discard(channel)
         return Decision(state=ChannelState.READY, interest=READ, again=again)
 
     def _count(self, channel: Channel, progress: Progress) -> None:
@@ -249,11 +259,11 @@ class Preparing:
 
     def _fail(self, channel: Channel, failure: Step, now: float) -> Decision:
         self._count_failure(channel)
-        self._waiting.discard(channel)
+        self._in_progress.discard(channel)
         if not failure.delay_seconds:
             return self._end(channel, failure, now)
         # It is still read, until its next frame, to notice when the peer leaves.
-        self._wait_until(channel, now + failure.delay_seconds)
+        self._wait(self._failed, channel, now + failure.delay_seconds)
         return Decision(state=ChannelState.FAILED, failure=failure)
 
     def _end(self, channel: Channel, failure: Step, now: float) -> Decision:
@@ -261,7 +271,7 @@ class Preparing:
         if failure.send is None:
             return _close_of(failure)
         if failure.linger_seconds:
-            self._wait_until(channel, now + failure.linger_seconds)
+            self._wait(self._lingering, channel, now + failure.linger_seconds)
         return Decision(state=ChannelState.LINGERING, failure=failure, send=failure.send)
 
     # Time.
@@ -269,13 +279,21 @@ class Preparing:
     @property
     def next_check_at(self) -> float:
         """When :meth:`due` returns something, in seconds of the loop's clock."""
-        return -math.inf if self._displaced else self._waiting.next_check_at
+        if self._displaced:
+            return -math.inf
+        return min(
+            self._in_progress.next_check_at,
+            self._failed.next_check_at,
+            self._lingering.next_check_at,
+        )
 
     def due(self, now: float) -> list[tuple[Channel, Decision]]:
         """What becomes of the channels that took too long, or were held back for long enough."""
         displaced, self._displaced = self._displaced, []
         decided = [(each, self._late(each, now, "too many authenticate")) for each in displaced]
-        return decided + [(each, self._late(each, now)) for each in self._waiting.pop_due(now)]
+        for waiting in (self._in_progress, self._failed, self._lingering):
+            decided += [(each, self._late(each, now)) for each in waiting.pop_due(now)]
+        return decided
 
     def _late(self, channel: Channel, now: float, why: str | None = None) -> Decision:
         failure = channel.failure
