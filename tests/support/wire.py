@@ -95,6 +95,14 @@ class Peer:
         """Send frames in one go, so that small ones arrive together."""
         await self.send(b"".join(map(frame, payloads)))
 
+    def receive_now(self) -> bytes:
+        """What has arrived, without letting any other task run."""
+        received = bytearray()
+        with contextlib.suppress(BlockingIOError):
+            while data := self._plain.recv(_READ_BYTES):
+                received += data
+        return bytes(received)
+
     async def receive(self, count: int) -> bytes:
         """Exactly `count` bytes; EOFError if the stream ends before."""
         received = bytearray()

@@ -126,6 +126,8 @@ class Exchange:
         self._selector.look_at_clock()
         if self._selector.send(channel, outgoing):
             self._sent(request.node_id, request.sent_at)
+        elif channel.send is None:
+            self._selector.wakeup()  # it failed: no event will end the poll under way
         if not channel.is_open:
             self._selector.wakeup()  # the poll under way has to tell that it failed
 
