@@ -25,6 +25,7 @@ PROGRAMS = {
     "sim": ("simulate a broker, its clients, faults and crashes, from a seed", "sim"),
     "log-faults": ("a log, hostile batches, and exceptions at every line", "log_faults"),
     "cancellations": ("cancel each await point of our clients in turn", "cancellations"),
+    "network-mutants": ("change the network layer, and see that a test fails", "network_mutants"),
     "mutations": ("decode a million frames that something has changed", "protocol.mutations"),
     "hostile": ("the worst requests of every API: how long others wait, and memory", "hostile"),
     "loss": ("take parts of a broker's folder away, and see what it says", "damage.loss"),
