@@ -34,8 +34,14 @@ async def handle_requests(
     log: logging.LoggerAdapter[logging.Logger],
 ) -> None:
     """Run one handler task until it is cancelled, or not wanted: then it ends between requests."""
+    incoming = request_channel.incoming
     while True:
-        await request_channel.receive()
+        request_channel.idle_handlers += 1
+        try:
+            batch = await incoming.receive()
+        finally:
+            request_channel.idle_handlers -= 1
+        request_channel.received(batch)
         if not is_wanted():
             request_channel.call_handler()  # the one that is woken for requests must be another
             return

@@ -307,6 +307,8 @@ class RequestChannel:
             nanoseconds.
 
     Attributes:
+        idle_handlers: how many handlers wait for a batch; each of them counts itself.
+        incoming: where they wait.
         requests: those that wait, the oldest first. This batch is what is sent to the handlers.
     """
 
@@ -314,9 +316,9 @@ class RequestChannel:
         self.requests_max = requests_max
         self.ns_per_wakeup_max = ns_per_wakeup_max
         self.requests: deque[Request] = deque()
-        self._outgoing, self._incoming = trio.open_memory_channel[deque[Request]](1)
+        self._outgoing, self.incoming = trio.open_memory_channel[deque[Request]](1)
         self._is_sent = False
-        self._idle_handlers = 0
+        self.idle_handlers = 0
         self._blocked: dict[Callable[[], None], None] = {}
         self._answered: list[ResponseQueue] = []
 
@@ -339,7 +341,7 @@ class RequestChannel:
 
     def has_lone(self, is_wanted: Callable[[Request], bool]) -> bool:
         """Whether one request waits, of a wanted kind, and a handler is free that is not woken."""
-        if len(self.requests) != 1 or self._is_sent or not self._idle_handlers:
+        if len(self.requests) != 1 or self._is_sent or not self.idle_handlers:
             return False
         return is_wanted(self.requests[0])
 
@@ -355,7 +357,7 @@ class RequestChannel:
         if not self._is_sent:
             self._is_sent = True
             self._outgoing.send_nowait(self.requests)
-        return self._idle_handlers > 0
+        return self.idle_handlers > 0
 
     def wake_when_free(self, wake: Callable[[], None]) -> None:
         """Call ``wake``, once, when a handler has taken a request."""
@@ -363,21 +365,14 @@ class RequestChannel:
 
     # The handlers' side.
 
-    async def receive(self) -> deque[Request]:
-        """Wait for requests, as an idle handler.
+    def received(self, batch: deque[Request]) -> None:
+        """Note that a handler has a batch, and will empty it with :meth:`take`.
 
-        Returns:
-            The batch, to be emptied with :meth:`take`. Empty if another handler was faster, or if
-            handlers are to find out whether they are still wanted.
+        It may be empty: another handler was faster, or handlers are to find out whether they are
+        still wanted.
         """
-        self._idle_handlers += 1
-        try:
-            batch = await self._incoming.receive()
-        finally:
-            self._idle_handlers -= 1
         if batch is self.requests:
             self._is_sent = False
-        return batch
 
     def wake_all_handlers(self) -> None:
         """Wake every idle handler, to find out whether it is still wanted."""
