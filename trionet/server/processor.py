@@ -39,7 +39,7 @@ from .accepted import Accepted, NewConnections, drop
 from .channel_builder import ChannelBuilder
 from .closed_connections import ClosedConnection
 from .connection import Connection
-from .handler_pool import handle_waiting, has_lone
+from .handler_pool import NeverWaits, handle_waiting, has_lone
 from .processor_counts import ProcessorCounts
 from .request_channel import CloseConnection, NoOp, Request, Response, ResponseQueue
 from .shared import Shared
@@ -110,12 +110,14 @@ class Processor:
                     try:
                         self.configure_new_connections()
                         self.process_new_responses()
-                        await self.serve_lone_request()
+                        if shared.never_waits is not None:
+                            await self.serve_lone_request(shared.never_waits)
                         result = await self.poll()
                         self.process_completed_receives(result.completed_receives)
                         self.process_completed_sends(result.completed_sends)
                         self.process_disconnected(result.disconnected)
-                        self._count_finished()
+                        if self._finished:
+                            self._count_finished()
                         if shared.quotas.is_exceeded(self.endpoint.listener_name):
                             self.close_excess_connection()
                     except Exception as error:  # boundary: nothing but cancellation ends the loop
@@ -173,14 +175,14 @@ class Processor:
                 self._finished.append(request)
         self.selector.counters.io_ns += at_ns - began_ns
 
-    async def serve_lone_request(self) -> None:  # noqa: ASYNC910 - the poll is next
+    async def serve_lone_request(self, never_waits: NeverWaits) -> None:  # noqa: ASYNC910 - the poll is next
         """Handle a request that came alone in this task, if that is certain not to wait.
 
         A handler would take a pass of the scheduler, a fifth of the work of a small Produce. Where
         several came, or every handler is busy, it waits for a handler as all others.
         """
-        channel, never_waits = self._request_channel, self._shared.never_waits
-        if never_waits and not self._held and has_lone(channel, never_waits, self._log):
+        channel = self._request_channel
+        if not self._held and has_lone(channel, never_waits, self._log):
             await handle_waiting(channel, self._shared.handler, self._log)
 
     async def poll(self) -> PollResult:
@@ -376,6 +378,5 @@ class Processor:
             )
 
     def _count_finished(self) -> None:
-        if self._finished:
-            self._shared.recording.take(self._finished)
-            count_finished(self._finished)
+        self._shared.recording.take(self._finished)
+        count_finished(self._finished)
