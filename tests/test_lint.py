@@ -82,7 +82,7 @@ def test_everything_is_safe_to_cancel(is_depended_on: bool) -> None:
                 # default is on.
                 f"--disable={off}",
                 # What the package itself begins with `await nursery.start(...)`.
-                "--startable-in-context-manager=run,serve,_keep",
+                "--startable-in-context-manager=run,serve,_keep,_run_processor",
                 *files_of_share,
             )
             for files, off in [

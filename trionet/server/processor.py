@@ -175,7 +175,9 @@ class Processor:
                 self._finished.append(request)
         self.selector.counters.io_ns += at_ns - began_ns
 
-    async def serve_lone_request(self, never_waits: NeverWaits) -> None:  # noqa: ASYNC910 - the poll is next
+    async def serve_lone_request(  # noqa: ASYNC910 - the poll is next
+        self, never_waits: NeverWaits
+    ) -> None:
         """Handle a request that came alone in this task, if that is certain not to wait.
 
         A handler would take a pass of the scheduler, a fifth of the work of a small Produce. Where
