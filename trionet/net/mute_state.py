@@ -62,6 +62,8 @@ _MUTED: Final = MuteState.MUTED
 _PENDING: Final = MuteState.MUTED_AND_RESPONSE_PENDING
 _THROTTLED: Final = MuteState.MUTED_AND_THROTTLED
 _BOTH: Final = MuteState.MUTED_AND_THROTTLED_AND_RESPONSE_PENDING
+_REQUEST_RECEIVED: Final = MuteEvent.REQUEST_RECEIVED
+_RESPONSE_SENT: Final = MuteEvent.RESPONSE_SENT
 
 # By event, then by state. Tuples and not dicts: the hash of an enum costs three look-ups here.
 _NEXT: Final[tuple[tuple[MuteState | None, ...], ...]] = (
@@ -135,9 +137,17 @@ class Muting:
         Raises:
             LocalProtocolError: the event cannot happen in this state, which stays as it is.
         """
-        following = _NEXT[event][self.state]
+        state = self.state
+        # The two events of every request go without the table: compiled, they cost a tenth so.
+        if event is _RESPONSE_SENT and state is _PENDING:
+            self.state = _MUTED
+            return
+        if event is _REQUEST_RECEIVED and state is _MUTED:
+            self.state = _PENDING
+            return
+        following = _NEXT[event][state]
         if following is None:
             raise LocalProtocolError(
-                f"{event.name} cannot happen to a channel that is {self.state.name}"
+                f"{event.name} cannot happen to a channel that is {state.name}"
             )
         self.state = following

@@ -82,6 +82,7 @@ class Processor:
         self._builder = builder
         self._shared = shared
         self._request_channel = shared.request_channel
+        self._times = shared.times
         self._log = shared.log
         self.new_connections = NewConnections(selector.wakeup)
         self.responses = ResponseQueue(
@@ -272,7 +273,7 @@ class Processor:
             self._log.debug("processor %d created connection %s", self.id, channel.id)
 
     def _hand_over(self, channel: Channel, frame: Frame) -> None:
-        request = Request(self.responses, channel, frame, self._shared.times, self._polled_ns)
+        request = Request(self.responses, channel, frame, self._times, self._polled_ns)
         if channel.lease is not None:
             request.lease = channel.take_lease()
         connection: Connection = channel.attachment
