@@ -88,6 +88,14 @@ def test_what_grows_is_told_by_how_fast() -> None:
     )
 
 
+def test_how_idle_the_loop_is_comes_of_the_seconds_that_it_waited() -> None:
+    model = Model()
+    model.fold(Taken(1000.0, about(), {readings.LOOP_IDLE_SECONDS: {(): 90.0}}), 5.0)
+    model.fold(Taken(1002.0, about(), {readings.LOOP_IDLE_SECONDS: {(): 90.5}}), 7.0)
+
+    assert 0.25 == model.figures["loop_idle"]
+
+
 def test_histories_are_of_the_clock_of_who_looks() -> None:
     model = Model()
     for second in range(3):
@@ -105,7 +113,7 @@ def test_what_is_as_it_is_is_told_so() -> None:
             about(),
             {
                 readings.LOOP_LAG: {("0.50",): 0.001, ("0.99",): 0.004, ("1",): 0.2},
-                readings.LOOP_IDLE: {(): 0.75},
+                readings.PROCESSORS_IDLE: {(): 0.75},
                 readings.BLOCKED: {("A",): 0.1, ("B",): 0.4},
                 readings.FAILED_AUTHENTICATIONS: {("A", "0"): 2.0, ("A", "1"): 3.0},
             },
@@ -121,7 +129,7 @@ def test_what_is_as_it_is_is_told_so() -> None:
         figures["in_flight"],
     )
     assert (0.75, 0.004, 0.4, 5) == (
-        figures["loop_idle"],
+        figures["processors_idle"],
         figures["loop_lag_p99"],
         figures["acceptor_blocked"],
         figures["failed_authentications"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pytest
 
@@ -10,6 +11,7 @@ from trionet.metrics.families import QUANTILES, Family, Kind, Metric
 from trionet.metrics.histogram import BUCKETS, bucket_of
 from trionet.metrics.rates import RollingMaximum
 from trionet.metrics.sensors import (
+    Derived,
     HistogramSource,
     Largest,
     Meter,
@@ -97,6 +99,25 @@ def test_a_ratio_is_never_above_1_nor_below_0(parts: tuple[float, float], expect
     [family] = share.families({A: parts}, now=10)
 
     assert {A: expected} == values(family)
+
+
+def test_a_derived_gauge_is_computed_of_what_has_grown() -> None:
+    """A label that came later has grown from 0, and what all share from the look before."""
+    seen: list[list[float]] = []
+
+    def compute(grown: Sequence[float]) -> float:
+        seen.append(list(grown))
+        return sum(grown)
+
+    derived = Derived(metric(), compute)
+    list(derived.families({A: (5,)}, now=0, shared=(100,)))
+    list(derived.families({A: (6,)}, now=10, shared=(107,)))
+    seen.clear()
+
+    [family] = derived.families({A: (9,), B: (4,)}, now=20, shared=(110,))
+
+    assert [[10, 4], [3, 4]] == seen
+    assert {A: 14, B: 7} == values(family)
 
 
 def histogram(total: float, *numbers: int) -> HistogramSource:

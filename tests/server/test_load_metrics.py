@@ -12,9 +12,9 @@ from trionet.metrics.loop import LoopStatistics
 from trionet.metrics.registry import Registry
 from trionet.metrics.request_times import RequestTimes, TimedRequest, count_finished
 from trionet.net.close_reason import CloseReason
-from trionet.server.load_metrics import LoadMetrics
+from trionet.server.load_metrics import LoadMetrics, idle_of_handlers, idle_of_processor
 
-LOOP_IDLE = "kafka_network_socketserver_networkprocessoravgidle_percent"
+PROCESSORS_IDLE = "kafka_network_socketserver_networkprocessoravgidle_percent"
 PROCESSOR_IDLE = "kafka_network_processor_idle_percent"
 HANDLERS_IDLE = "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"
 RESPONSE_QUEUE = "kafka_network_requestchannel_responsequeuesize"
@@ -79,13 +79,49 @@ def test_every_reason_for_a_closed_connection_has_a_count() -> None:
     assert (3, 0) == (closed.of("IDLE"), closed.of("PEER_CLOSED"))
 
 
-def test_processors_are_as_idle_as_the_loop_that_they_share() -> None:
+def test_a_processor_is_as_idle_as_its_own_work_leaves_it() -> None:
+    """On one loop, that waited 6 s of 10 s: the one worked 2 s, the other did not."""
     rig = Rig(Numbers(), Numbers(id=1))
+    rig.processors[0].counters.io_ns += 2 * SECOND
 
-    snapshot = rig.pass_time(idle=7.0, seconds=10.0)
+    snapshot = rig.pass_time(idle=6.0, seconds=10.0)
 
     idle = snapshot[PROCESSOR_IDLE]
-    assert (0.7, 0.7, 0.7) == (snapshot[LOOP_IDLE].of(), idle.of("0"), idle.of("1"))
+    assert (0.75, 1.0) == (idle.of("0"), idle.of("1"))
+    assert 0.875 == snapshot[PROCESSORS_IDLE].of()
+
+
+def test_on_a_saturated_loop_no_processor_is_idle() -> None:
+    """Also one without a connection: it would have to wait for its neighbours."""
+    rig = Rig(Numbers(), Numbers(id=1))
+    rig.processors[0].counters.io_ns += 9 * SECOND
+
+    snapshot = rig.pass_time(idle=0.0, seconds=10.0)
+
+    idle = snapshot[PROCESSOR_IDLE]
+    assert (0, 0, 0) == (idle.of("0"), idle.of("1"), snapshot[PROCESSORS_IDLE].of())
+
+
+def test_idle_falls_to_0_with_the_last_of_the_loops_time() -> None:
+    """No jump at its end, however little a processor or the handlers do."""
+    shares = [0.05, 0.02, 0.015, 0.005, 0.0001, 0.0]
+
+    ratios = [idle_of_processor((10 * share, 10.0, 0.0)) for share in shares]
+
+    assert ratios == pytest.approx([1, 1, 0.75, 0.25, 0.005, 0])
+    assert ratios == [idle_of_handlers((10 * share, 10.0, 0.0, 80.0)) for share in shares]
+
+
+def test_a_processor_that_came_later_is_as_idle_as_it_was_since() -> None:
+    """The loop's time before it is none of its own."""
+    rig = Rig(Numbers())
+    rig.pass_time(idle=1000.0, seconds=1000.0)
+    rig.processors.append(Numbers(id=1))
+    rig.processors[1].counters.io_ns += 6 * SECOND
+
+    snapshot = rig.pass_time(idle=1002.0, seconds=1010.0)
+
+    assert 0.25 == snapshot[PROCESSOR_IDLE].of("1")
 
 
 def test_idle_is_of_late() -> None:
@@ -95,12 +131,12 @@ def test_idle_is_of_late() -> None:
 
     snapshot = rig.pass_time(idle=80.0, seconds=120.0)
 
-    assert 1 == snapshot[LOOP_IDLE].of()
+    assert 1 == snapshot[PROCESSORS_IDLE].of()
 
 
 def test_idle_is_never_above_1() -> None:
     """KAFKA-7354."""
-    assert 1 == Rig(Numbers()).pass_time(idle=11.0, seconds=10.0)[LOOP_IDLE].of()
+    assert 1 == Rig(Numbers()).pass_time(idle=11.0, seconds=10.0)[PROCESSORS_IDLE].of()
 
 
 def test_after_the_end_nobody_is_idle() -> None:
@@ -110,23 +146,54 @@ def test_after_the_end_nobody_is_idle() -> None:
 
     snapshot = rig.pass_time(idle=9.0, seconds=10.0)
 
-    assert 0 == snapshot[LOOP_IDLE].of()
+    assert 0 == snapshot[PROCESSORS_IDLE].of()
+    assert 0 == snapshot[HANDLERS_IDLE].of()
     assert () == snapshot[PROCESSOR_IDLE].samples
     assert 0 == snapshot[RESPONSE_QUEUE].of("")
 
 
-@pytest.mark.parametrize(("handlers", "idle"), [(1, 0.6), (8, 0.95)])
-def test_handlers_are_idle_when_they_do_not_handle(handlers: int, idle: float) -> None:
-    """4 s of handling in 10 s."""
-    rig = Rig(Numbers(), handlers=handlers)
+def handled(rig: Rig, seconds: int) -> None:
+    """Count a request that was with a handler for so long."""
     request = TimedRequest()
     request.times = rig.times
     request.request_bytes = 1
     request.received_ns = request.taken_ns = SECOND
-    request.handled_ns = request.answered_ns = 5 * SECOND
+    request.handled_ns = request.answered_ns = (1 + seconds) * SECOND
     request.picked_up_ns = request.sent_ns = request.answered_ns
     count_finished([request])
 
+
+@pytest.mark.parametrize("handlers", [1, 8, 64])
+def test_handlers_are_idle_for_what_the_loop_has_left_beside_them(handlers: int) -> None:
+    """They worked 4 s and could have worked 6 s more, however many they are."""
+    rig = Rig(Numbers(), handlers=handlers)
+    handled(rig, 4)
+
     snapshot = rig.pass_time(idle=6.0, seconds=10.0)
 
+    assert snapshot[HANDLERS_IDLE].of() == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize(("idle", "most"), [(0.0, 0.0), (0.1, 0.02), (0.5, 0.12)])
+def test_eight_handlers_on_a_saturated_loop_are_not_idle(idle: float, most: float) -> None:
+    """They can do no more than the loop, though seven of them wait for it at any time."""
+    rig = Rig(Numbers(), handlers=8)
+    handled(rig, 4)
+
+    assert 0 <= rig.pass_time(idle=idle, seconds=10.0)[HANDLERS_IDLE].of() <= most
+
+
+@pytest.mark.parametrize(("requests", "idle"), [(2, 0.75), (6, 0.25), (8, 0.0), (9, 0.0)])
+def test_handlers_that_wait_for_threads_are_occupied(requests: int, idle: float) -> None:
+    """The loop has nothing to do meanwhile; 10 s each, of 8 handlers."""
+    rig = Rig(Numbers(), handlers=8)
+    for _ in range(requests):
+        handled(rig, 10)
+
+    snapshot = rig.pass_time(idle=9.9, seconds=10.0)
+
     assert snapshot[HANDLERS_IDLE].of() == pytest.approx(idle)
+
+
+def test_handlers_with_nothing_to_do_are_idle() -> None:
+    assert 1 == Rig(Numbers()).pass_time(idle=10.0, seconds=10.0)[HANDLERS_IDLE].of()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -12,6 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from support.serving import Serving, answer, serving
 from support.tls import client_context, server_context
+from support.wire import Peer
 from trionet.metrics.families import Snapshot
 from trionet.metrics.loop import LoopMonitor
 from trionet.metrics.registry import Registry
@@ -23,6 +25,8 @@ from trionet.server.channel_builder import ListenerSecurity
 from trionet.server.server_metrics import UnnamedRequests, server_collectors, server_state
 
 GROUP = "kafka_server_socket_server_metrics_"
+PROCESSORS_IDLE = "kafka_network_socketserver_networkprocessoravgidle_percent"
+PROCESSOR_IDLE = "kafka_network_processor_idle_percent"
 TOTAL_TIME = "kafka_network_requestmetrics_totaltimems"
 HANDLERS_IDLE = "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"
 MEGABYTE = 1024 * 1024
@@ -168,9 +172,56 @@ async def test_handlers_with_nothing_to_do_are_idle_also_when_there_are_fewer(
         for now in range(100, 200, 20):
             metrics.registry.snapshot(now)
         rig.server.resize_handlers(1)
-        await wait_all_tasks_blocked()
+        await trio.sleep(0.02)
 
-        assert 1 == metrics.registry.snapshot(200)[HANDLERS_IDLE].of()
+        assert 0.9 <= metrics.registry.snapshot(200)[HANDLERS_IDLE].of()
+
+
+async def test_eight_handlers_on_a_saturated_loop_are_not_idle(kind: ReadinessKind) -> None:
+    """And no processor, not even the one without connections; here clients share the loop, too."""
+
+    async def handle(request: Request) -> Response:
+        return answer(hashlib.sha256(bytes(100_000)).digest())
+
+    async def ask(peer: Peer) -> None:
+        while True:
+            await peer.send_frames(b"?")
+            await peer.receive_frame()
+
+    with LoopMonitor() as monitor:
+        async with serving(kind, handler=handle, num_io_threads=8, num_network_threads=3) as rig:
+            peers = [await rig.connect() for _ in range(8)]
+            metrics = Measured(rig.server, monitor)
+            async with trio.open_nursery() as nursery:
+                for peer in peers:
+                    nursery.start_soon(ask, peer)
+                await trio.sleep(0.5)
+                nursery.cancel_scope.cancel()
+            snapshot = metrics.snapshot()
+
+    assert snapshot[HANDLERS_IDLE].of() < 0.2
+    assert snapshot[PROCESSORS_IDLE].of() < 0.2
+    idle = snapshot[PROCESSOR_IDLE]
+    assert max(sample.value for sample in idle.samples) < 0.2
+
+
+async def test_an_idle_processor_beside_a_busy_one_is_more_idle(kind: ReadinessKind) -> None:
+    """What Kafka's IdlePercent is for: connections that are spread badly show."""
+
+    async def handle(request: Request) -> Response:
+        return answer(b"!")
+
+    with LoopMonitor() as monitor:
+        async with serving(kind, handler=handle, num_network_threads=2) as rig:
+            peer = await rig.connect()
+            metrics = Measured(rig.server, monitor)
+            for _ in range(50):
+                await peer.send_frames(bytes(100_000))
+                await peer.receive_frame()
+                await trio.sleep(0.002)
+            idle = metrics.snapshot()[PROCESSOR_IDLE]
+
+    assert 0 < idle.of("0") < idle.of("1") <= 1
 
 
 async def test_after_the_stop_requests_are_still_told_and_nobody_is_idle(
@@ -186,8 +237,9 @@ async def test_after_the_stop_requests_are_still_told_and_nobody_is_idle(
 
     assert 0 == snapshot["trionet_metrics_collector_errors_total"].of()
     assert 1 == snapshot[TOTAL_TIME].of("")
-    assert 0 == snapshot["kafka_network_socketserver_networkprocessoravgidle_percent"].of()
-    assert () == snapshot["kafka_network_processor_idle_percent"].samples
+    assert 0 == snapshot[PROCESSORS_IDLE].of()
+    assert () == snapshot[PROCESSOR_IDLE].samples
+    assert 0 == snapshot[HANDLERS_IDLE].of()
     assert 0 == snapshot["kafka_network_requestchannel_requestqueuesize"].of()
 
 

@@ -18,8 +18,9 @@ from trionet.dashboard.history import History
 from trionet.dashboard.model import Model
 from trionet.dashboard.readings import (
     HANDLERS_IDLE,
-    LOOP_IDLE,
+    LOOP_IDLE_SECONDS,
     LOOP_LAG,
+    PROCESSORS_IDLE,
     RESIDENT_BYTES,
     Readings,
     Taken,
@@ -148,7 +149,8 @@ def _taken(second: int) -> Taken:
         "processors": [_processor(number, requests) for number in range(3)],
     }
     readings: Readings = {
-        LOOP_IDLE: {(): 0.4 + chance.random() / 10},
+        LOOP_IDLE_SECONDS: {(): 0.4 * second + chance.random() / 10},
+        PROCESSORS_IDLE: {(): 0.6},
         HANDLERS_IDLE: {(): 0.8},
         LOOP_LAG: {("0.50",): 8e-6, ("0.99",): 240e-6, ("1",): 0.004},
         RESIDENT_BYTES: {(): 64 * 1024**2},

@@ -47,6 +47,7 @@ FIGURES: Final[Mapping[str, FigureKind]] = {
     "delayed": FigureKind("waiting calls", Unit.COUNT),
     "fetch_sessions": FigureKind("fetch sessions", Unit.COUNT),
     "loop_idle": FigureKind("loop idle", Unit.SHARE),
+    "processors_idle": FigureKind("processors idle", Unit.SHARE),
     "handlers_idle": FigureKind("handlers idle", Unit.SHARE),
     "acceptor_blocked": FigureKind("acceptor blocked", Unit.SHARE),
     "loop_lag_p50": FigureKind("loop lag p50", Unit.SECONDS),

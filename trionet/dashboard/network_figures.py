@@ -34,7 +34,7 @@ COUNTS: Final[Mapping[str, Mapping[str, Callable[[Any], float]]]] = {
 _GAUGES: Final[tuple[tuple[str, str, Labels], ...]] = (
     ("delayed", names.PURGATORY, ("Fetch",)),
     ("fetch_sessions", names.FETCH_SESSIONS, ()),
-    ("loop_idle", names.LOOP_IDLE, ()),
+    ("processors_idle", names.PROCESSORS_IDLE, ()),
     ("handlers_idle", names.HANDLERS_IDLE, ()),
     ("loop_lag_p50", names.LOOP_LAG, ("0.50",)),
     ("loop_lag_p99", names.LOOP_LAG, ("0.99",)),
@@ -47,7 +47,11 @@ _GAUGES: Final[tuple[tuple[str, str, Labels], ...]] = (
     ("log_bytes", names.LOG_BYTES, ()),
 )
 #: Figure and metric of what grows, and is shown by how fast.
-_COUNTERS: Final = (("cpu", names.CPU_SECONDS), ("loop_passes", names.LOOP_PASSES))
+_COUNTERS: Final = (
+    ("cpu", names.CPU_SECONDS),
+    ("loop_idle", names.LOOP_IDLE_SECONDS),
+    ("loop_passes", names.LOOP_PASSES),
+)
 
 
 def _largest(values: Iterable[float]) -> float:

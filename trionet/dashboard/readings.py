@@ -17,7 +17,7 @@ Readings = Mapping[str, Mapping[Labels, float]]
 """Numbers by the metric's name and the values of its labels, in the order of :data:`WANTED`."""
 
 _SERVER: Final = "kafka_server_socket_server_metrics_"
-LOOP_IDLE: Final = "kafka_network_socketserver_networkprocessoravgidle_percent"
+PROCESSORS_IDLE: Final = "kafka_network_socketserver_networkprocessoravgidle_percent"
 HANDLERS_IDLE: Final = "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"
 MEMORY_USED: Final = "kafka_network_socketserver_memorypoolused"
 MEMORY_LEFT: Final = "kafka_network_socketserver_memorypoolavailable"
@@ -43,7 +43,7 @@ REQUEST_LOG_DROPPED: Final = "trionet_request_log_dropped_total"
 
 #: The names of the labels of each metric.
 WANTED: Final[Mapping[str, tuple[str, ...]]] = {
-    LOOP_IDLE: (),
+    PROCESSORS_IDLE: (),
     HANDLERS_IDLE: (),
     MEMORY_USED: (),
     MEMORY_LEFT: (),

@@ -18,7 +18,7 @@ NETWORK_PROCESSOR_AVG_IDLE_PERCENT = gauge(
     "network",
     "SocketServer",
     "NetworkProcessorAvgIdlePercent",
-    "Share of the time, 0 to 1, in which the loop that all processors share waited for I/O.",
+    "Average of the processors' IdlePercent, 0 to 1; 0 where their loop is saturated.",
 )
 EXPIRED_CONNECTIONS_KILLED_COUNT = gauge(
     "network",
@@ -69,7 +69,7 @@ IDLE_PERCENT = gauge(
     "network",
     "Processor",
     "IdlePercent",
-    "Share of the time, 0 to 1, in which the loop waited; the same for all processors of a loop.",
+    "Time that the loop waited, of that and the processor's own I/O, 0 to 1; 0 if it is saturated.",
     "networkProcessor",
 )
 REQUEST_QUEUE_SIZE = gauge(
@@ -86,7 +86,7 @@ REQUEST_HANDLER_AVG_IDLE_PERCENT = gauge(
     "server",
     "KafkaRequestHandlerPool",
     "RequestHandlerAvgIdlePercent",
-    "Share of the time, 0 to 1, in which a handler had nothing to handle.",
+    "Room of the request handlers, 0 to 1; 0 if all are occupied or their loop is saturated.",
 )
 
 # Requests.

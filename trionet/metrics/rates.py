@@ -142,13 +142,26 @@ class ByKey(Generic[T]):
         self._made[key] = made
         return True
 
-    def get(self, key: Hashable, values: Sequence[float], now: float) -> T:
-        """The rate or window of a key whose numbers are ``values`` now."""
+    def get(
+        self,
+        key: Hashable,
+        values: Sequence[float],
+        now: float,
+        first: Sequence[float] | None = None,
+    ) -> T:
+        """The rate or window of a key whose numbers are ``values`` now.
+
+        Args:
+            key: any.
+            values: kept, so not to be changed by the caller.
+            now: seconds.
+            first: what a new key counts from, where that is not 0.
+        """
         made = self._kept.get(key)
         if made is None:
             before = self._last_look
-            zeros = [0.0] * len(values)
-            made = self._make(values, now) if before is None else self._make(zeros, before)
+            first = [0.0] * len(values) if first is None else first
+            made = self._make(values, now) if before is None else self._make(first, before)
         self._made[key] = made
         return made
 

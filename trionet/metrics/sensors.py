@@ -99,7 +99,62 @@ class RateAndTotal:
             yield Family(self._total, _samples(counts))
 
 
-class Share:
+Grown = Sequence[float]
+"""By how much each of several numbers has grown over the last windows."""
+
+
+class Derived:
+    """A gauge computed from how much several numbers have grown over the last windows.
+
+    Args:
+        metric: its metric.
+        compute: makes its value of what has grown.
+        samples: ``metrics.num.samples``.
+        seconds: ``metrics.sample.window.ms``, in seconds.
+        began_at: see :class:`.ByKey`.
+    """
+
+    def __init__(
+        self,
+        metric: Metric,
+        compute: Callable[[Grown], float],
+        *,
+        samples: int = SAMPLES,
+        seconds: float = SAMPLE_SECONDS,
+        began_at: float | None = None,
+    ) -> None:
+        self._metric = metric
+        self._compute = compute
+        self._windows = ByKey(lambda values, now: Window(values, now, samples, seconds), began_at)
+        self._shared: tuple[float, ...] = ()
+
+    def families(
+        self,
+        numbers: Mapping[Labels, Sequence[float]],
+        now: float,
+        shared: Sequence[float] = (),
+    ) -> Iterator[Family]:
+        """The family at ``now``.
+
+        Args:
+            numbers: what only grows, by label; those of a new label have grown from 0.
+            now: seconds.
+            shared: numbers of all labels, which stand before those of each.
+        """
+        self._windows.begin(now)
+        common = tuple(shared)
+        before = self._shared or (0.0,) * len(common)
+        values = {}
+        for labels, own in numbers.items():
+            first = [*before, *[0.0] * len(own)]
+            window = self._windows.get(labels, [*common, *own], now, first)
+            _, grown = window.since([*common, *own], now)
+            values[labels] = self._compute(grown)
+        self._shared = common
+        yield gauges(self._metric, values)
+
+
+class Share(Derived):
     """One number as a share of another over the last windows: an average, or a ratio.
 
     Args:
@@ -119,20 +174,11 @@ class Share:
         seconds: float = SAMPLE_SECONDS,
         began_at: float | None = None,
     ) -> None:
-        self._metric = metric
-        self._at_most = at_most
-        self._windows = ByKey(lambda values, now: Window(values, now, samples, seconds), began_at)
+        def compute(grown: Grown) -> float:
+            part, whole = grown
+            return min(max(part / whole, 0.0), at_most) if whole > 0 else 0.0
 
-    def families(self, parts: Mapping[Labels, tuple[float, float]], now: float) -> Iterator[Family]:
-        """The family at ``now``; ``parts`` are the numbers that grow, part and whole."""
-        self._windows.begin(now)
-        shares = []
-        for labels, (part, whole) in parts.items():
-            window = self._windows.get(labels, [part, whole], now)
-            _, (grown, of) = window.since([part, whole], now)
-            share = grown / of if of > 0 else 0.0
-            shares.append(Sample(labels, min(max(share, 0.0), self._at_most)))
-        yield Family(self._metric, tuple(shares))
+        super().__init__(metric, compute, samples=samples, seconds=seconds, began_at=began_at)
 
 
 class Quantiles:

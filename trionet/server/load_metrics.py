@@ -1,21 +1,22 @@
-"""Kafka's metrics of how much room a server has: its queues, and who is idle.
+"""Kafka's metrics of how much room a server has: its queues, and idle ratios.
 
-(Kafka: SocketServer, Processor, RequestChannel, KafkaRequestHandlerPool.) Kafka's network threads
-are idle one by one. Here all processors run on one loop, so that a processor that waits may wait
-for its neighbours; the share of the time in which the loop itself waited is what tells how much
-room there is.
+(Kafka: SocketServer, Processor, RequestChannel, KafkaRequestHandlerPool.) Kafka's threads are idle
+one by one. Here all processors and handlers share one loop, and a task that waits may wait for its
+neighbours; so what each could still do is computed from the time in which the loop itself waited:
+see :func:`idle_of_processor` and :func:`idle_of_handlers`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from ..metrics import kafka_names as names
 from ..metrics.families import Family, Kind, Metric, single
 from ..metrics.loop import LoopStatistics
 from ..metrics.rates import SAMPLE_SECONDS, SAMPLES
 from ..metrics.request_times import LOCAL, RequestTimes
-from ..metrics.sensors import Labels, Share, gauges
+from ..metrics.sensors import Derived, Grown, Labels, gauges
 from ..net.close_reason import CloseReason
 from .selector_metrics import NS, Processors, ProcessorSource
 
@@ -39,6 +40,45 @@ UNEXPECTED_ERRORS = Metric(
     Kind.COUNTER,
     "What failed in the server outside the step of any channel; each kind is logged.",
 )
+
+#: A loop that waits for a smaller share of the time than this is saturated: however little one of
+#: its tasks does, it cannot do much more. Below it the idle ratios fall to 0.
+SATURATED_BELOW: Final = 0.02
+
+
+def idle_of_processor(grown: Grown) -> float:
+    """How idle a processor is, 0 to 1, as if it had the loop's idle time for itself. Pure.
+
+    Args:
+        grown: seconds that the loop waited, seconds that passed, and seconds of the processor's
+            own I/O.
+    """
+    idle, elapsed, io = grown
+    return _room(idle, elapsed, io)
+
+
+def idle_of_handlers(grown: Grown) -> float:
+    """How idle the request handlers are, 0 to 1. Pure.
+
+    They have no room where the loop has none, or where all of them are occupied, if only by
+    waiting for a thread.
+
+    Args:
+        grown: seconds that the loop waited, seconds that passed, seconds in which requests were
+            with handlers (waits for threads included), and seconds that handlers were there.
+    """
+    idle, elapsed, handled, available = grown
+    if available <= 0:
+        return 0.0
+    of_loop = _room(idle, elapsed, min(handled, elapsed - idle))
+    return max(0.0, min(of_loop, 1 - handled / available))
+
+
+def _room(idle: float, elapsed: float, worked: float) -> float:
+    """The share of ``idle`` in ``idle + worked``; 0 if the loop is saturated."""
+    if idle <= 0 or elapsed <= 0:
+        return 0.0
+    return idle / (idle + max(0.0, worked)) * min(1.0, idle / (SATURATED_BELOW * elapsed))
 
 
 class LoadMetrics:
@@ -81,12 +121,11 @@ class LoadMetrics:
         self._unexpected_errors = unexpected_errors
         self._times = times
 
-        def ratio(metric: Metric) -> Share:
-            return Share(metric, at_most=1.0, samples=samples, seconds=seconds)
+        def ratio(metric: Metric, compute: Callable[[Grown], float]) -> Derived:
+            return Derived(metric, compute, samples=samples, seconds=seconds)
 
-        self._loop_idle = ratio(names.NETWORK_PROCESSOR_AVG_IDLE_PERCENT)
-        self._idle = ratio(names.IDLE_PERCENT)
-        self._handlers_idle = ratio(names.REQUEST_HANDLER_AVG_IDLE_PERCENT)
+        self._idle = ratio(names.IDLE_PERCENT, idle_of_processor)
+        self._handlers_idle = ratio(names.REQUEST_HANDLER_AVG_IDLE_PERCENT, idle_of_handlers)
 
     def collect(self, now: float) -> Iterator[Family]:
         """The families at ``now`` (see :data:`trionet.metrics.registry.Collect`)."""
@@ -104,10 +143,14 @@ class LoadMetrics:
             CONNECTIONS_CLOSED, {(reason.name,): closed.get(reason, 0) for reason in CloseReason}
         )
         loop = self._loop()
-        idle = (loop.idle_seconds, loop.seconds)
-        # After the end nobody is idle (Kafka: SocketServerTest.testMetricCollectionAfterShutdown).
-        yield from self._loop_idle.families({(): idle if processors else (0.0, 0.0)}, now)
-        yield from self._idle.families(dict.fromkeys(by_id, idle), now)
-        available = self._handler_seconds()
-        busy = sum(times.sum_ns(LOCAL) for times in self._times()) / NS
-        yield from self._handlers_idle.families({(): (available - busy, available)}, now)
+        of_loop = (loop.idle_seconds, loop.seconds)
+        worked = {key: (p.counters.io_ns / NS,) for key, p in by_id.items()}
+        [idle] = self._idle.families(worked, now, of_loop)
+        yield idle
+        average = sum(sample.value for sample in idle.samples) / max(1, len(idle.samples))
+        yield single(names.NETWORK_PROCESSOR_AVG_IDLE_PERCENT, average)
+        handled = sum(times.sum_ns(LOCAL) for times in self._times()) / NS
+        handlers: dict[Labels, Sequence[float]] = {(): (handled, self._handler_seconds())}
+        [handlers_idle] = self._handlers_idle.families(handlers, now, of_loop)
+        # After the end nothing is idle (Kafka: SocketServerTest.testMetricCollectionAfterShutdown).
+        yield handlers_idle if processors else single(handlers_idle.metric, 0.0)

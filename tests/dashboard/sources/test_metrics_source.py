@@ -13,7 +13,7 @@ from support.tls import certificate, client_context, write_pem
 from support.watching import watching
 from trionet import ConfigError, open_broker
 from trionet.dashboard.model import Model
-from trionet.dashboard.readings import LOOP_IDLE, OPEN_FDS, of_json
+from trionet.dashboard.readings import LOOP_LAG, OPEN_FDS, of_json
 from trionet.dashboard.sources.http_client import HttpClient, HttpError
 from trionet.dashboard.sources.metrics_source import MetricsListenerTeller, MetricsPagesError
 from trionet.dashboard.sources.network_source import NetworkSource
@@ -178,7 +178,7 @@ async def test_of_a_broker_that_is_gone_only_what_it_had_counted_is_told() -> No
 @pytest.mark.parametrize("odd", [None, 7, {"samples": 7}, {"samples": [{"labels": {}}]}], ids=str)
 def test_a_metric_of_another_form_leaves_the_others_known(odd: object) -> None:
     files = {"samples": [{"labels": {}, "value": 5}]}
-    page = {"now": 1.0, "metrics": {LOOP_IDLE: odd, OPEN_FDS: files}}
+    page = {"now": 1.0, "metrics": {LOOP_LAG: odd, OPEN_FDS: files}}
 
     assert {OPEN_FDS: {(): 5}} == of_json(page).readings
     assert {} == of_json({"now": 1.0, "metrics": odd}).readings

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from ..rows import ProcessorRow
 
 
+SHARES: Final = ("loop_idle", "processors_idle", "handlers_idle")
+
+
 def _history(row: ProcessorRow, width: int, pen: Pen) -> Line:
     return [Segment(sparkline(row.history.values(width), width, pen.glyphs), palette.CHART)]
 
@@ -85,12 +88,12 @@ class ProcessorsView(View):
         "handlers in one queue of queued.max.requests; a processor that finds it full stops "
         "reading (FULL counts how often), which makes the peers wait. OUT is how many requests are "
         "being answered, ANSWERS how many answers wait for the processor. All processors and "
-        "handlers share one loop."
+        "handlers share one loop: while it is busy all the time, none of them is idle."
     )
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
         yield from figure_lines.request_queue(model, pen)
-        yield from figure_lines.gauges(model, ("loop_idle", "handlers_idle"), pen)
+        yield from figure_lines.gauges(model, SHARES, pen)
 
     def table(self, model: Model) -> Table[ProcessorRow]:
         return Table(
