@@ -10,6 +10,7 @@ from support.sasl_rig import ALICE, DELAY, ask, authenticating
 from support.serving import answer
 from support.wire import frame
 from trionet.net.close_reason import CloseReason
+from trionet.net.framing import UNLIMITED
 
 
 @pytest.fixture(params=["SASL_PLAINTEXT", "SASL_SSL"])
@@ -82,3 +83,16 @@ async def test_the_frames_of_a_client_that_authenticated_again_are_free(protocol
 
         (await rig.serving.receive(bytes(100_000))).respond(answer(b"large"))
         assert b"large" == await peer.receive_frame()
+
+
+async def test_without_a_limit_frames_before_authentication_are_as_large_as_requests(
+    protocol: str,
+) -> None:
+    """NetworkReceive.UNLIMITED; also of a client that authenticates again."""
+    limits = {"PLAIN": 60_000}
+    async with authenticating(protocol, frame_bytes_max=UNLIMITED, session_ms=limits) as rig:
+        peer = await rig.authenticated()
+
+        await ask(peer, handshake("PLAIN"))
+        await ask(peer, token(ALICE))
+        await rig.is_served(peer)

@@ -18,7 +18,7 @@ from support.wire import frame, reset, tcp_pair
 from trionet.errors import InvalidReceiveError, LocalProtocolError
 from trionet.net.channel import READ_BYTES, READ_BYTES_PER_POLL_MAX, Channel
 from trionet.net.close_reason import CloseReason
-from trionet.net.framing import Frame
+from trionet.net.framing import UNLIMITED, Frame
 from trionet.net.transmission import Buffer, FileRange, Send
 from trionet.net.transport import PlaintextTransport
 
@@ -289,6 +289,24 @@ def test_impossible_size_shows_after_the_frames_before_it(
     assert b"2" == channel.take_staged()
     with pytest.raises(InvalidReceiveError):
         channel.take_staged()
+
+
+@pytest.mark.parametrize("payload", [b"a", bytes(200_000)], ids=len)
+def test_a_channel_without_a_limit_receives_frames_of_any_size(payload: bytes) -> None:
+    """NetworkReceive.UNLIMITED: a frame that one read brings, and one that is read into place."""
+    channel = Channel("c", ScriptedTransport(frame(payload)), UNLIMITED)
+
+    received = channel.receive()
+
+    assert payload == received
+
+
+def test_a_channel_without_a_limit_refuses_a_negative_size() -> None:
+    """X2."""
+    channel = Channel("c", ScriptedTransport(b"\xff\xff\xff\xff"), UNLIMITED)
+
+    with pytest.raises(InvalidReceiveError, match="frame size -1 is negative"):
+        channel.receive()
 
 
 def test_frame_that_arrives_whole_but_is_too_large_is_refused() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.wire import frame
 from trionet.errors import InvalidReceiveError, LocalProtocolError
 from trionet.net import framing
-from trionet.net.framing import BUFFER_STEP_BYTES, BUFFER_STEP_BYTES_MIN, FrameDecoder
+from trionet.net.framing import BUFFER_STEP_BYTES, BUFFER_STEP_BYTES_MIN, UNLIMITED, FrameDecoder
 
 LIMIT = 1000
 
@@ -128,6 +128,28 @@ def test_size_equal_to_the_limit_is_accepted() -> None:
     decoder = decoder_with(frame(bytes(LIMIT)))
 
     assert [bytes(LIMIT)] == list(decoder.frames)
+
+
+@pytest.mark.parametrize("size", [2, LIMIT + 1, 104_857_601, 2**31 - 1])
+def test_without_a_limit_every_size_is_accepted(size: int) -> None:
+    """NetworkReceive.UNLIMITED; that it was announced costs no memory."""
+    decoder = decoder_with(size.to_bytes(4, "big") + b"a", frame_bytes_max=UNLIMITED)
+
+    assert None is decoder.error
+    assert (True, size) == (decoder.wants_fill, decoder.size)
+
+
+@pytest.mark.parametrize("payload", [b"", b"a", bytes(LIMIT + 1)], ids=len)
+def test_without_a_limit_frames_are_whole(payload: bytes) -> None:
+    assert [payload] == list(decoder_with(frame(payload), frame_bytes_max=UNLIMITED).frames)
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31)])
+def test_without_a_limit_a_negative_size_is_refused_all_the_same(size: int) -> None:
+    """X2."""
+    decoder = decoder_with(size.to_bytes(4, "big", signed=True), frame_bytes_max=UNLIMITED)
+
+    assert f"frame size {size} is negative" == str(decoder.error)
 
 
 def test_size_one_above_the_limit_is_not_accepted() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from trionet.errors import InvalidReceiveError, LocalProtocolError
 from trionet.net import framing
-from trionet.net.framing import BUFFER_STEP_BYTES_MIN, Decoder
+from trionet.net.framing import BUFFER_STEP_BYTES_MIN, UNLIMITED, Decoder
 from trionet.net.head_decoder import HEAD_BYTES_MAX, HeadDecoder, ReadHead
 
 LIMIT = 1000
@@ -136,6 +136,17 @@ def test_the_limit_itself_is_allowed_and_one_more_is_not(form: str) -> None:
     assert "frame size 1001 is larger than 1000, the limit that frame_bytes_max sets" == error_of(
         decoder
     )
+
+
+def test_without_a_limit_every_size_that_kafka_could_write_is_accepted() -> None:
+    """NetworkReceive.UNLIMITED; a head of any form could announce more."""
+
+    def announced(size: int) -> HeadDecoder:
+        return decoder_with("a line, and a tail", b"size %d\n" % size, frame_bytes_max=UNLIMITED)
+
+    assert 2**31 - 1 == announced(2**31 - 1).size
+    assert "frame size -1 is negative" == error_of(announced(-1))
+    assert "frame size 2147483648 is larger than 2147483647" in error_of(announced(2**31))
 
 
 def test_a_negative_size_is_an_error() -> None:

@@ -39,7 +39,8 @@ class ConnectionSettings:
     Attributes:
         send_buffer_bytes: ``send.buffer.bytes``; -1 leaves the system's default.
         receive_buffer_bytes: ``receive.buffer.bytes``; -1 leaves the system's default.
-        frame_bytes_max: the largest answer that is taken (``receive.message.max.bytes``).
+        frame_bytes_max: the largest response that is taken (``receive.message.max.bytes``), or
+            :data:`.framing.UNLIMITED`, as in Kafka.
     """
 
     send_buffer_bytes: int = 131_072

@@ -85,7 +85,8 @@ class Authenticator(Protocol):
     """Decides about one connection.
 
     Attributes:
-        frame_bytes_max: the largest frame to accept until it is done, in bytes.
+        frame_bytes_max: the largest frame to accept until it is done, in bytes, or
+            :data:`.framing.UNLIMITED`.
         is_complete: whether frames are requests now; false again during a re-authentication.
         principal: who the peer is; anonymous until it is done for the first time.
         session_expires_at: when the peer must have authenticated again, in seconds of the loop's

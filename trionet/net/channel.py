@@ -15,7 +15,7 @@ from ..errors import LocalProtocolError
 from .authenticator import Authenticator, Initiator, Step
 from .channel_state import ChannelState, checked, first_state
 from .close_reason import BY_PEER, CloseReason
-from .framing import SIZE_BYTES, Decoder, Frame, FrameDecoder, LimitNames
+from .framing import SIZE_BYTES, Decoder, Frame, FrameDecoder, LimitNames, size_limit
 from .head_decoder import HeadDecoder
 from .memory_pool import MemoryLease, MemoryPool
 from .mute_state import Muting
@@ -45,7 +45,7 @@ class Channel:
     Args:
         id: the connection id, unique in its Selector.
         transport: the connection; one under TLS has a handshake before it.
-        frame_bytes_max: largest frame that is accepted.
+        frame_bytes_max: largest frame that is accepted, or :data:`.framing.UNLIMITED`.
         limit_names: what sets the limits of frames, for errors.
         authenticator: decides who the peer is before frames are requests; None: nobody asks.
         initiator: the same for an outgoing connection, where we say first who we are.
@@ -161,7 +161,7 @@ class Channel:
         self.last_used_at = 0.0
         self.pool = pool
         self.lease: MemoryLease | None = None
-        self._frame_bytes_max = frame_bytes_max
+        self._frame_bytes_max = size_limit(frame_bytes_max)
         self.limit_names = limit_names
         self._limit_to_authentication()
 
@@ -220,8 +220,11 @@ class Channel:
     def _limit_to_authentication(self) -> None:
         """What comes before requests must not take their memory."""
         authenticator = self.authenticator
-        if authenticator is not None and authenticator.frame_bytes_max < self._frame_bytes_max:
-            self._limit_frames(authenticator.frame_bytes_max, self.limit_names.authentication)
+        if authenticator is None:
+            return
+        frame_bytes_max = size_limit(authenticator.frame_bytes_max)
+        if frame_bytes_max < self._frame_bytes_max:
+            self._limit_frames(frame_bytes_max, self.limit_names.authentication)
 
     def _limit_frames(self, frame_bytes_max: int, limit_name: str) -> None:
         decoder = self._decoder

@@ -20,8 +20,17 @@ from ..errors import InvalidReceiveError, LocalProtocolError
 
 SIZE_BYTES: Final = 4
 
+#: As the limit of a frame: none but that of its four bytes (Kafka: NetworkReceive.UNLIMITED).
+UNLIMITED: Final = -1
+_SIZE_MAX: Final = 2**31 - 1
+
 #: What sets the limit of a frame, where its owner names no setting.
 NO_SETTING: Final = "frame_bytes_max"
+
+
+def size_limit(frame_bytes_max: int) -> int:
+    """The largest size that a limit allows, where that may be :data:`UNLIMITED`."""
+    return _SIZE_MAX if frame_bytes_max == UNLIMITED else frame_bytes_max
 
 
 class LimitNames(NamedTuple):
@@ -97,7 +106,7 @@ class FrameDecoder:
     """Cuts a byte stream into frames.
 
     Args:
-        frame_bytes_max: largest payload that is accepted, in bytes.
+        frame_bytes_max: largest payload that is accepted, in bytes, or :data:`UNLIMITED`.
         limit_name: the owner's setting that ``frame_bytes_max`` is from, for the error.
 
     Attributes:
@@ -123,7 +132,7 @@ class FrameDecoder:
     )
 
     def __init__(self, frame_bytes_max: int, limit_name: str = NO_SETTING) -> None:
-        self.frame_bytes_max = frame_bytes_max
+        self.frame_bytes_max = size_limit(frame_bytes_max)
         self.frames: deque[Frame] = deque()
         self.error: InvalidReceiveError | None = None
         self.is_inside_frame = False

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ..errors import InvalidReceiveError, LocalProtocolError
-from .framing import NO_SETTING, Frame, enlarge, invalid_size
+from .framing import NO_SETTING, Frame, enlarge, invalid_size, size_limit
 
 # The longest head that is waited for.
 HEAD_BYTES_MAX: Final = 1024
@@ -30,7 +30,8 @@ class HeadDecoder:
     """Cuts a byte stream into frames; see :class:`~.framing.Decoder` for the attributes.
 
     Args:
-        frame_bytes_max: largest payload that is accepted, in bytes.
+        frame_bytes_max: largest payload that is accepted, in bytes, or
+            :data:`~.framing.UNLIMITED`.
         read_head: reads the head of a frame.
         tail: what stands behind every payload.
 
@@ -53,7 +54,7 @@ class HeadDecoder:
     )
 
     def __init__(self, frame_bytes_max: int, read_head: ReadHead, tail: bytes = b"") -> None:
-        self.frame_bytes_max = frame_bytes_max
+        self.frame_bytes_max = size_limit(frame_bytes_max)
         self.frames: deque[Frame] = deque()
         self.error: InvalidReceiveError | None = None
         self.is_inside_frame = False

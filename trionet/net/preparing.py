@@ -22,7 +22,7 @@ from .channel import Channel
 from .channel_state import ChannelState
 from .close_reason import CloseReason
 from .delayed_closes import DelayedCloses
-from .framing import Frame, invalid_size
+from .framing import Frame, invalid_size, size_limit
 from .preparing_time import preparing_time
 from .principal import Principal
 from .readiness import READ
@@ -193,7 +193,7 @@ class Preparing:
             return Decision(state=ChannelState.AUTHENTICATING, then=then)
         if channel.initiator is not None and channel.initiator.lets_pass(frame):
             return REQUEST
-        limit = authenticator.frame_bytes_max
+        limit = size_limit(authenticator.frame_bytes_max)
         if len(frame) > limit:
             # It came together with the handshake of a re-authentication, when requests may come.
             error = invalid_size(len(frame), limit, channel.limit_names.authentication)
