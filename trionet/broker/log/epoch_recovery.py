@@ -1,4 +1,8 @@
-"""Getting back the leader epochs of a log: from their file, or from the headers of the batches."""
+"""Getting back the leader epochs of a log: from their file, or from the headers of the batches.
+
+An epoch is on the disk before its records count as durable, and one that a crash may have cut away
+is never used again: a consumer may remember it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""How the last run of a broker ended, as its data folder tells."""
+"""How the last run of a broker ended, according to its data folder.
+
+Where a log starts is written down before the files below it go, so that a start can tell what was
+deleted from what is missing.
+"""
 
 from __future__ import annotations
 
