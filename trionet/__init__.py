@@ -53,7 +53,7 @@ TYPE_CHECKING = False  # to import it from typing takes longer than all that is 
 if TYPE_CHECKING:
     from trionet import testing as testing
     from trionet.broker import Broker, open_broker
-    from trionet.client import NetworkClient, open_network_client
+    from trionet.client import ManualMetadataUpdater, NetworkClient, Node, open_network_client
     from trionet.client.admin import Admin, open_admin
     from trionet.client.consumer import Consumer, ConsumerBatch, ConsumerRecord, open_consumer
     from trionet.client.producer import (
@@ -91,9 +91,11 @@ __all__ = [
     "InvalidReceiveError",
     "LocalProtocolError",
     "LogTruncationError",
+    "ManualMetadataUpdater",
     "MetadataTimeoutError",
     "NetworkClient",
     "NoOffsetForPartitionError",
+    "Node",
     "OffsetOutOfRangeError",
     "PartitionError",
     "Producer",
@@ -128,7 +130,9 @@ _HOMES = {
     "ConsumerRecord": "trionet.client.consumer",
     "Deliveries": "trionet.client.producer",
     "Delivery": "trionet.client.producer",
+    "ManualMetadataUpdater": "trionet.client",
     "NetworkClient": "trionet.client",
+    "Node": "trionet.client",
     "Producer": "trionet.client.producer",
     "RecordMetadata": "trionet.client.producer",
     "SocketServer": "trionet.server",

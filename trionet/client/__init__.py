@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from .manual_metadata_updater import ManualMetadataUpdater
 from .network_client import NetworkClient
+from .node import Node
 from .opening import ClientSettings, open_network_client
 from .response import ClientResponse
 
-__all__ = ["ClientResponse", "ClientSettings", "NetworkClient", "open_network_client"]
+__all__ = [
+    "ClientResponse",
+    "ClientSettings",
+    "ManualMetadataUpdater",
+    "NetworkClient",
+    "Node",
+    "open_network_client",
+]

@@ -87,7 +87,7 @@ class Exchange:
         self._counters = counters
         self._awaited = awaited
         self.versions: dict[int, NodeApiVersions] = {}
-        self.reachability = Reachability()
+        self.reachability = Reachability(are_advertised=updater.asks)
         self._selector = selector
         self._connections = connections
         self._states = states

@@ -288,6 +288,11 @@ class KafkaClient:
 
     async def until_updated(self, updates: int = 0) -> None:
         await trio.lowlevel.checkpoint()
+        if not self._updater.asks:
+            raise LocalProtocolError(
+                "this client never asks for metadata: its nodes are given by a"
+                " ManualMetadataUpdater, and set_nodes() changes them at once"
+            )
         self._selector.wakeup()  # the poll under way may not know that an update is wanted
         errors = self.metadata.errors
         while self.metadata.updates <= updates:

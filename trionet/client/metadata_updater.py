@@ -56,11 +56,15 @@ class MetadataUpdater:
         metadata: what it keeps.
         of_controllers: the nodes are the controllers of a cluster, which know nothing of topics
             and are described by another request (KIP-919).
+
+    Attributes:
+        asks: whether metadata are ever asked for; not where the owner gives the nodes.
     """
 
     def __init__(self, metadata: Metadata, *, of_controllers: bool = False) -> None:
         self.metadata = metadata
         self.of_controllers = of_controllers
+        self.asks = True
         self._is_asking = False
 
     def is_due(self, now: float) -> bool:

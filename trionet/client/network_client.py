@@ -234,6 +234,8 @@ class NetworkClient:
 
         Raises:
             AuthenticationError, UnsupportedVersionError, ResponseTooLargeError: no metadata.
+            LocalProtocolError: the nodes are given by a :class:`.ManualMetadataUpdater`, so that
+                none will ever come.
             trio.ClosedResourceError: the client is closed.
         """
         await self._client.until_updated(updates)

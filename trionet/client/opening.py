@@ -9,6 +9,7 @@ import attrs
 import trio
 
 from .._util.single_error import raise_single_error
+from ..errors import ConfigError
 from ..net.network import SYSTEM, Network
 from ..net.selector import Selector
 from .addresses import parse_bootstrap_servers
@@ -16,6 +17,7 @@ from .client_metrics import ClientMetrics, MetricsSettings
 from .connection_states import ClusterConnectionStates, ConnectionTimes
 from .connections import Connections, ConnectionSettings
 from .kafka_client import KafkaClient
+from .manual_metadata_updater import ManualMetadataUpdater
 from .metadata import Metadata, MetadataTimes
 from .metadata_updater import MetadataUpdater
 from .network_client import NetworkClient
@@ -53,53 +55,68 @@ class ClientSettings:
 
 @asynccontextmanager
 async def open_network_client(
-    bootstrap_servers: str | Iterable[str],
+    bootstrap_servers: str | Iterable[str] = (),
     settings: ClientSettings | None = None,
     *,
     network: Network = SYSTEM,
     kind: str = "network-client",
     of_controllers: bool = False,
+    metadata_updater: ManualMetadataUpdater | None = None,
 ) -> AsyncIterator[NetworkClient]:
     """A client of a cluster; one task of the block has to poll it.
 
     Args:
-        bootstrap_servers: ``host:port`` texts, or one text of them with commas.
+        bootstrap_servers: ``host:port`` texts, or one text of them with commas; none beside a
+            ``metadata_updater``.
         settings: Kafka's defaults without.
         network: where connections come from.
         kind: what Kafka's names of the metrics begin with.
         of_controllers: the servers are controllers (``bootstrap.controllers``, KIP-919), and so
             are the nodes of the cluster that this describes.
+        metadata_updater: has the nodes, which its owner gives; the client never asks for metadata
+            then, and pushes no telemetry.
 
     Raises:
-        ConfigError: ``bootstrap_servers`` is not of that form, or the settings of security cannot
-            be used.
+        ConfigError: ``bootstrap_servers`` is not of that form, or given beside a
+            ``metadata_updater``, or the settings of security cannot be used.
         Exception: what a token provider raises.
 
     Cancellation: at the end of the block every connection is closed at once; whoever waits for an
     answer gets a :class:`.DisconnectedError`.
     """
     async with open_kafka_client(
-        bootstrap_servers, settings, network=network, kind=kind, of_controllers=of_controllers
+        bootstrap_servers,
+        settings,
+        network=network,
+        kind=kind,
+        of_controllers=of_controllers,
+        metadata_updater=metadata_updater,
     ) as client:
         yield NetworkClient(client)
 
 
 @asynccontextmanager
 async def open_kafka_client(
-    bootstrap_servers: str | Iterable[str],
+    bootstrap_servers: str | Iterable[str] = (),
     settings: ClientSettings | None = None,
     *,
     network: Network = SYSTEM,
     kind: str = "network-client",
     of_controllers: bool = False,
+    metadata_updater: ManualMetadataUpdater | None = None,
 ) -> AsyncIterator[KafkaClient]:
     """As :func:`open_network_client`, for the clients that are built on it here."""
     settings = settings or ClientSettings()
     key = "bootstrap.controllers" if of_controllers else "bootstrap.servers"
-    metadata = Metadata(
-        parse_bootstrap_servers(bootstrap_servers, key), settings.metadata, network.chance
-    )
-    updater = MetadataUpdater(metadata, of_controllers=of_controllers)
+    updater: MetadataUpdater
+    if metadata_updater is None:
+        servers = parse_bootstrap_servers(bootstrap_servers, key)
+        metadata = Metadata(servers, settings.metadata, network.chance)
+        updater = MetadataUpdater(metadata, of_controllers=of_controllers)
+    elif bootstrap_servers:
+        raise ConfigError(f"{key}: the metadata updater has the nodes; allowed beside it: none")
+    else:
+        updater = metadata_updater
     security = await prepare_security(settings.security, settings.requests.client_id, network)
     with raise_single_error() as caller:
         async with network.open_readiness(None) as readiness, trio.open_nursery() as nursery:
@@ -133,7 +150,7 @@ def _client(
     """A client with what is measured of it."""
     metrics = ClientMetrics(kind, settings.metrics, selector, trio.current_time())
     telemetry = None
-    if settings.telemetry.is_enabled:
+    if settings.telemetry.is_enabled and updater.asks:
         telemetry = Telemetry(metrics, settings.telemetry.labels, network)
     return KafkaClient(
         selector,

@@ -32,12 +32,16 @@ class _Trouble(NamedTuple):
 class Reachability:
     """Keeps one cause for each node that cannot be reached.
 
+    Args:
+        are_advertised: brokers are where they advertise to be; else where the client's owner says.
+
     Attributes:
         was_reached: a broker of the cluster has responded at the address that it advertises.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, are_advertised: bool = True) -> None:
         self.was_reached = False
+        self._are_advertised = are_advertised
         self._troubles: dict[int, _Trouble] = {}
         self._reached: set[str] = set()
         self._scopes: set[trio.CancelScope] = set()
@@ -52,7 +56,7 @@ class Reachability:
             level = logging.DEBUG
         self._troubles[_key(node)] = trouble
         hint = ""
-        if node.broker_id is not None and node.address not in self._reached:
+        if node.broker_id is not None and not self._is_known_at(node.address):
             hint = f"; broker {node.broker_id} advertises that address (advertised.listeners)"
         logger.log(level, "could not connect to %s: %s%s", node, cause, hint)
 
@@ -79,7 +83,11 @@ class Reachability:
         Args:
             cluster: the newest snapshot.
         """
-        brokers = {each: it for each, it in self._troubles.items() if each >= 0}
+        brokers = {
+            each: it
+            for each, it in self._troubles.items()
+            if each >= 0 and (self._are_advertised or each in cluster.nodes)
+        }
         servers = {each: it for each, it in self._troubles.items() if each < 0}
         is_lost = cluster.is_bootstrap and len(servers) == len(cluster.nodes)
         if brokers and not is_lost:
@@ -93,12 +101,16 @@ class Reachability:
         return f"no bootstrap broker could be reached ({_counted(causes, '; ')})"
 
     def _of_broker(self, broker_id: int, trouble: _Trouble) -> str:
-        if trouble.address in self._reached:
+        if self._is_known_at(trouble.address):
             return f"broker {broker_id} at {trouble.address} cannot be reached: {trouble.cause}"
         return (
             f"broker {broker_id} advertises {trouble.address} (advertised.listeners), which cannot"
             f" be reached: {trouble.cause}"
         )
+
+    def _is_known_at(self, address: str) -> bool:
+        """Whether it can be no wrong ``advertised.listeners`` that an address is not reached."""
+        return not self._are_advertised or address in self._reached
 
     # Waits that would last for ever.
 
