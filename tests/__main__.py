@@ -96,7 +96,7 @@ def main(arguments: list[str]) -> None:
     if first in {"-h", "--help"}:
         jobs = [(job, text) for table in (PROGRAMS, SELECTIONS) for job, (text, _) in table.items()]
         jobs.append(("compiled", COMPILED))
-        print(HELP.format(jobs="\n".join(f"  {job:<15}{text}" for job, text in jobs)), end="")
+        print(HELP.format(jobs="\n".join(f"  {job:<17}{text}" for job, text in jobs)), end="")
         return
     os.chdir(ROOT)  # paths in arguments and in pyproject.toml are the repository's
     if first in PROGRAMS:

@@ -10,7 +10,7 @@ from support.network_clients import HEARTBEAT, outcomes, poll_until
 from support.raw_node import client_of_raw_node
 from support.scripted_node import encoded
 from trionet.client.response import ClientResponse
-from trionet.errors import DisconnectedError
+from trionet.errors import DisconnectedError, WireFormatError
 from trionet.net.readiness import ReadinessKind
 from trionet.protocol import api_keys
 from trionet.protocol.codec import schema_versions
@@ -19,6 +19,11 @@ from trionet.protocol.messages.sync_group import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
     SyncGroupResponse,
+)
+
+# More than both sockets take: it is still being sent when the node responds or leaves.
+LARGE = SyncGroupRequest(
+    assignments=[SyncGroupRequestAssignment(assignment=bytes(8 * 1024 * 1024))]
 )
 
 of_both_backends = pytest.mark.parametrize("kind", ["poller", "socket"])
@@ -78,3 +83,39 @@ async def test_a_response_in_the_poll_that_completes_its_send_is_one(kind: Readi
         assert outcome.error is None
         assert 25 == outcome.body.error_code
         assert not client.connection_failed(node)
+
+
+@of_both_backends
+async def test_a_response_to_a_request_that_has_not_left_ends_the_connection(
+    kind: ReadinessKind,
+) -> None:
+    """The rest of the request would be read as the beginning of the next."""
+    async with client_of_raw_node(kind) as (client, node, peer):
+        await poll_until(client, lambda: client.is_ready(node))
+        request_id = client.send(node, LARGE)
+        early = SyncGroupResponse(error_code=25)
+        peer.send_now(encoded("SyncGroup", newest(api_keys.SYNC_GROUP), request_id, early))
+        await wait_all_tasks_blocked(0.001)
+        [outcome] = await outcomes(client)
+
+        assert isinstance(outcome.error, DisconnectedError)
+        assert "before that had left" in str(outcome.error)
+        assert client.connection_failed(node)
+
+
+@of_both_backends
+async def test_a_wrong_response_and_a_reset_in_one_poll_end_the_connection_once(
+    kind: ReadinessKind,
+) -> None:
+    async with client_of_raw_node(kind) as (client, node, peer):
+        await poll_until(client, lambda: client.is_ready(node))
+        first = client.send(node, HEARTBEAT)
+        client.send(node, LARGE)
+        peer.send_now(heartbeat_response(first + 100))
+        peer.reset()
+        await wait_all_tasks_blocked(0.001)
+        wrong, lost = await outcomes(client, 2)
+
+        assert isinstance(wrong.error, WireFormatError)
+        assert isinstance(lost.error, DisconnectedError)
+        assert client.connection_failed(node)

@@ -4,11 +4,12 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from support.network_clients import NODE, be_able_to_send, poll_until
-from support.scripted_node import ScriptedNode
+from support.network_clients import NODE, be_able_to_send, become_ready, poll_until
+from support.scripted_node import Hangup, ScriptedNode
 from trionet.client.node import Node
 from trionet.client.opening import open_network_client
 from trionet.errors import AuthenticationError
+from trionet.protocol.messages.metadata import MetadataResponse
 from trionet.testing import MemoryNetwork
 
 DENIED = AuthenticationError("node 2: no")
@@ -62,3 +63,43 @@ async def test_who_begins_to_wait_after_a_failure_waits_for_the_next_attempt(
             nursery.cancel_scope.cancel()
 
         assert client.metadata.error is None
+
+
+async def test_metadata_that_are_due_go_before_requests_of_users(
+    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+) -> None:
+    """Or a busy client would never get them."""
+    async with open_network_client(node.address, network=network) as client:
+        await become_ready(client)
+        await trio.sleep(1)
+        updates = client.metadata.request_update()
+
+        assert not client.is_ready(NODE)
+        assert client.can_send(NODE.id, trio.current_time())
+        await become_ready(client)
+        assert updates < client.metadata.updates
+
+
+async def test_metadata_are_not_asked_for_while_a_request_for_them_is_under_way(
+    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+) -> None:
+    node.replies["Metadata"] = lambda _: None
+    async with open_network_client(node.address, network=network) as client:
+        await poll_until(client, lambda: "Metadata" in node.names())
+        for _ in range(5):
+            await client.poll(1)
+
+        assert 1 == node.names().count("Metadata")
+
+
+async def test_metadata_are_asked_for_again_after_a_request_for_them_was_lost(
+    autojump_clock: MockClock, network: MemoryNetwork, node: ScriptedNode
+) -> None:
+    """X17."""
+    replies: list[Hangup | MetadataResponse] = [Hangup(), node.metadata()]
+    node.replies["Metadata"] = lambda _: replies.pop(0)
+    async with open_network_client(node.address, network=network) as client:
+        with trio.fail_after(60):
+            await poll_until(client, lambda: client.metadata.updates)
+
+        assert ["Metadata"] * 2 == [name for name in node.names() if name == "Metadata"]

@@ -316,7 +316,8 @@ async def test_metadata_are_asked_for_again_when_a_node_is_lost(
         if is_silent:
             with pytest.raises(DisconnectedError):
                 await client.request(nodes[2], HEARTBEAT)
-        await client.until_updated(updates)
+        with trio.fail_after(10):
+            await client.until_updated(updates)
         nursery.cancel_scope.cancel()
 
 

@@ -101,23 +101,21 @@ async def run_all(mutants: list[Mutant], jobs: int, tell: Told) -> tuple[str, li
     if wrong:
         return wrong, []
     outcomes: dict[str, Outcome] = {}
-    room = trio.CapacityLimiter(jobs)
+    waiting = iter(mutants)
 
-    async def one(mutant: Mutant) -> None:
-        async with room:
+    async def work() -> None:
+        for mutant in waiting:
             outcomes[mutant.name] = await run(mutant)
-        tell(outcomes[mutant.name])
+            tell(outcomes[mutant.name])
 
     async with trio.open_nursery() as nursery:
-        for mutant in mutants:
-            nursery.start_soon(one, mutant)
+        for _ in range(jobs):
+            nursery.start_soon(work)
     return "", [outcomes[each.name] for each in mutants]
 
 
 def _line(outcome: Outcome) -> str:
-    return (
-        f"{outcome.verdict.value:<14}{outcome.name} ({outcome.seconds:.0f} s): {outcome.detail}"
-    )
+    return f"{outcome.verdict.value:<14}{outcome.name} ({outcome.seconds:.0f} s): {outcome.detail}"
 
 
 def report(wrong: str, outcomes: Sequence[Outcome]) -> None:

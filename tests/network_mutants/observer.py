@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,7 @@ MODULE = "TRIONET_MUTATED_MODULE"
 FILE = "TRIONET_MUTATED_FILE"
 REPORT = "TRIONET_MUTANT_REPORT"
 
-_failed: list[str] = []
-_hung: list[str] = []
-_passed: list[str] = []
+_report: dict[str, Any] = {"failed": [], "passed": 0, "running": ""}
 
 
 def pytest_configure() -> None:
@@ -25,17 +24,25 @@ def pytest_configure() -> None:
         raise pytest.UsageError(f"{imported.__file__} is imported in place of {expected}")
 
 
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Note which test runs, since one that hangs ends the process."""
+    _report["running"] = nodeid.removeprefix("tests/")
+    _write()
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note what becomes of each test."""
-    name = report.nodeid.removeprefix("tests/")
+    """Note what becomes of a test."""
     if report.failed:
-        is_hung = "from pytest-timeout" in str(report.longrepr)
-        (_hung if is_hung else _failed).append(name)
+        _report["failed"].append(report.nodeid.removeprefix("tests/"))
     elif report.passed and report.when == "call":
-        _passed.append(name)
+        _report["passed"] += 1
 
 
 def pytest_sessionfinish() -> None:
-    """Write it down."""
-    report = {"failed": _failed, "hung": _hung, "passed": len(_passed)}
-    Path(os.environ[REPORT]).write_text(json.dumps(report), "utf-8")
+    """Write it all down."""
+    _report["running"] = ""
+    _write()
+
+
+def _write() -> None:
+    Path(os.environ[REPORT]).write_text(json.dumps(_report), "utf-8")
