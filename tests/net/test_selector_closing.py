@@ -6,20 +6,58 @@
 from __future__ import annotations
 
 import random
+import socket
 
 import pytest
 from trio.testing import wait_all_tasks_blocked
 
 from support.selecting import FRAME_BYTES_MAX, Link, Selecting, selecting
+from support.transports import AlteredTransport
 from support.wire import Peer, frame
 from trionet.net.channel import Channel
 from trionet.net.close_reason import CloseReason
 from trionet.net.framing import Frame
+from trionet.net.readiness import ReadinessKind
 from trionet.net.transmission import Send
 
 LARGE = frame(bytes(20 * 1024 * 1024))
 # Behind the first read of 4096 bytes: these are in the socket when the peer goes.
 MANY = [b"%d" % number + bytes(1000) for number in range(20)]
+
+
+class Dry(AlteredTransport):
+    """A socket that has nothing more, and does not say that it never will."""
+
+    def go_dry(self) -> None:
+        def read(bytes_max: int, /) -> bytes:
+            raise BlockingIOError(f"not one of {bytes_max} bytes")
+
+        self.read = read
+
+
+async def test_a_closing_channel_ends_when_its_socket_has_nothing_more(
+    kind: ReadinessKind,
+) -> None:
+    """Nothing is awaited of a peer that has gone: what is not there now never comes."""
+    made: list[Dry] = []
+
+    def transport(sock: socket.socket) -> Dry:
+        made.append(Dry(sock))
+        return made[-1]
+
+    async with selecting(kind) as rig:
+        channel, peer = rig.connect(transport=transport)
+        await peer.send_frames(b"1", b"2")
+        assert b"1" == await rig.receive(channel)
+        made[0].go_dry()
+        channel._read = made[0].read
+        rig.selector._steps.begin_closing(channel, CloseReason.PEER_RESET, "it is gone")
+
+        assert [b"2"] == await received_to_end(rig, channel)
+        assert (CloseReason.PEER_RESET, "it is gone") == (
+            channel.close_reason,
+            channel.close_detail,
+        )
 
 
 async def received_to_end(rig: Selecting, channel: Channel) -> list[Frame]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import select
+
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
@@ -31,6 +33,22 @@ async def test_frames_of_one_read_come_one_per_poll_and_no_poll_waits(
         assert [(channel, b"3")] == third.completed_receives
         assert parks == rig.readiness.parks
         assert await rig.is_quiet()
+
+
+async def test_a_channel_with_a_staged_frame_and_news_has_one_turn(link: Link) -> None:
+    """At most one receive of a channel in a poll, so that its owner can mute it before the next;
+    and what is staged is older than what its socket has."""
+    async with selecting(link) as rig:
+        channel, peer = rig.connect()
+        await peer.send_frames(b"1", b"2")
+        assert b"1" == await rig.receive(channel)
+        await peer.send_frames(b"3")
+        select.select([channel.fd], [], [], 5)
+
+        second, third = await rig.poll(), await rig.poll()
+
+        assert [(channel, b"2")] == second.completed_receives
+        assert [(channel, b"3")] == third.completed_receives
 
 
 async def test_nothing_further_is_read_while_frames_are_staged(link: Link) -> None:
