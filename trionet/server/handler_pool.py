@@ -43,8 +43,7 @@ async def handle_requests(
             request_channel.idle_handlers -= 1
         request_channel.received(batch)
         if not is_wanted():
-            request_channel.call_handler()  # the one that is woken for requests must be another
-            return
+            return  # the batch, if it is one, is sent to another in its processor's next turn
         await handle_waiting(request_channel, handler, log)
         if request_channel.requests:
             request_channel.call_handler()  # this one, or another that is idle
