@@ -38,7 +38,7 @@ def test_every_folder_of_the_package_is_in_the_house() -> None:
 
 
 def test_what_stands_for_words_of_kafka_exists() -> None:
-    table = PAGE.partition("## 6. Kafka's words")[2].partition("\n## ")[0]
+    table = PAGE.partition("## 5. Kafka's words")[2].partition("\n## ")[0]
     cells = re.findall(r"^\|[^|]+\|([^|]+)\|", table, re.MULTILINE)
     names = {name for cell in cells for name in re.findall(r"`(?:\w+\.)?(\w+)`", cell)}
     sources = [path.read_text("utf-8") for path in (ROOT / "trionet").rglob("*.py")]

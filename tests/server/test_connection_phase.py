@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
 from support.selecting import Selecting, selecting
+from support.serving import listener
 from trionet.metrics.request_times import RequestTimes
 from trionet.net.channel import Channel
 from trionet.net.channel_state import ChannelState
@@ -18,7 +19,9 @@ from trionet.net.selector import Selector
 from trionet.net.transport import PlaintextTransport
 from trionet.server.connection import Connection
 from trionet.server.connection_phase import ConnectionPhase, phase_of
-from trionet.server.request_channel import NO_OP, Request
+from trionet.server.loop_faults import LoopFaults
+from trionet.server.recorder import Recording
+from trionet.server.request_channel import NO_OP, Request, RequestChannel, ResponseQueue
 
 
 @pytest.fixture
@@ -112,8 +115,9 @@ async def test_a_request_goes_through_its_phases(rig: Selecting) -> None:
     """Those of Kafka's request times, in their order."""
     channel = connected(rig)
     selector: Selector = rig.selector
-    nowhere: Any = None  # no processor is asked for anything
-    request = Request(nowhere, channel, b"payload", RequestTimes("Echo"), 1000)
+    recording = Recording(None, LoopFaults(logging.LoggerAdapter(logging.getLogger("test"))))
+    responses = ResponseQueue(RequestChannel(1), 0, listener(), selector, recording, lambda: None)
+    request = Request(responses, channel, b"payload", RequestTimes("Echo"), 1000)
     channel.attachment.request = request
     found = [phase_of(channel, selector)]
     request.taken_ns = 1100
