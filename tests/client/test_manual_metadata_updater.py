@@ -182,7 +182,7 @@ async def test_a_lost_connection_does_not_ask_for_metadata(
     assert ["ApiVersions", "Heartbeat", "ApiVersions"] == node.names()
 
 
-async def test_who_waits_for_metadata_is_told_that_none_will_come() -> None:
+async def test_waiting_for_metadata_that_never_come_is_an_error() -> None:
     async with open_network_client(metadata_updater=ManualMetadataUpdater([A])) as client:
         with pytest.raises(LocalProtocolError, match="given by a ManualMetadataUpdater"):
             await client.until_updated()

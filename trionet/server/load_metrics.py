@@ -41,9 +41,10 @@ UNEXPECTED_ERRORS = Metric(
     "What failed in the server outside the step of any channel; each kind is logged.",
 )
 
-#: A loop that waits for a smaller share of the time than this is saturated: however little one of
-#: its tasks does, it cannot do much more. Below it the idle ratios fall to 0.
-SATURATED_BELOW: Final = 0.02
+#: A loop that waits for a smaller share of the time than this is saturated: below it the idle
+#: ratios fall to 0, however little a processor or the handlers do, since they could not do much
+#: more. As much as this because a third of a busy loop's time is scheduling, which is in no task's.
+SATURATED_BELOW: Final = 0.1
 
 
 def idle_of_processor(grown: Grown) -> float:
