@@ -27,6 +27,40 @@ CLIENTS = 200
 SLACK = 24 * MEGABYTE
 
 
+async def test_memory_of_requests_outlives_their_processor_by_their_handlers_only(
+    kind: ReadinessKind,
+) -> None:
+    """Of a large request that is handled, that waits and that is held when its listener is removed:
+    all of it is back when the last handler is."""
+    answered = trio.Event()
+
+    async def handle(request: Request) -> Response:
+        await answered.wait()
+        return answer(bytes(request.payload[:1]))
+
+    async with serving(
+        kind,
+        handler=handle,
+        num_io_threads=1,
+        queued_max_requests=1,
+        queued_max_request_bytes=10 * MEGABYTE,
+        socket_request_max_bytes=MEGABYTE,
+    ) as rig:
+        pool = rig.server.pool
+        assert pool is not None
+        async with trio.open_nursery() as nursery:
+            for _ in range(4):
+                peer = await rig.connect()
+                nursery.start_soon(peer.send_frames, bytes(MEGABYTE // 2))
+        await wait_all_tasks_blocked(0.01)
+        assert pool.used >= 3 * MEGABYTE // 2
+
+        await rig.server.remove_listener("L0")
+        answered.set()
+        await wait_all_tasks_blocked(0.01)
+        assert 0 == pool.used
+
+
 async def test_no_more_is_read_in_one_poll_than_there_is_room_for(kind: ReadinessKind) -> None:
     """All 30 requests are there at once; one is handled, two wait, and one is held."""
     answered = trio.Event()

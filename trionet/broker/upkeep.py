@@ -116,10 +116,14 @@ async def apply_retention(cluster: Cluster) -> None:
     now_ms = cluster.now_ms()
     due: list[tuple[Log, int]] = []
     for log in list(cluster.folder.logs.values()):
-        if log.retention_may_block:
-            offset = await log.directory.in_thread(partial(log.retention_due, now_ms))
-        else:
-            offset = log.retention_due(now_ms)
+        try:
+            if log.retention_may_block:
+                offset = await log.directory.in_thread(partial(log.retention_due, now_ms))
+            else:
+                offset = log.retention_due(now_ms)
+        except (ApiError, OSError) as error:  # boundary: one log; the disk must not fill for it
+            logger.warning("%s-%d: retention: %s", log.topic, log.partition, error)
+            continue
         if offset is not None:
             due.append((log, offset))
     for first in range(0, len(due), REMOVALS_AT_ONCE):

@@ -371,7 +371,10 @@ class ChannelSteps:
         if idle is not None and not self._has_news(idle):
             self.disconnect(idle, CloseReason.IDLE)
         for channel, decision in self.preparing.due(self.now):
-            self.carry_out(channel, decision)
+            try:
+                self.carry_out(channel, decision)
+            except Exception as error:  # boundary: one channel's step
+                self.fail(channel, error)
         self.plan_checks()
 
     def _has_news(self, channel: Channel) -> bool:

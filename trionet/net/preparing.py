@@ -105,9 +105,13 @@ class Preparing:
 
     def forget(self, channel: Channel) -> None:
         """Drop a channel that was closed."""
-        self._in_progress.discard(channel)
+        self._leave(channel)
         self._failed.discard(channel)
         self._lingering.discard(channel)
+
+    def _leave(self, channel: Channel) -> None:
+        """A channel is not in progress any more; if it was displaced, it was in time after all."""
+        self._in_progress.discard(channel)
         if channel in self._displaced:
             self._displaced.remove(channel)
 
@@ -161,7 +165,7 @@ class Preparing:
     ) -> Decision:
         """The connection is made, and under TLS its handshake done."""
         if asks is None:
-            self._in_progress.discard(channel)
+            self._leave(channel)
             return Decision(state=ChannelState.READY, interest=READ)
         if channel.initiator is None:
             return Decision(state=ChannelState.AUTHENTICATING, interest=READ)
@@ -225,7 +229,7 @@ class Preparing:
         again = channel.has_staged or channel.has_buffered
         if not authenticator.is_complete:
             return Decision(interest=READ, again=again)
-        self._in_progress.discard(channel)
+        self._leave(channel)
         return Decision(state=ChannelState.READY, interest=READ, again=again)
 
     def _count(self, channel: Channel, progress: Progress) -> None:
@@ -259,7 +263,7 @@ class Preparing:
 
     def _fail(self, channel: Channel, failure: Step, now: float) -> Decision:
         self._count_failure(channel)
-        self._in_progress.discard(channel)
+        self._leave(channel)
         if not failure.delay_seconds:
             return self._end(channel, failure, now)
         # It is still read, until its next frame, to notice when the peer leaves.

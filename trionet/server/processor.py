@@ -126,6 +126,8 @@ class Processor:
                         await trio.lowlevel.checkpoint()
         finally:
             self.process_disconnected(self.selector.close_all(CloseReason.SERVER_SHUTDOWN))
+            for request in self._held:
+                request.return_lease()  # no handler will ever have it
             self.responses.close()
             self.new_connections.close()
             self._count_finished()

@@ -281,6 +281,7 @@ class ResponseQueue:
                 self._outgoing.send_nowait(batch)
             except trio.BrokenResourceError:
                 batch.clear()
+                request.return_lease()
                 return
             self._request_channel.has_responses(self)
             self.selector.wakeup()

@@ -1,0 +1,65 @@
+"""What is decided about channels that are not ready yet, without a socket being looked at."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from trionet.net import preparing
+from trionet.net.authenticator import Progress, Step
+from trionet.net.channel import Channel
+from trionet.net.channel_state import ChannelState
+from trionet.net.close_reason import CloseReason
+from trionet.net.preparing import Preparing
+from trionet.net.selector_counters import SelectorCounters
+from trionet.net.transport import PlaintextTransport
+
+
+class OneFrame:
+    """An authenticator that is content with any frame."""
+
+    frame_bytes_max = 100
+    is_complete = False
+    is_reauthenticating = False
+    can_reauthenticate = False
+    reauthentication_seconds = 0.0
+    principal: Any = None
+
+    def receive(self, *_: object) -> Step:
+        self.is_complete = True
+        return Step(Progress.AUTHENTICATED)
+
+
+@pytest.fixture
+def channels() -> Iterator[list[Channel]]:
+    with ExitStack() as opened:
+        made = []
+        for name in "abc":
+            near, _far = (opened.enter_context(each) for each in socket.socketpair())
+            made.append(
+                Channel(name, PlaintextTransport(near), 100, authenticator=OneFrame())  # type: ignore[arg-type]
+            )
+        yield made
+
+
+async def test_a_channel_that_was_displaced_and_is_ready_in_the_same_turn_stays(
+    monkeypatch: pytest.MonkeyPatch, channels: list[Channel]
+) -> None:
+    """And those that are too late are closed all the same."""
+    monkeypatch.setattr(preparing, "PREPARING_MAX", 1)
+    waiting = Preparing(10.0, SelectorCounters())
+    first, second, third = channels
+    for channel in channels:
+        waiting.begin(channel, 0.0)
+
+    decision = waiting.receive(first, b"proof", 1.0)
+
+    assert ChannelState.READY is decision.state
+    [(displaced, ending)] = waiting.due(1.0)
+    assert (second, CloseReason.AUTHENTICATION_TIMEOUT) == (displaced, ending.close_reason)
+    [(late, ending)] = waiting.due(10.1)
+    assert (third, "authentication took too long") == (late, ending.detail)
