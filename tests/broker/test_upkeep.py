@@ -146,6 +146,27 @@ async def test_old_segments_are_looked_for_soon_after_the_start(
         assert seconds - 1 <= trio.current_time() - started <= seconds + 10
 
 
+async def test_one_unreadable_log_stops_the_retention_of_no_other(
+    clock: MockClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Or the disk would fill, round after round."""
+    topics = ("before", "it", "then")
+    never = {"log.dirs": str(tmp_path), "log.retention.check.interval.ms": 2**31 - 1}
+    never["log.initial.task.delay.ms"] = 2**31 - 1
+    async with open_broker(never) as broker, connect(broker.bootstrap_servers) as client:
+        for topic in topics:
+            await create_topic(client, topic, internal_segment_bytes=100)
+            await append(client, b"a", b"b", b"of 2023", topic=topic)
+    async with open_broker(log_dirs=str(tmp_path), log_initial_task_delay_ms=5000) as broker:
+        for path in (tmp_path / "it-0").glob("0" * 20 + ".*"):
+            path.unlink()
+
+        await until(lambda: log_of(broker, "before").start_offset == 3)
+        await until(lambda: log_of(broker, "then").start_offset == 3)
+
+    assert "it-0: retention: " in caplog.text
+
+
 async def test_retention_that_fails_does_not_say_that_it_moved_anything(
     clock: MockClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
