@@ -110,7 +110,7 @@ def test_durations_and_sizes_have_no_limit() -> None:
     assert (day, MILLISECOND, day + MILLISECOND) == tuple(
         times.sum_ns(phase) for phase in (REQUEST_QUEUE, LOCAL, TOTAL)
     )
-    assert (2**40, 1, 1) == (times.bytes, times.sizes[-1], times.counts(TOTAL)[-1])
+    assert (2**40, 1, 1) == (times.bytes, times.sizes.copy()[-1], times.counts(TOTAL)[-1])
 
 
 def test_a_negative_duration_is_none() -> None:
@@ -206,7 +206,11 @@ def test_a_batch_of_any_kinds_counts_as_its_requests_one_by_one(
             )
 
     for one, other in zip(together, apart, strict=True):
-        assert (one.requests, one.bytes, one.sizes) == (other.requests, other.bytes, other.sizes)
+        assert (one.requests, one.bytes, one.sizes.copy()) == (
+            other.requests,
+            other.bytes,
+            other.sizes.copy(),
+        )
         for phase in range(len(PHASES)):
             assert one.sum_ns(phase) == other.sum_ns(phase)
             assert one.counts(phase) == other.counts(phase)

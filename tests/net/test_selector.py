@@ -288,6 +288,36 @@ async def test_poll_without_work_parks_until_there_is_some(link: Link) -> None:
             await peer.send_frames(b"a")
 
 
+async def test_poll_does_not_wait_while_its_owner_has_work(link: Link) -> None:
+    async with selecting(link) as rig:
+        rig.connect()
+
+        for _ in range(EMPTY_POLLS_BEFORE_PARK + 2):
+            await rig.selector.poll(has_work=lambda: True)
+
+        assert 0 == rig.readiness.parks
+
+
+async def test_owner_that_has_work_ends_the_park_and_no_later_one(link: Link) -> None:
+    async with selecting(link) as rig:
+        rig.connect()
+        rig.selector.unpark()  # nothing is parked: this is for no poll
+        async with trio.open_nursery() as nursery:
+            for parks in (1, 2):
+                nursery.start_soon(polls_until_parked, rig)
+                await wait_all_tasks_blocked()
+                assert parks == rig.readiness.parks
+
+                rig.selector.unpark()
+                await wait_all_tasks_blocked()
+
+
+async def polls_until_parked(rig: Selecting) -> None:
+    """As an owner without work does; the last of these polls parks."""
+    for _ in range(EMPTY_POLLS_BEFORE_PARK + 1):
+        await rig.selector.poll(has_work=lambda: False)
+
+
 async def test_wakeup_ends_the_poll_under_way(link: Link) -> None:
     async with selecting(link) as rig:
         rig.connect()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from support.selecting import Link, Selecting, selecting
 from support.wire import Peer
@@ -11,6 +14,7 @@ from trionet.net.channel import Channel
 from trionet.net.close_reason import CloseReason
 from trionet.net.framing import Frame
 from trionet.net.memory_pool import MemoryPool
+from trionet.net.readiness import ReadinessKind
 
 SIZE = 100_000
 
@@ -79,6 +83,36 @@ async def test_all_get_their_turn(link: Link) -> None:
 
         assert sorted(bytes([number]) * SIZE for number in range(10)) == sorted(seen)
         assert 0 == pool.used
+
+
+async def test_while_memory_is_short_it_is_drawn_which_channel_is_read_first(
+    kind: ReadinessKind,
+) -> None:
+    """Kafka: Selector.determineHandlingOrder."""
+    pool = MemoryPool(10 * SIZE, SIZE)
+    drawn: list[int] = []
+
+    def shuffle(items: list[Any]) -> None:
+        drawn.append(len(items))
+
+    async with selecting(kind, pool=pool, shuffle=shuffle) as rig:
+        peers = [peer for _, peer in (rig.connect() for _ in range(3))]
+        await send_small(peers)
+        assert 3 == len(await first_of(rig, 3))
+        assert [] == drawn
+        leases = [pool.try_allocate(size, 0.0) for size in [SIZE] * 9 + [SIZE // 2]]
+        assert None not in leases
+        assert pool.is_low
+        await send_small(peers)
+
+        assert 3 == len(await first_of(rig, 3))
+        assert 3 == sum(drawn)
+
+
+async def send_small(peers: list[Peer]) -> None:
+    for peer in peers:
+        await peer.send_frames(b"small")
+    await wait_all_tasks_blocked()
 
 
 async def test_a_muted_channel_is_not_read_because_memory_is_back(link: Link) -> None:

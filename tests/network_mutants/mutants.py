@@ -47,6 +47,12 @@ class Mutant:
         """What the file is imported as."""
         return ".".join(["trionet", *Path(self.file).with_suffix("").parts])
 
+    def is_near(self, bearer: str) -> bool:
+        """Whether a test is among those that are named, by itself or with its file or folder."""
+        return any(
+            bearer == test or bearer.startswith((f"{test}::", f"{test}/")) for test in self.tests
+        )
+
     def apply(self, source: str) -> str:
         """The text of the file with the change.
 
@@ -96,18 +102,13 @@ def _complaints(mutant: Mutant, package: Path) -> Iterator[str]:
         if not _exists(test):
             yield f"there is no {test}"
     for line in mutant.lines:
-        if not any(_names(test, bearer) for test in mutant.tests for bearer in bearers(line)):
+        if not any(map(mutant.is_near, bearers(line))):
             yield f"no test that is named bears {line}"
 
 
 def bearers(line: str) -> list[str]:
     """The tests that bear the number of a line, below ``tests``."""
     return names_by_number().get(line, [])
-
-
-def _names(test: str, bearer: str) -> bool:
-    """Whether a path or id stands for a test, alone or among others."""
-    return bearer == test or bearer.startswith((f"{test}::", f"{test}/"))
 
 
 def _exists(test: str) -> bool:

@@ -117,23 +117,31 @@ def _copy(package: Path) -> None:
     shutil.copytree(PACKAGE, package, ignore=compiled)
 
 
-def judge(mutant: Mutant, observed: Observed) -> tuple[Verdict, str]:
+def selections(mutant: Mutant) -> list[list[str]]:
+    """What has to fail, each: the tests, or of each conformance line those that bear it."""
+    if not mutant.lines:
+        return [mutant.tests]
+    return [[each for each in bearers(line) if mutant.is_near(each)] for line in mutant.lines]
+
+
+def judge(observed: Observed) -> tuple[Verdict, str]:
     """Whether the tests have noticed a mutant, and what tells so. Pure."""
     if observed.status is None:
         return Verdict.HANG, f"the tests did not end within {RUN_SECONDS_MAX} s"
     if observed.status not in (0, _TESTS_FAILED):
         return Verdict.INVALID, _last_line(observed.output)
-    noticed = [each.partition("[")[0] for each in [*observed.failed, observed.running] if each]
-    if not noticed:
-        if not observed.passed:
-            return Verdict.INVALID, f"no test has run: {_last_line(observed.output)}"
-        return Verdict.SURVIVED, f"{observed.passed} tests passed"
-    unseen = [line for line in mutant.lines if not set(bearers(line)) & set(noticed)]
-    if unseen:
-        return Verdict.SURVIVED, f"no test of {', '.join(unseen)} failed, but {noticed[0]}"
-    if not observed.failed:
-        return Verdict.HANG, f"{noticed[0]} did not end within {TEST_SECONDS_MAX} s"
-    return Verdict.KILLED, noticed[0]
+    if observed.failed:
+        return Verdict.KILLED, _name(observed.failed[0])
+    if observed.running:
+        name = _name(observed.running)
+        return Verdict.HANG, f"{name} did not end within {TEST_SECONDS_MAX} s"
+    if not observed.passed:
+        return Verdict.INVALID, f"no test has run: {_last_line(observed.output)}"
+    return Verdict.SURVIVED, f"{observed.passed} tests passed"
+
+
+def _name(test: str) -> str:
+    return test.partition("[")[0]
 
 
 def _last_line(output: str) -> str:
@@ -141,13 +149,16 @@ def _last_line(output: str) -> str:
 
 
 async def run(mutant: Mutant) -> Outcome:
-    """Run the tests of a mutant, up to the first that fails if it has no conformance lines."""
+    """Run the tests of a mutant, up to the first that fails; with lines, for each of these."""
     began = trio.current_time()
-    try:
-        observed = await observe(mutant.tests, mutant, stops_at_first=not mutant.lines)
-        verdict, detail = judge(mutant, observed)
-    except ValueError as error:
-        verdict, detail = Verdict.INVALID, str(error)
+    verdict, detail = Verdict.INVALID, "no tests are named"
+    for tests in selections(mutant):
+        try:
+            verdict, detail = judge(await observe(tests, mutant, stops_at_first=True))
+        except ValueError as error:
+            verdict, detail = Verdict.INVALID, str(error)
+        if verdict in (Verdict.SURVIVED, Verdict.INVALID):
+            break
     return Outcome(mutant.name, verdict, detail, trio.current_time() - began)
 
 

@@ -6,9 +6,9 @@ import attrs
 import pytest
 
 from network_mutants.mutants import ROOT, Mutant, bearers, complaints, load
-from network_mutants.run import Observed, Verdict, judge, run
+from network_mutants.run import Observed, Verdict, judge, run, selections
 
-ELSEWHERE = "net/test_alarm.py::test_elsewhere"
+TEST = "net/test_memory_pool.py::test_a_lease_is_given_back_once"
 MUTANT = Mutant(
     name="pool-takes-a-lease-twice",
     file="net/memory_pool.py",
@@ -55,21 +55,27 @@ def test_a_name_is_for_one_mutant() -> None:
     assert [f"{MUTANT.name}: several have this name"] == complaints([MUTANT, MUTANT])
 
 
+def test_each_conformance_line_is_to_fail_by_tests_of_its_own() -> None:
+    lines = attrs.evolve(MUTANT, tests=["net"], lines=["F8", "S26"])
+
+    assert [bearers("F8"), bearers("S26")] == selections(lines)
+    assert [MUTANT.tests] == selections(attrs.evolve(MUTANT, lines=[]))
+
+
 @pytest.mark.parametrize(
     ("observed", "verdict"),
     [
         (Observed(0, passed=3), Verdict.SURVIVED),
-        (Observed(1, [f"{bearers('F8')[0]}[1]"]), Verdict.KILLED),
-        (Observed(1, [ELSEWHERE]), Verdict.SURVIVED),
-        (Observed(1, running=bearers("F8")[0]), Verdict.HANG),
+        (Observed(1, [f"{TEST}[1]"]), Verdict.KILLED),
+        (Observed(1, running=TEST), Verdict.HANG),
         (Observed(None), Verdict.HANG),
         (Observed(1, output="ERROR collecting"), Verdict.INVALID),
         (Observed(4, output="no such plugin"), Verdict.INVALID),
         (Observed(5, output="no tests ran"), Verdict.INVALID),
     ],
 )
-def test_a_mutant_is_killed_by_a_test_of_its_lines(observed: Observed, verdict: Verdict) -> None:
-    assert verdict is judge(MUTANT, observed)[0]
+def test_a_failure_or_a_hang_kills_a_mutant(observed: Observed, verdict: Verdict) -> None:
+    assert verdict is judge(observed)[0]
 
 
 @pytest.mark.slow

@@ -133,6 +133,27 @@ async def test_a_payload_stays_with_its_handler_when_the_peer_goes() -> None:
             await wait_all_tasks_blocked()
 
 
+async def test_memory_of_a_request_that_waits_is_back_when_its_peer_goes() -> None:
+    """Its handler has returned, and its response would come at any later time, or never."""
+    limit = 2 * MEGABYTE
+    async with serving(
+        "poller",  # the other one notices no hang-up of a socket that is not read
+        queued_max_request_bytes=limit,
+        socket_request_max_bytes=limit,
+    ) as rig:
+        peer = await rig.connect()
+        await peer.send_frames(bytes(MEGABYTE))
+        await rig.requests.receive()
+        await wait_all_tasks_blocked()
+        assert rig.server.pool is not None
+        assert MEGABYTE == rig.server.pool.used
+
+        peer.reset()
+        await wait_all_tasks_blocked()
+
+        assert 0 == rig.server.pool.used
+
+
 async def test_a_loop_that_waits_keeps_no_payload_that_was_released(kind: ReadinessKind) -> None:
     async with serving(kind) as rig:
         peer = await rig.connect()

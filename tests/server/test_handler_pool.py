@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from support.serving import answer, serving
+from support.serving import answer, echo, serving
 from support.wire import frame, open_sockets
 from trionet.metrics.request_times import LOCAL, now_ns
 from trionet.net.close_reason import CloseReason
@@ -72,6 +73,38 @@ async def test_handler_takes_many_requests_in_one_pass_of_the_scheduler(
     assert max(seen.values()) >= REQUESTS_PER_WAKEUP_MAX
 
 
+async def test_others_have_their_turn_between_requests_that_take_long(
+    kind: ReadinessKind,
+) -> None:
+    """However many wait: a handler goes on for two milliseconds after a wake-up."""
+    passes = 0
+    seen: set[int] = set()
+    left = 20
+    all_handled = trio.Event()
+
+    async def handle(request: Request) -> Response:
+        nonlocal left
+        until = time.perf_counter() + 0.001
+        while time.perf_counter() < until:
+            pass
+        seen.add(passes)
+        left -= 1
+        if not left:
+            all_handled.set()
+        return NO_OP
+
+    async with serving(kind, handler=handle, num_io_threads=1) as rig:
+        peers = [await rig.connect() for _ in range(left)]
+        await wait_all_tasks_blocked()
+        for peer in peers:
+            peer.send_now(frame(b"x"))
+        while not all_handled.is_set():
+            await trio.lowlevel.checkpoint()
+            passes += 1
+
+    assert len(seen) >= 3
+
+
 async def test_handler_that_is_held_up_keeps_no_other_request_waiting(
     kind: ReadinessKind,
 ) -> None:
@@ -91,6 +124,38 @@ async def test_handler_that_is_held_up_keeps_no_other_request_waiting(
 
         for peer in peers[1:]:
             assert b"a" == await peer.receive_frame()
+
+
+async def test_handler_that_is_kept_busy_takes_the_next_request_without_being_woken(
+    kind: ReadinessKind,
+) -> None:
+    """It looks into its batch a few times more before it waits for another."""
+    tasks: list[str] = []
+
+    async def handle(request: Request) -> Response:
+        tasks.append(trio.lowlevel.current_task().name)
+        return answer(bytes(request.payload))
+
+    async with serving(kind, handler=handle, num_io_threads=8) as rig:
+        peer = await rig.connect()
+        await peer.send_frames(*[b"x"] * 50)
+        for _ in range(50):
+            assert b"x" == await peer.receive_frame()
+
+    assert 50 == len(tasks)
+    assert 1 == len(set(tasks))
+
+
+async def test_handlers_without_requests_wait_in_the_channel(kind: ReadinessKind) -> None:
+    async with serving(kind, handler=echo, num_io_threads=3) as rig:
+        peer = await rig.connect()
+        for _ in range(5):
+            await peer.send_frames(b"x")
+            assert b"x" == await peer.receive_frame()
+        await wait_all_tasks_blocked()
+
+        channel = rig.server.request_channel
+        assert 3 == channel.idle_handlers == channel.incoming.statistics().tasks_waiting_receive
 
 
 async def test_answers_of_a_handler_that_is_held_up_leave_without_it(

@@ -31,9 +31,30 @@ async def test_requests_are_taken_in_the_order_in_which_they_came(kind: Readines
 async def test_empty_channel_has_nothing_to_take_and_nobody_to_wake() -> None:
     channel = RequestChannel(5)
 
+    channel.call_handler()
+
     assert channel.take() is None
-    assert not channel.call_handler()
+    assert not channel.has_taker
+    assert 0 == channel.incoming.statistics().current_buffer_used
     assert 0 == len(channel)
+
+
+async def test_fewer_handlers_are_wanted_while_requests_are_on_their_way(
+    kind: ReadinessKind,
+) -> None:
+    """What has idle handlers look whether they are wanted is not taken for the requests."""
+    async with serving(kind, num_io_threads=4) as rig:
+        peers = [await rig.connect() for _ in range(20)]
+        await wait_all_tasks_blocked()
+        for number, peer in enumerate(peers):
+            peer.send_now(frame(b"%d" % number))
+            if number % 3 == 0:
+                rig.server.resize_handlers(2 + number % 2)
+                await trio.lowlevel.checkpoint()
+
+        numbers = sorted([int((await rig.requests.receive()).payload) for _ in peers])
+        assert list(range(20)) == numbers
+        assert 0 == rig.server.statistics().unexpected_errors
 
 
 class Gate:
@@ -228,6 +249,67 @@ async def test_answers_can_be_sent_without_waiting_for_the_loop(kind: ReadinessK
         assert 1 == rig.server.statistics().responses
         assert b"now" == await peer.receive_frame()
         await rig.receive(b"b")
+
+
+async def test_responses_that_come_later_travel_as_one_batch(kind: ReadinessKind) -> None:
+    """One item of the processor's memory channel, and one wake-up, for all of a turn."""
+    async with serving(kind) as rig:
+        peers = [await rig.connect() for _ in range(3)]
+        [processor] = rig.processors
+        travelling = processor.responses._incoming.statistics
+        for _ in range(2):
+            for peer in peers:
+                await peer.send_frames(b"a")
+            requests = [await rig.receive(b"a") for _ in peers]
+            await wait_all_tasks_blocked()
+
+            for request in requests:
+                request.respond(answer(b"b"))
+
+            assert (1, 3) == (travelling().current_buffer_used, len(processor.responses))
+            for peer in peers:
+                assert b"b" == await peer.receive_frame()
+            assert (0, 0) == (travelling().current_buffer_used, len(processor.responses))
+
+
+async def test_responses_of_a_handler_need_no_channel(kind: ReadinessKind) -> None:
+    """It has them sent itself when it has drained the requests."""
+    travelling: list[int] = []
+
+    async def handle(request: Request) -> Response:
+        travelling.append(request.responses._incoming.statistics().current_buffer_used)
+        return answer(b"b")
+
+    async with serving(kind, handler=handle, num_io_threads=1) as rig:
+        peers = [await rig.connect() for _ in range(3)]
+        await wait_all_tasks_blocked()
+        for peer in peers:
+            peer.send_now(frame(b"a"))
+        for peer in peers:
+            assert b"b" == await peer.receive_frame()
+
+    assert [0, 0, 0] == travelling
+
+
+async def test_response_that_comes_just_before_the_loop_parks_is_sent(
+    kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first of two wakes the processor, which must see the second before it parks again."""
+    monkeypatch.setattr("trionet.net.selector.EMPTY_POLLS_BEFORE_PARK", 0)
+    async with serving(kind) as rig:
+        peers = [await rig.connect() for _ in range(2)]
+        for _ in range(30):
+            for peer in peers:
+                await peer.send_frames(b"a")
+            first, second = [await rig.receive(b"a") for _ in peers]
+            await wait_all_tasks_blocked()
+
+            first.respond(answer(b"b"))
+            await trio.lowlevel.checkpoint()
+            second.respond(answer(b"b"))
+
+            for peer in peers:
+                assert b"b" == await peer.receive_frame()
 
 
 async def test_request_is_answered_once(kind: ReadinessKind) -> None:

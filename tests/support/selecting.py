@@ -21,6 +21,7 @@ from trionet.net.memory_pool import MemoryPool
 from trionet.net.poll_result import PollResult
 from trionet.net.readiness import EVENTS_MAX, READ, Readiness, ReadinessKind, open_readiness
 from trionet.net.selector import Selector
+from trionet.net.starved import Shuffle
 from trionet.net.tls import TlsTransport
 from trionet.net.transport import PlaintextTransport, TransportLayer
 
@@ -186,6 +187,7 @@ async def selecting(
     idle_seconds_max: float = math.inf,
     authentication_seconds_max: float = math.inf,
     pool: MemoryPool | None = None,
+    shuffle: Shuffle | None = None,
 ) -> AsyncIterator[Selecting]:
     """A selector that must hold nothing when the block ends and everything is closed."""
     kind, _, tls = link.partition(" ")
@@ -200,6 +202,7 @@ async def selecting(
                 idle_seconds_max=idle_seconds_max,
                 authentication_seconds_max=authentication_seconds_max,
                 pool=pool,
+                shuffle=shuffle,
             )
             nursery.start_soon(selector.alarm.keep_time)
             try:

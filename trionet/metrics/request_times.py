@@ -103,6 +103,34 @@ class TimedRequest:
     sent_ns: int
 
 
+class Counts:
+    """How many values each bucket of a histogram has.
+
+    Equal neighbours are counted together: sizes and short durations repeat themselves, and compiled
+    an entry of a list costs as much as ten comparisons.
+    """
+
+    __slots__ = ("_bucket", "_counts", "_repeats")
+
+    def __init__(self) -> None:
+        self._counts: list[int] = [0] * BUCKETS
+        self._bucket = 0
+        self._repeats = 0
+
+    def add(self, bucket: int) -> None:
+        """Count a value of this bucket."""
+        if bucket != self._bucket:
+            self._counts[self._bucket] += self._repeats
+            self._bucket, self._repeats = bucket, 0
+        self._repeats += 1
+
+    def copy(self) -> list[int]:
+        """Those of all buckets."""
+        counts = self._counts.copy()
+        counts[self._bucket] += self._repeats
+        return counts
+
+
 class RequestTimes:
     """The times and sizes of all requests of one kind, since the start.
 
@@ -135,8 +163,8 @@ class RequestTimes:
         self.names = names
         self.requests = 0
         self.bytes = 0
-        self.sizes: list[int] = [0] * BUCKETS
-        self.buckets: list[list[int]] = [[0] * BUCKETS for _ in PHASES]
+        self.sizes = Counts()
+        self.buckets = [Counts() for _ in PHASES]
         self._request_queue_ns = 0
         self._local_ns = 0
         self._remote_ns = 0
@@ -182,7 +210,7 @@ class RequestTimes:
     def _add(self, phase: int, duration_ns: int) -> int:
         """Count one duration, of any length, and return it; a negative one is 0, as in Kafka."""
         duration_ns = max(0, duration_ns)
-        self.buckets[phase][_bucket_of(duration_ns >> STEP_SHIFT)] += 1
+        self.buckets[phase].add(_bucket_of(duration_ns >> STEP_SHIFT))
         return duration_ns
 
     def count_slowly(self, request: TimedRequest) -> None:
@@ -199,7 +227,7 @@ class RequestTimes:
         self._response_queue_ns += self._add(RESPONSE_QUEUE, picked_up_ns - answered_ns)
         self._response_send_ns += self._add(RESPONSE_SEND, sent_ns - picked_up_ns)
         self._total_ns += self._add(TOTAL, sent_ns - request.received_ns)
-        self.sizes[_bucket_of(request.request_bytes)] += 1
+        self.sizes.add(_bucket_of(request.request_bytes))
         self.bytes += request.request_bytes
         self.requests += 1
 
@@ -258,19 +286,12 @@ def count_finished(finished: list[TimedRequest]) -> None:
         ):
             times.count_slowly(request)
             continue
-        # Not `totals[...] += 1`, which mypyc compiles to the slow addition of any two objects.
-        bucket = table[total >> STEP_SHIFT]
-        totals[bucket] = totals[bucket] + 1
-        bucket = table[(taken - received) >> STEP_SHIFT]
-        request_queue[bucket] = request_queue[bucket] + 1
-        bucket = table[(handled - taken) >> STEP_SHIFT]
-        local[bucket] = local[bucket] + 1
-        bucket = table[(picked_up - handled) >> STEP_SHIFT]
-        response_queue[bucket] = response_queue[bucket] + 1
-        bucket = table[(sent - picked_up) >> STEP_SHIFT]
-        response_send[bucket] = response_send[bucket] + 1
-        bucket = table[size]
-        sizes[bucket] = sizes[bucket] + 1
+        totals.add(table[total >> STEP_SHIFT])
+        request_queue.add(table[(taken - received) >> STEP_SHIFT])
+        local.add(table[(handled - taken) >> STEP_SHIFT])
+        response_queue.add(table[(picked_up - handled) >> STEP_SHIFT])
+        response_send.add(table[(sent - picked_up) >> STEP_SHIFT])
+        sizes.add(table[size])
         count += 1
         size_sum += size
         received_sum += received

@@ -123,44 +123,46 @@ class Channel:
         decoder: Decoder | None = None,
         connects: bool = False,
     ) -> None:
-        self.id = id
-        self.transport = transport
-        self.fd = transport.fileno()
+        # First what every request touches: compiled, a channel is 300 bytes long in this order, and
+        # with hundreds of them each line of the cache that is not needed counts.
         self._read = transport.read
         self._write = transport.write
         # The decoder once more if it is Kafka's: most of its frames need not pass through it.
         self._frame_decoder: FrameDecoder | None = None
+        self.tls = transport if isinstance(transport, TlsTransport) else None
+        self.initiator = initiator
+        self.authenticator: Authenticator | None = authenticator or initiator
+        self.state: ChannelState = first_state(
+            connects=connects,
+            has_tls=self.tls is not None,
+            authenticates=self.authenticator is not None,
+        )
+        self.muting = Muting()
+        self.has_staged = False
+        self.send: Send | None = None
+        self.lease: MemoryLease | None = None
+        self.attachment: Any = None
+        self.interest = 0
+        self.bytes_received = 0
+        self.bytes_sent = 0
+        self.last_used_at = 0.0
+        self.id = id
+        self.transport = transport
+        self.fd = transport.fileno()
         if decoder is None:
             decoder = self._frame_decoder = FrameDecoder(frame_bytes_max, limit_names.frame)
         elif isinstance(decoder, HeadDecoder):
             decoder.limit_name = limit_names.frame
         self._decoder = decoder
         self.staged: deque[Frame] = self._decoder.frames
-        self.has_staged = False
-        self.send: Send | None = None
-        self.muting = Muting()
-        self.interest = 0
-        self.bytes_received = 0
-        self.bytes_sent = 0
         self.close_reason: CloseReason | None = None
         self.close_detail = ""
-        self.attachment: Any = None
-        self.tls = transport if isinstance(transport, TlsTransport) else None
         self.identify = identify
-        self.initiator = initiator
-        self.authenticator: Authenticator | None = authenticator or initiator
         self.principal = ANONYMOUS
-        self.state: ChannelState = first_state(
-            connects=connects,
-            has_tls=self.tls is not None,
-            authenticates=self.authenticator is not None,
-        )
         self.reached = self.state
         self.failure: Step | None = None
         self.held_send: Send | None = None
-        self.last_used_at = 0.0
         self.pool = pool
-        self.lease: MemoryLease | None = None
         self._frame_bytes_max = size_limit(frame_bytes_max)
         self.limit_names = limit_names
         self._limit_to_authentication()

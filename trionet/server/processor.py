@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import math
 from collections import deque
 from typing import Final
 
@@ -84,6 +85,7 @@ class Processor:
         self._request_channel = shared.request_channel
         self._times = shared.times
         self._log = shared.log
+        self._recording = shared.recording
         self.new_connections = NewConnections(selector.wakeup)
         self.responses = ResponseQueue(
             shared.request_channel,
@@ -193,12 +195,11 @@ class Processor:
     async def poll(self) -> PollResult:
         """Wait for, and make, progress on the sockets."""
         channel = self._request_channel
-        if channel.call_handler():
-            self.selector.wakeup()
+        channel.call_handler()
         # What is read beyond the queue's room is held: in memory, and one of each channel at worst.
         room = EVENTS_MAX if self._held else channel.room
         try:
-            return await self.selector.poll(min(EVENTS_MAX, room))
+            return await self.selector.poll(min(EVENTS_MAX, room), math.inf, self._has_work)
         except Exception as error:  # boundary: a failing poll never ends the loop (KAFKA-5607)
             self._shared.faults.note(f"a poll of processor {self.id}", error)
             await trio.lowlevel.checkpoint()
@@ -247,6 +248,14 @@ class Processor:
             self.selector.wakeup()  # there may be more
 
     # Parts of the steps.
+
+    def _has_work(self) -> bool:
+        """Whether a response waits, or a request that a handler could take if it had its batch.
+
+        A handler that is held up by its first request leaves the others; they are sent to another
+        in the next turn.
+        """
+        return len(self.responses) > 0 or self._request_channel.has_taker
 
     def _register(self, accepted: Accepted) -> None:
         sock, remote, guard = accepted
@@ -373,7 +382,7 @@ class Processor:
                 channel, connection, self.endpoint, self.id, trio.current_time()
             )
             self._shared.closed_connections.add(closed)
-            self._shared.recording.closed(closed, connection)
+            self._recording.closed(closed, connection)
         if self._log.isEnabledFor(logging.DEBUG):
             self._log.debug(
                 "connection %s disconnected: %s%s",
@@ -383,5 +392,5 @@ class Processor:
             )
 
     def _count_finished(self) -> None:
-        self._shared.recording.take(self._finished)
+        self._recording.take(self._finished)
         count_finished(self._finished)
