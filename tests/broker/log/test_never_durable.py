@@ -6,9 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
 
 from support.lost_records import NOW, ONE, SIZE, losses, name, open_all, readable
-from trionet.broker.log import FolderDirectory, open_log_folder
+from trionet.broker.log import FolderDirectory, Log, LogConfig, Stop, open_log_folder
 
 
 async def killed_after(folder: FolderDirectory, batches: int) -> None:
@@ -71,3 +73,30 @@ async def test_the_end_of_a_log_that_was_never_on_the_disk_may_go(
 
         assert 0 == opened.logs["orders", 0].end_offset
     assert "orders-0: cut at offset 0, byte 0" in caplog.text
+
+
+@pytest.mark.parametrize("appended", [0, 1])
+async def test_what_was_deleted_during_its_flush_is_not_missing(
+    folder: FolderDirectory, caplog: pytest.LogCaptureFixture, appended: int
+) -> None:
+    threads = trio.CapacityLimiter(1)
+    log = Log(folder, LogConfig(), stop=Stop(), now_ms=NOW, limiter=threads)
+    log.append(ONE, NOW)
+    async with trio.open_nursery() as nursery, threads:
+        nursery.start_soon(log.flush)
+        await wait_all_tasks_blocked()
+        nursery.start_soon(log.delete_before, log.end_offset)
+        await wait_all_tasks_blocked()
+        for _ in range(appended):
+            log.append(ONE, NOW)
+    extent = log.extent
+    stop = Stop(recovery_point=extent.end_offset, start_offset=extent.start_offset, extent=extent)
+    Log.open(folder, now_ms=NOW, stop=stop)
+
+    assert [] == losses(caplog)
+    assert (4, 4, 0, 0) == (
+        extent.end_offset,
+        extent.base_offset,
+        extent.bytes_before,
+        extent.position,
+    )

@@ -174,7 +174,9 @@ class Durability:
                     self._parent.sync()
 
         def note_done() -> None:
-            if end_offset >= self.recovery_point:
+            # Its segment may have been deleted meanwhile, and everything below the end with it.
+            is_there = position[0] >= self._segments.all[0].base_offset
+            if is_there and end_offset >= self.recovery_point:
                 self.recovery_point, self._durable_end = end_offset, position
             self._rolled = tuple(each for each in self._rolled if each not in rolled)
             self._pictures = tuple(each for each in self._pictures if each not in pictures)
