@@ -272,10 +272,11 @@ class Cluster:
         async with self._changing_topics:
             with storage_errors():
                 await self._remove(topic)
-            self.group_store.forget_topic(topic.name)
 
     async def _remove(self, topic: Topic) -> None:
         await self.topics.delete(topic)
+        # At once: the topic is gone, even if its folders cannot be removed.
+        self.group_store.forget_topic(topic.name)
         await self._remove_logs(topic.name, range(topic.partitions))
 
     async def _remove_logs(self, name: str, partitions: range) -> None:

@@ -104,3 +104,5 @@ def update_configs(connection: Connection, topic: Topic) -> None:
 def delete(connection: Connection, topic: Topic) -> None:
     """Forget a topic and all that belongs to it."""
     connection.execute("DELETE FROM topic WHERE id = ?", (topic.id,))
+    # Here, so that no crash leaves them to a later topic of this name.
+    connection.execute("DELETE FROM committed_offset WHERE topic = ?", (topic.name,))

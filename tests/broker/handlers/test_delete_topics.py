@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from support.calls import batch, create_topic, describe_topics, fetch, produce, values_of
 from support.client import Client, connect
-from trionet import open_broker
+from support.group_calls import commit, committed
+from trionet import Broker, open_broker
 from trionet.protocol import error_codes
 from trionet.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -143,3 +145,46 @@ async def test_many_topics_and_partitions_go_at_once(client: Client) -> None:
 
     assert [0, 0] == [result.error_code for result in results]
     assert ["b"] == await names(client)
+
+
+async def test_offsets_go_with_a_topic_whose_folder_cannot_be_removed(tmp_path: Path) -> None:
+    async with (
+        open_broker(log_dirs=str(tmp_path)) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        await create_topic(client, "t")
+        await commit(client, {"t": {0: 5}})
+        shutil.rmtree(tmp_path / "t-0")
+
+        [result] = await ask(client, "t")
+
+        assert error_codes.KAFKA_STORAGE_ERROR == result.error_code
+        assert [] == await names(client)
+        await broker._cluster.group_store.flush()
+        await create_topic(client, "t")
+        assert {("t", 0): -1} == await committed(client, {"t": [0]})
+
+
+async def test_offsets_of_a_broker_that_is_killed_go_with_the_topic(tmp_path: Path) -> None:
+    live, left = tmp_path / "live", tmp_path / "left"
+    async with (
+        open_broker(log_dirs=str(live)) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        await create_topic(client, "t")
+        await commit(client, {"t": {0: 5}})
+        await _forget(broker, "t")
+        shutil.copytree(live, left)
+    async with (
+        open_broker(log_dirs=str(left)) as broker,
+        connect(broker.bootstrap_servers) as client,
+    ):
+        await create_topic(client, "t")
+        assert {("t", 0): -1} == await committed(client, {"t": [0]})
+
+
+async def _forget(broker: Broker, name: str) -> None:
+    """What a deletion does up to its commit in the database."""
+    topic = broker._cluster.topics.get(name)
+    assert topic is not None
+    await broker._cluster.topics.delete(topic)

@@ -65,7 +65,7 @@ class GroupStore:
         self._has_work.set()
 
     def forget_topic(self, topic: str) -> None:
-        """A topic is deleted: so are the offsets in it, and those that are being stored."""
+        """A topic was deleted, with the stored offsets in it: so are those being stored now."""
 
         def stored(error: DatabaseError | None) -> None:
             if error is None:
