@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -87,6 +87,64 @@ async def test_topics_and_the_cluster_id_are_there_after_a_restart(tmp_path: Pat
     assert made == list(again)
     assert registry.cluster_id == again.cluster_id
     assert configs == (2,)
+
+
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        ((b"i", "../t", 0, 1), "is no topic name"),
+        ((b"i", "t", -1, 1), "partitions -1 to 1"),
+        ((b"i", "t", 2, 1), "partitions 2 to 1"),
+        ((b"i", "t", 0, PARTITIONS_MAX + 1), "partitions 0 to 10001"),
+    ],
+)
+async def test_what_nobody_can_have_begun_is_damage(
+    row: tuple[bytes, str, int, int], what: str
+) -> None:
+    async with open_database(IN_MEMORY) as database:
+        await database.transaction(
+            lambda connection: connection.execute(
+                "INSERT INTO unsettled_topic VALUES (?, ?, ?, ?)", row
+            )
+        )
+
+        with pytest.raises(DatabaseError, match=f"is damaged: unsettled topic .*{what}"):
+            await TopicRegistry.load(database, CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("steps", "made", "removed"),
+    [
+        (["create"], [0, 1, 2], []),
+        (["create", "grow"], [0, 1, 2, 3, 4], []),
+        (["create", "delete"], [], [0, 1, 2]),
+        (["create", "settle", "grow"], [3, 4], []),
+        (["create", "settle", "grow", "shrink"], [], [3, 4]),
+        (["create", "settle", "grow", "shrink", "delete"], [], [0, 1, 2, 3, 4]),
+        (["create", "settle", "delete"], [], [0, 1, 2]),
+    ],
+)
+async def test_what_was_begun_is_known_until_it_is_settled(
+    registry: TopicRegistry, steps: list[str], made: list[int], removed: list[int]
+) -> None:
+    topic = await registry.create("t", partitions=3)
+    work: dict[str, Callable[[], Awaitable[object]]] = {
+        "grow": lambda: registry.grow("t", 5),
+        "shrink": lambda: registry.shrink("t", 3),
+        "delete": lambda: registry.delete(topic),
+        "settle": lambda: registry.settle([topic.id]),
+    }
+    for step in steps[1:]:
+        await work[step]()
+    again = await TopicRegistry.load(registry._database, CONFIG)
+    await registry.settle([topic.id])
+    settled = await TopicRegistry.load(registry._database, CONFIG)
+
+    [unsettled] = again.unsettled
+    now = again.by_id(topic.id)
+    assert (topic.id, "t") == (unsettled.id, unsettled.name)
+    assert (made, removed) == (list(unsettled.made(now)), list(unsettled.removed(now)))
+    assert [] == settled.unsettled
 
 
 async def test_every_new_database_has_its_own_cluster_id(registry: TopicRegistry) -> None:

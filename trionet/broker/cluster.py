@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +20,7 @@ from ..protocol import error_codes
 from .alterations import Change
 from .config import BrokerConfig
 from .config_topic_keys import check_topic_overrides, topic_config, topic_keys_not_applied
-from .database import DATABASE_NAME, Database
+from .database import DATABASE_NAME, Database, DatabaseError
 from .delayed import Purgatory
 from .groups.placement import PARTITIONS, partition_of
 from .groups.store import GroupStore
@@ -172,6 +172,7 @@ class Cluster:
                 if failure is not None:
                     await self._remove(topic)  # what was refused must not be there
                     raise failure
+                await self._settle([topic.id])
         _report_topic(topic, {})
         return topic
 
@@ -236,6 +237,8 @@ class Cluster:
                 if failure is not None:
                     await self.topics.shrink(name, before.partitions)
                     await self._remove_logs(name, range(before.partitions, partitions))
+                await self._settle([topic.id])
+                if failure is not None:
                     raise failure
 
     async def delete_records(self, log: Log, offset: int) -> None:
@@ -278,6 +281,7 @@ class Cluster:
         # At once: the topic is gone, even if its folders cannot be removed.
         self.group_store.forget_topic(topic.name)
         await self._remove_logs(topic.name, range(topic.partitions))
+        await self._settle([topic.id])
 
     async def _remove_logs(self, name: str, partitions: range) -> None:
         failure: OSError | None = None
@@ -295,9 +299,20 @@ class Cluster:
         if failure is not None:
             raise failure
 
+    async def _settle(self, topic_ids: Collection[bytes]) -> None:
+        """Note that the folders of topics are as the registry tells."""
+        try:
+            # First, or a power cut could take the names of new folders, or give back old ones.
+            await self.folder.sync_names()
+            await self.topics.settle(topic_ids)
+        except (OSError, DatabaseError) as error:
+            # What was asked for is done; the next start will find nothing to do.
+            logger.warning("it cannot be noted that a change of topics is complete: %s", error)
+
     async def open_logs(self) -> None:
         """Open what is in the folder, finish creations that were cut short, set aside the rest."""
         topics = {topic.name: topic for topic in self.topics}
+        unsettled = [(each, self.topics.by_id(each.id)) for each in self.topics.unsettled]
 
         @cache
         def config_for(name: str) -> LogConfig:
@@ -312,6 +327,12 @@ class Cluster:
             expected=[
                 (name, number) for name in topics for number in range(topics[name].partitions)
             ],
+            begun={(each.name, number) for each, topic in unsettled for number in each.made(topic)},
+            removed=[
+                ((each.name, number), each.id)
+                for each, topic in unsettled
+                for number in each.removed(topic)
+            ],
             loss_allowed=self.config.flag("log.missing.records.allowed"),
         )
         for name, partition in self._without_topic(topics):
@@ -325,6 +346,8 @@ class Cluster:
             )
         begun = [key for topic in topics.values() for key in await self._create_logs(topic)]
         await self._take_office(begun)
+        if unsettled:
+            await self._settle([each.id for each, _ in unsettled])
 
     def _without_topic(self, topics: Mapping[str, Topic]) -> list[tuple[str, int]]:
         """The partitions that no topic owns.

@@ -141,6 +141,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )
         """,
     ),
+    (
+        """
+        CREATE TABLE unsettled_topic (
+            id BLOB PRIMARY KEY,
+            name TEXT NOT NULL,
+            first_partition INTEGER NOT NULL,
+            end_partition INTEGER NOT NULL
+        ) WITHOUT ROWID
+        """,
+    ),
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import attrs
@@ -40,6 +40,33 @@ class Topic:
         return len(self.replicas[0]) if self.replicas else 1
 
 
+@attrs.frozen
+class Unsettled:
+    """Partitions of a topic whose folders are just being made or removed.
+
+    Which of the two the topic tells: those that it has get folders, and all others lose theirs.
+
+    Args:
+        id: of the topic, which may be gone.
+        name: of the topic.
+        first: the first of the partitions.
+        end: behind the last one.
+    """
+
+    id: bytes
+    name: str
+    first: int
+    end: int
+
+    def made(self, topic: Topic | None) -> range:
+        """The partitions that the topic has: their folders may not be there yet."""
+        return range(self.first, min(self.end, topic.partitions if topic is not None else 0))
+
+    def removed(self, topic: Topic | None) -> range:
+        """The partitions that the topic has not: their folders may still be there."""
+        return range(max(self.first, topic.partitions if topic is not None else 0), self.end)
+
+
 def load(connection: Connection, chance: random.Random) -> tuple[str, list[Topic]]:
     """The cluster id, which a new database gets, and all topics in the order of their making."""
     row = connection.execute("SELECT value FROM property WHERE name = 'cluster.id'").fetchone()
@@ -61,8 +88,32 @@ def load(connection: Connection, chance: random.Random) -> tuple[str, list[Topic
     ]
 
 
+def load_unsettled(connection: Connection) -> list[Unsettled]:
+    """What somebody began and was not done with."""
+    rows = connection.execute(
+        "SELECT id, name, first_partition, end_partition FROM unsettled_topic"
+    )
+    return [Unsettled(*row) for row in rows]
+
+
+def settle(connection: Connection, ids: Iterable[bytes]) -> None:
+    """The folders of these topics are made or removed."""
+    connection.executemany("DELETE FROM unsettled_topic WHERE id = ?", [(id,) for id in ids])
+
+
+def _unsettle(connection: Connection, topic: Topic, first: int, end: int) -> None:
+    """Note what begins when this transaction is committed, with what is still to be done."""
+    connection.execute(
+        "INSERT INTO unsettled_topic VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
+        " first_partition = min(first_partition, excluded.first_partition),"
+        " end_partition = max(end_partition, excluded.end_partition)",
+        (topic.id, topic.name, first, end),
+    )
+
+
 def insert(connection: Connection, topic: Topic) -> None:
     """Store a new topic."""
+    _unsettle(connection, topic, 0, topic.partitions)
     connection.execute(
         "INSERT INTO topic (id, name, partitions) VALUES (?, ?, ?)",
         (topic.id, topic.name, topic.partitions),
@@ -90,6 +141,8 @@ def _insert_replicas(connection: Connection, topic: Topic) -> None:
 
 def update_partitions(connection: Connection, topic: Topic) -> None:
     """Store how many partitions a topic has, and their replicas."""
+    row = connection.execute("SELECT partitions FROM topic WHERE id = ?", (topic.id,)).fetchone()
+    _unsettle(connection, topic, min(row[0], topic.partitions), max(row[0], topic.partitions))
     connection.execute("UPDATE topic SET partitions = ? WHERE id = ?", (topic.partitions, topic.id))
     connection.execute("DELETE FROM partition_replicas WHERE topic_id = ?", (topic.id,))
     _insert_replicas(connection, topic)
@@ -103,6 +156,7 @@ def update_configs(connection: Connection, topic: Topic) -> None:
 
 def delete(connection: Connection, topic: Topic) -> None:
     """Forget a topic and all that belongs to it."""
+    _unsettle(connection, topic, 0, topic.partitions)
     connection.execute("DELETE FROM topic WHERE id = ?", (topic.id,))
     # Here, so that no crash leaves them to a later topic of this name.
     connection.execute("DELETE FROM committed_offset WHERE topic = ?", (topic.name,))

@@ -2,13 +2,14 @@
 
 The rules and their error codes are those of Kafka's ReplicationControlManager. The logs of the
 partitions are somebody else's: a topic is committed before its folders are made, and forgotten
-before they are removed, so that a start can always finish either.
+before they are removed. Either comes with a note, which goes when they are, so that a start can
+always finish what was begun, and tell it from folders that were lost.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 import attrs
@@ -31,7 +32,7 @@ from .config import BrokerConfig
 from .config_topic_keys import check_topic_overrides, topic_config
 from .database import Database, damaged
 from .leadership import Leadership, Replicas
-from .topic_store import Topic
+from .topic_store import Topic, Unsettled
 from .uuids import new_uuid
 
 NAME_LENGTH_MAX = 249
@@ -54,6 +55,9 @@ class TopicRegistry:
     """All topics of a broker; made by :meth:`load`.
 
     ``len`` counts topics, and iterating gives them in the order in which they were made.
+
+    Attributes:
+        unsettled: whose folders the last broker was making or removing when it ended.
     """
 
     def __init__(
@@ -64,7 +68,9 @@ class TopicRegistry:
         cluster_id: str,
         topics: Sequence[Topic],
         chance: random.Random,
+        unsettled: Sequence[Unsettled] = (),
     ) -> None:
+        self.unsettled = unsettled
         self._chance = chance
         self.cluster_id = cluster_id
         self._database = database
@@ -97,8 +103,11 @@ class TopicRegistry:
         cluster_id, topics = await database.read(partial(topic_store.load, chance=chance))
         for topic in topics:
             _check_stored(database, config, topic)
+        unsettled = await database.read(topic_store.load_unsettled)
+        for each in unsettled:
+            _check_unsettled(database, each)
         leadership = leadership or Leadership([config.node_id])
-        return cls(database, config, leadership, cluster_id, topics, chance)
+        return cls(database, config, leadership, cluster_id, topics, chance, unsettled)
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -326,6 +335,16 @@ class TopicRegistry:
             del self._by_id[topic.id]
             del self._by_collision[_collision_name(topic.name)]
 
+    async def settle(self, ids: Collection[bytes]) -> None:
+        """Note that the folders of topics, which may be gone, are as this registry tells.
+
+        Raises:
+            DatabaseError: it could not be written; the next start looks at the folders.
+
+        Cancellation: raises ``Cancelled`` only if nothing was noted.
+        """
+        await self._database.transaction(partial(topic_store.settle, ids=ids))
+
     def _check_numbers(self, partitions: int, replication_factor: int) -> tuple[int, int]:
         """The numbers of partitions and of replicas."""
         nodes = len(self._leadership.nodes)
@@ -439,6 +458,17 @@ def _check_stored(database: Database, config: BrokerConfig, topic: Topic) -> Non
         topic_config(config, topic.configs)
     except (ApiError, ConfigError, LookupError, ValueError) as error:
         raise damaged(database.path, f"topic {topic.name!r}: {error}") from error
+
+
+def _check_unsettled(database: Database, unsettled: Unsettled) -> None:
+    """Refuse what would have a start look at other folders than those of partitions."""
+    first, end = unsettled.first, unsettled.end
+    try:
+        check_topic_name(unsettled.name)
+        if not 0 <= first <= end <= PARTITIONS_MAX:
+            raise ValueError(f"partitions {first} to {end}")
+    except (ApiError, ValueError) as error:
+        raise damaged(database.path, f"unsettled topic {unsettled.name!r}: {error}") from error
 
 
 def is_internal(name: str) -> bool:

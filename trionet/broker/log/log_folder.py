@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import random
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Container, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Self, TypeVar
@@ -37,9 +37,8 @@ from .directory import Directory, FolderLock
 from .identity import identify
 from .last_stop import read_last_stop
 from .log import Log
-from .missing import MissingRecordsError
 from .opening import Opening, open_in_threads
-from .partition_opening import PartitionOpening
+from .partition_opening import PartitionOpening, move_removed
 from .read_ahead import read_ahead
 from .recovery import Stop
 from .stop_failures import by_cause, report
@@ -56,9 +55,6 @@ SYNCS_AT_ONCE_MAX = 8
 # one. It is one thread then, since two of them get in each other's way (see read_ahead). After
 # another stop each log may take minutes of scanning, most of them without the interpreter.
 CLEAN_LOGS_AT_ONCE = 50
-
-# How many partitions an error names.
-NAMED_MAX = 5
 
 # How many deleted partitions one call in a thread removes; a stop waits for its end.
 REMOVED_AT_ONCE = 20
@@ -115,6 +111,8 @@ class LogFolder:
         threads: int = 1,
         topic_id_for: Callable[[str], bytes | None] | None = None,
         expected: Iterable[PartitionKey] = (),
+        begun: Container[PartitionKey] = (),
+        removed: Iterable[tuple[PartitionKey, bytes]] = (),
         loss_allowed: bool = True,
     ) -> None:
         """Open the log of every partition folder; after an unclean stop with a scan of its end.
@@ -127,20 +125,23 @@ class LogFolder:
                 another id belonged to a topic that was deleted before: it is set aside. One without
                 an id gets this one. By default folders are believed.
             expected: the partitions of all topics; one without a folder is reported, and gets one.
+            begun: those of them that were just being made.
+            removed: the partitions that were just being removed, and the ids of their topics.
             loss_allowed: open logs of which records are missing (``log.missing.records.allowed``).
 
         Raises:
             MissingRecordsError: records are missing, each loss is in the log, and none is allowed;
-                nothing that was found has been changed.
+                nothing that was found has been changed, but for what was being removed.
             OSError: the folder cannot be read or written.
 
         Cancellation: leaves when the logs being opened are; the folder is then still unclean.
         """
+        await self._run(move_removed, self.directory, removed, self._chance)
         last_stop = await self._run(read_last_stop, self.directory)
         self.was_clean = was_clean = last_stop.was_clean
         found = [key for key in map(partition_of, self.directory.folders()) if key is not None]
         folders = set(found)
-        opening = PartitionOpening(self.directory, self._open_log, self._chance, now_ms)
+        opening = PartitionOpening(self.directory, self._open_log, self._chance, now_ms, begun)
         openings: dict[PartitionKey, Opening] = {}
         for key in dict.fromkeys([*found, *expected]):
             topic_id = topic_id_for(key[0]) if topic_id_for is not None else None
@@ -164,8 +165,7 @@ class LogFolder:
             at_once=CLEAN_LOGS_AT_ONCE if was_clean else 1,
             prepare=self._read_ahead if was_clean else None,
         )
-        if opening.refused:
-            raise _refusal(opening.refused)
+        opening.check()
         self._is_open = True
         # A folder has to be there before a file says that its records are: recovery may have found
         # one that the process made before it was killed, and whose name is not on the disk yet.
@@ -315,6 +315,14 @@ class LogFolder:
             del self._removing[key]
             done.set()
 
+    async def sync_names(self) -> None:
+        """Return when the names of all folders are on the disk.
+
+        Raises:
+            OSError: they are not.
+        """
+        await self._run(self.directory.sync)
+
     def _discard(self, directory: Directory, key: PartitionKey) -> None:
         """Remove a partition's folder that nobody has opened. Blocks."""
         name = deleted_name(*key, self._chance)
@@ -440,16 +448,6 @@ class LogFolder:
 
     def __repr__(self) -> str:
         return f"LogFolder({self.directory!r}, {len(self.logs)} logs)"
-
-
-def _refusal(refused: list[PartitionKey]) -> MissingRecordsError:
-    names = ", ".join(f"{topic}-{number}" for topic, number in refused[:NAMED_MAX])
-    more = f" and {len(refused) - NAMED_MAX} more" if len(refused) > NAMED_MAX else ""
-    return MissingRecordsError(
-        f"records of {names}{more} are missing, as the log says, and log.missing.records.allowed"
-        " is false; put the files back from a backup, or start with"
-        " log.missing.records.allowed=true to go on without these records"
-    )
 
 
 async def _bound_when_cancelled(scope: trio.CancelScope) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
 
 from .checkpoints import (
     PARTITION_FILE,
     PartitionKey,
     decode_partition_metadata,
+    deleted_name,
     encode_id,
     encode_partition_metadata,
     stray_name,
@@ -24,6 +25,9 @@ logger = logging.getLogger("trionet.broker.log")
 
 NO_TOPIC_ID = bytes(16)
 
+# How many partitions an error names.
+NAMED_MAX = 5
+
 OpenLog = Callable[[PartitionKey, Directory, bytes, LogConfig, Stop, int], Log]
 
 
@@ -35,15 +39,19 @@ class PartitionOpening:
         open_log: opens the log in a partition's folder.
         chance: what names are drawn from.
         now_ms: the clock.
-
-    Attributes:
-        refused: the partitions that must not be opened, since records are missing.
+        begun: the partitions whose folders may not have been made yet.
     """
 
     def __init__(
-        self, directory: Directory, open_log: OpenLog, chance: random.Random, now_ms: int
+        self,
+        directory: Directory,
+        open_log: OpenLog,
+        chance: random.Random,
+        now_ms: int,
+        begun: Container[PartitionKey] = (),
     ) -> None:
-        self.refused: list[PartitionKey] = []
+        self._refused: list[PartitionKey] = []
+        self._begun = begun
         self._directory = directory
         self._open_log = open_log
         self._chance = chance
@@ -76,8 +84,25 @@ class PartitionOpening:
                 return self._open_without_folder(key, topic_id, config, stop)
             return self._open_folder(key, topic_id, config, stop)
         except MissingRecordsError:
-            self.refused.append(key)
+            self._refused.append(key)
             return None
+
+    def check(self) -> None:
+        """To be called when all are open.
+
+        Raises:
+            MissingRecordsError: some were refused, since records are missing.
+        """
+        refused = self._refused
+        if not refused:
+            return
+        names = ", ".join(f"{topic}-{number}" for topic, number in refused[:NAMED_MAX])
+        more = f" and {len(refused) - NAMED_MAX} more" if len(refused) > NAMED_MAX else ""
+        raise MissingRecordsError(
+            f"records of {names}{more} are missing, as the log says, and"
+            " log.missing.records.allowed is false; put the files back from a backup, or start with"
+            " log.missing.records.allowed=true to go on without these records"
+        )
 
     def _open_folder(
         self, key: PartitionKey, topic_id: bytes | None, config: LogConfig, stop: Stop
@@ -139,6 +164,8 @@ class PartitionOpening:
             then = f"the next record gets offset {end_offset}"
             losses.note(stop.start_offset, end_offset, size, f"there is no folder {name}", then)
             losses.check()
+        elif key in self._begun:
+            logger.info("%s: its folder had not been made yet, and is made now", name)
         else:
             logger.warning(
                 "%s: there is no folder %s: it was removed, or never made; no record is known to"
@@ -152,6 +179,26 @@ class PartitionOpening:
         directory.write(PARTITION_FILE, 0, encode_partition_metadata(topic_id))
         begin = _begin(stop, end_offset)
         return self._open_log(key, directory, topic_id, config, begin, self._now_ms)
+
+
+def move_removed(
+    directory: Directory, removed: Iterable[tuple[PartitionKey, bytes]], chance: random.Random
+) -> None:
+    """Give folders that a deletion has left the names of what is deleted. Blocks.
+
+    Args:
+        directory: the data folder.
+        removed: the partitions, and the ids of their topics: a folder of another topic stays.
+        chance: what names are drawn from.
+
+    Raises:
+        OSError: one cannot be read or renamed.
+    """
+    folders = frozenset(directory.folders())
+    for key, topic_id in removed:
+        name = f"{key[0]}-{key[1]}"
+        if name in folders and _read_id(folder := directory.folder(name))[0] == topic_id:
+            folder.move_to(deleted_name(*key, chance))
 
 
 def _begin(stop: Stop, offset: int) -> Stop:
