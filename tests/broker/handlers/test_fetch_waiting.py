@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,11 @@ from support.calls import (
 )
 from support.client import Client, connect
 from trionet import Broker, open_broker
+from trionet.broker.handlers.fetch import QUICK_PARTITIONS, READ_AT_ONCE, READS_MAX
 from trionet.protocol import error_codes
 
 FOREVER_MS = 2**31 - 1
+MANY = QUICK_PARTITIONS + 1
 
 
 async def test_a_fetch_waits_until_there_is_a_record(broker: Broker, client: Client) -> None:
@@ -255,3 +258,29 @@ async def test_a_waiting_fetch_holds_neither_its_frame_nor_what_it_read(
 
     assert b"" == fetch._call.request.payload  # type: ignore[attr-defined]
     assert {} == fetch._answers  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("changing", [1, READ_AT_ONCE + 1])
+async def test_a_fetch_of_many_partitions_misses_nothing_that_comes_while_it_reads_them(
+    broker: Broker, client: Client, changing: int
+) -> None:
+    """Whatever comes in its pauses, however often it reads again for that."""
+    await create_topic(client, "t", partitions=MANY)
+    turns, now_ms = broker._state.apis.long_calls.line, broker._cluster.now_ms()
+    wanted = READS_MAX * ceil(MANY / READ_AT_ONCE) * changing
+    request = fetch_request(
+        {"t": dict.fromkeys(range(MANY), 0)},
+        max_wait_ms=FOREVER_MS,
+        min_bytes=wanted * len(batch(b"a")),
+    )
+    async with turns:
+        await client.send(request, 12)
+        await settled(broker)
+    for _ in range(wanted // changing):
+        async with turns:  # between two of its steps
+            for partition in range(changing):
+                log = log_of(broker, "t", partition)
+                broker._state.appended(log, log.append(batch(b"a"), now_ms).size)
+
+    await waiting(broker, 0)
+    assert await client.receive()

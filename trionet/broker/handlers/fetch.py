@@ -55,7 +55,8 @@ COPIED_BYTES_MAX: Final = 16 * 1024
 
 # What reads more partitions is served in steps: each takes 5 µs or more.
 QUICK_PARTITIONS: Final = 400
-# How often they are read again for what was appended meanwhile, which is less than it waits for.
+# How often many of them are read again for what was appended meanwhile, which is less than it
+# waits for. It then waits no longer: it would miss what came during the last time.
 READS_MAX: Final = 3
 # How many are read, and told of, in one step.
 READ_AT_ONCE: Final = 100
@@ -203,27 +204,39 @@ class _Fetch:
 
     async def read_in_steps(self) -> FetchResponse | None:
         """The same for many partitions; their response, or None if it has to wait for data."""
+        await self._read_paused()
         for _ in range(READS_MAX):
-            await self._read_paused()
             if not self.must_wait:
-                return await self._respond_paused()
-            if not self._has_changed():
                 break
-        self.wait()
-        return None
+            changed = self._forget_changed()
+            if len(changed) > READ_AT_ONCE:
+                await self._read_some_paused(changed)
+                continue
+            self._read_some(changed)
+            if self.must_wait:
+                # Nothing can have come since then: there was no pause.
+                self.wait()
+                return None
+        return await self._respond_paused()
 
-    def _has_changed(self) -> bool:
-        """Whether a partition has changed since it was read: nothing watches during pauses."""
-        for partition, data in self._answers.items():
-            log = self._broker.get_log(*partition.key)
-            if (
-                log is None
-                or log.leader_id != self._broker.node_id
-                or log.high_watermark != data.high_watermark
-                or log.start_offset != data.log_start_offset
-            ):
-                return True
-        return False
+    def _forget_changed(self) -> list[FetchedPartition]:
+        """The partitions that changed since they were read, to be read again.
+
+        Nothing watches them during pauses.
+        """
+        changed = [each for each, data in self._answers.items() if self._has_changed(each, data)]
+        for partition in changed:
+            self._bytes -= len(self._answers[partition].records or b"")
+        return changed
+
+    def _has_changed(self, partition: FetchedPartition, data: PartitionData) -> bool:
+        log = self._broker.get_log(*partition.key)
+        return (
+            log is None
+            or log.leader_id != self._broker.node_id
+            or log.high_watermark != data.high_watermark
+            or log.start_offset != data.log_start_offset
+        )
 
     async def read_at_last(self) -> FetchResponse:
         """The response of many partitions when there is data, or no time left."""
@@ -232,7 +245,9 @@ class _Fetch:
 
     async def _read_paused(self) -> None:
         self._begin()
-        partitions = self._context.partitions
+        await self._read_some_paused(self._context.partitions)
+
+    async def _read_some_paused(self, partitions: list[FetchedPartition]) -> None:
         for start in range(0, len(partitions), READ_AT_ONCE):
             self._read_some(partitions[start : start + READ_AT_ONCE])
             await self._call.pause()
