@@ -314,6 +314,26 @@ async def test_first_of_two_receives_cannot_be_handed_over(kind: ReadinessKind) 
             peer.close()
 
 
+async def test_memory_of_a_request_that_cannot_be_handed_over_is_given_back(
+    kind: ReadinessKind,
+) -> None:
+    async with (
+        serving(kind, queued_max_request_bytes=MEGABYTE, socket_request_max_bytes=MEGABYTE) as rig,
+        undisturbed(rig),
+    ):
+        peer = await rig.connect()
+        pool = rig.server.pool
+        assert pool is not None
+        rig.server.request_channel.requests = FullOnce()
+
+        await peer.send_frames(bytes(MEGABYTE))
+        assert b"" == await peer.receive_to_end()
+        await wait_all_tasks_blocked()
+
+        assert {CloseReason.ERROR: 1} == rig.reasons()
+        assert 0 == pool.used
+
+
 async def test_first_of_two_completed_sends_belongs_to_nobody(kind: ReadinessKind) -> None:
     """P49, X12: what completes with nothing in flight ends its channel, the other goes on."""
     async with serving(kind) as rig, undisturbed(rig):

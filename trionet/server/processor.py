@@ -285,8 +285,6 @@ class Processor:
 
     def _hand_over(self, channel: Channel, frame: Frame) -> None:
         request = Request(self.responses, channel, frame, self._times, self._polled_ns)
-        if channel.lease is not None:
-            request.lease = channel.take_lease()
         connection: Connection = channel.attachment
         connection.request = request
         connection.requests += 1
@@ -295,7 +293,11 @@ class Processor:
         counts.in_flight += 1
         self.selector.mute(channel)
         channel.muting.handle(_REQUEST_RECEIVED)
-        if not self._held and self._request_channel.offer(request):
+        is_queued = not self._held and self._request_channel.offer(request)
+        # Behind all that may fail: the memory of what nobody has taken goes with its channel.
+        if channel.lease is not None:
+            request.lease = channel.take_lease()
+        if is_queued:
             return
         # The request channel is full: keep this one, read nothing, go on sending responses.
         if not self._held:
