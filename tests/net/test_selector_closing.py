@@ -28,11 +28,21 @@ MANY = [b"%d" % number + bytes(1000) for number in range(20)]
 class Dry(AlteredTransport):
     """A socket that has nothing more, and does not say that it never will."""
 
-    def go_dry(self) -> None:
+    def go_dry(self, after: int = 0) -> None:
+        """From now on there is nothing, or nothing after so many reads into a large frame."""
+        left = after
+
         def read(bytes_max: int, /) -> bytes:
             raise BlockingIOError(f"not one of {bytes_max} bytes")
 
-        self.read = read
+        def read_into(buffer: memoryview, /) -> int:
+            nonlocal left
+            if not left:
+                raise BlockingIOError(f"not one of {len(buffer)} bytes")
+            left -= 1
+            return self.plaintext.read_into(buffer[:1000])
+
+        self.read, self.read_into = read, read_into
 
 
 async def test_a_closing_channel_ends_when_its_socket_has_nothing_more(
@@ -54,6 +64,32 @@ async def test_a_closing_channel_ends_when_its_socket_has_nothing_more(
         rig.selector._steps.begin_closing(channel, CloseReason.PEER_RESET, "it is gone")
 
         assert [b"2"] == await received_to_end(rig, channel)
+        assert (CloseReason.PEER_RESET, "it is gone") == (
+            channel.close_reason,
+            channel.close_detail,
+        )
+
+
+@pytest.mark.parametrize("reads", [0, 1, 2])
+async def test_a_closing_channel_ends_inside_a_large_frame_of_which_nothing_more_comes(
+    kind: ReadinessKind, reads: int
+) -> None:
+    made: list[Dry] = []
+
+    def transport(sock: socket.socket) -> Dry:
+        made.append(Dry(sock))
+        return made[-1]
+
+    async with selecting(kind) as rig:
+        channel, peer = rig.connect(transport=transport)
+        await peer.send(frame(b"1") + frame(bytes(100_000))[:50_000])
+        assert b"1" == await rig.receive(channel)
+        before = channel.bytes_received
+        made[0].go_dry(after=reads)
+        rig.selector._steps.begin_closing(channel, CloseReason.PEER_RESET, "it is gone")
+
+        assert [] == await received_to_end(rig, channel)
+        assert before + reads * 1000 == channel.bytes_received
         assert (CloseReason.PEER_RESET, "it is gone") == (
             channel.close_reason,
             channel.close_detail,

@@ -350,7 +350,10 @@ class Channel:
                 self.bytes_received += count
                 budget -= count
         except BlockingIOError:
-            pass  # the rest has not arrived yet
+            # The rest has not arrived yet; of a peer that has gone it never will.
+            came = budget < READ_BYTES_PER_POLL_MAX or self.has_buffered
+            if self.state is _CLOSING and not came:
+                raise
 
     def take_staged(self) -> Frame | None:
         """The oldest staged frame, or None.
