@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import wait_all_tasks_blocked
 
 from support.ranges import RangedFile
 from support.selecting import Link, Selecting, selecting
@@ -17,7 +17,6 @@ from trionet.errors import LocalProtocolError
 from trionet.net.channel import Channel
 from trionet.net.close_reason import CloseReason
 from trionet.net.readiness import READ, WRITE, ReadinessKind
-from trionet.net.selector import EMPTY_POLLS_BEFORE_PARK
 from trionet.net.transmission import FileRange, Send
 
 KILOBYTE = 1024
@@ -275,101 +274,6 @@ async def test_closed_channel_cannot_send(link: Link) -> None:
             rig.selector.send(channel, Send([frame(b"a")]))
 
 
-async def test_poll_without_work_parks_until_there_is_some(link: Link) -> None:
-    """An empty poll is repeated a few times, then the loop waits in one place."""
-    async with selecting(link) as rig:
-        channel, peer = rig.connect()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(rig.receive, channel)
-            await wait_all_tasks_blocked()
-            assert EMPTY_POLLS_BEFORE_PARK + 1 == rig.readiness.polls
-            assert 1 == rig.readiness.parks
-
-            await peer.send_frames(b"a")
-
-
-async def test_poll_does_not_wait_while_its_owner_has_work(link: Link) -> None:
-    async with selecting(link) as rig:
-        rig.connect()
-
-        for _ in range(EMPTY_POLLS_BEFORE_PARK + 2):
-            await rig.selector.poll(has_work=lambda: True)
-
-        assert 0 == rig.readiness.parks
-
-
-async def test_owner_that_has_work_ends_the_park_and_no_later_one(link: Link) -> None:
-    async with selecting(link) as rig:
-        rig.connect()
-        rig.selector.unpark()  # nothing is parked: this is for no poll
-        async with trio.open_nursery() as nursery:
-            for parks in (1, 2):
-                nursery.start_soon(polls_until_parked, rig)
-                await wait_all_tasks_blocked()
-                assert parks == rig.readiness.parks
-
-                rig.selector.unpark()
-                await wait_all_tasks_blocked()
-
-
-async def polls_until_parked(rig: Selecting) -> None:
-    """As an owner without work does; the last of these polls parks."""
-    for _ in range(EMPTY_POLLS_BEFORE_PARK + 1):
-        await rig.selector.poll(has_work=lambda: False)
-
-
-async def test_wakeup_ends_the_poll_under_way(link: Link) -> None:
-    async with selecting(link) as rig:
-        rig.connect()
-        for _ in range(EMPTY_POLLS_BEFORE_PARK):
-            await rig.selector.poll()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(rig.selector.poll)
-            await wait_all_tasks_blocked()
-            assert 1 == rig.readiness.parks
-
-            rig.selector.wakeup()
-
-
-async def test_wakeup_between_polls_keeps_the_next_one_from_waiting(link: Link) -> None:
-    """A wake-up is never lost, whenever it comes: also in the poll's own checkpoint."""
-    async with selecting(link) as rig:
-        rig.connect()
-        for _ in range(EMPTY_POLLS_BEFORE_PARK):
-            await rig.selector.poll()
-
-        rig.selector.wakeup()
-        await rig.selector.poll()
-        assert 0 == rig.readiness.parks
-
-        for _ in range(EMPTY_POLLS_BEFORE_PARK):
-            await rig.selector.poll()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(rig.selector.poll)
-            nursery.start_soon(in_the_next_pass, rig.selector.wakeup)
-        assert rig.readiness.parks <= 1
-
-
-async def in_the_next_pass(call: object) -> None:
-    assert callable(call)
-    call()
-
-
-async def test_channel_that_ends_between_polls_keeps_the_next_one_from_waiting(
-    link: Link,
-) -> None:
-    async with selecting(link) as rig:
-        channel, _ = rig.connect()
-        for _ in range(EMPTY_POLLS_BEFORE_PARK):
-            await rig.selector.poll()
-
-        rig.selector.disconnect(channel, CloseReason.IDLE)
-        result = await rig.selector.poll()
-
-        assert [channel] == result.disconnected
-        assert 0 == rig.readiness.parks
-
-
 async def test_cancelled_poll_loses_nothing(link: Link) -> None:
     """Neither what was staged, nor what was not yet told, nor what arrives later."""
     async with selecting(link) as rig:
@@ -490,35 +394,3 @@ async def test_one_failing_close_keeps_no_other_channel_open(
         assert b"" == await stubborn_peer.receive_to_end()
         assert b"" == await peer.receive_to_end()
         assert "no space left" in caplog.text
-
-
-async def test_a_poll_may_be_told_how_long_to_wait(
-    kind: ReadinessKind, mock_clock: MockClock
-) -> None:
-    """X7: not at all, a while, and never less than nothing."""
-    async with selecting(kind) as rig:
-        channel, peer = rig.connect()
-        with pytest.raises(ValueError, match="seconds_max = -1"):
-            await rig.selector.poll(seconds_max=-1)
-        for _ in range(10):
-            assert (await rig.selector.poll(seconds_max=0)).is_empty
-        assert 0 == rig.readiness.parks
-
-        async with trio.open_nursery() as nursery:
-            ended_at = []
-
-            async def poll() -> None:
-                while not rig.readiness.parks:
-                    await rig.selector.poll(seconds_max=5)
-                ended_at.append(trio.current_time())
-
-            nursery.start_soon(poll)
-            await wait_all_tasks_blocked()
-            mock_clock.jump(4.9)
-            await wait_all_tasks_blocked()
-            assert not ended_at
-            mock_clock.jump(0.1)
-        assert 1 == len(ended_at)
-
-        await peer.send_frames(b"a")
-        assert b"a" == await rig.receive(channel)

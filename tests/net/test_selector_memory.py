@@ -67,6 +67,31 @@ async def test_a_frame_waits_until_there_is_memory_for_it(link: Link) -> None:
         assert not rig.selector._steps.starved.channels
 
 
+async def test_memory_that_is_back_wakes_a_loop_that_waits_at_once(
+    link: Link, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No poll between the one that found no memory and the one that waits is needed for it."""
+    monkeypatch.setattr("trionet.net.selector.EMPTY_POLLS_BEFORE_PARK", 0)
+    pool = pool_of()
+    lease = pool.try_allocate(SIZE, 0.0)
+    assert lease is not None
+    found: list[tuple[Channel, Frame]] = []
+    async with selecting(link, pool=pool) as rig, trio.open_nursery() as nursery:
+        await talking(rig, nursery, 1)
+
+        async def receive() -> None:
+            found.extend(await first_of(rig, 1))
+
+        nursery.start_soon(receive)
+        await wait_all_tasks_blocked()
+        assert 1 == len(out_of_memory(rig))
+
+        pool.release(lease, 0.0)
+        await wait_all_tasks_blocked()
+
+        assert [bytes(SIZE)] == [bytes(payload) for _, payload in found]
+
+
 async def test_all_get_their_turn(link: Link) -> None:
     """S26, S41: many more than there is memory for, and each frame once."""
     pool = pool_of(2 * SIZE)

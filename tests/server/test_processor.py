@@ -13,6 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 from support.ranges import RangedFile
 from support.serving import Serving, answer, echo, serving, undisturbed
 from support.wire import Peer, frame
+from trionet.metrics.request_times import now_ns
 from trionet.net.close_reason import CloseReason
 from trionet.net.endpoint import ConnectionId
 from trionet.net.readiness import ReadinessKind
@@ -314,6 +315,28 @@ async def test_request_is_not_kept_when_it_has_been_answered(kind: ReadinessKind
         references = sys.getrefcount(payload)
 
     assert 2 == references  # the name above, and the argument
+
+
+@pytest.mark.parametrize("is_wanted", [True, False])
+async def test_request_knows_how_long_its_processor_read_and_wrote_for_it(
+    kind: ReadinessKind, is_wanted: bool
+) -> None:
+    """KIP-124: networkThreadTimeNanos, for quotas and accounts; the time of its handler not."""
+    async with serving(kind, times_connections=is_wanted) as rig:
+        peer = await rig.connect()
+        began_ns = now_ns()
+        for _ in range(3):  # for each of them anew
+            await peer.send_frames(b"a")
+            request = await rig.receive(b"a")
+            assert 0 == request.network_thread_ns
+            request.respond(answer(bytes(MEGABYTE)))
+            assert MEGABYTE == len(await peer.receive_frame())
+            spent_ns, began_ns = now_ns() - began_ns, now_ns()
+
+            if is_wanted:
+                assert 0 < request.network_thread_ns < spent_ns
+            else:
+                assert 0 == request.network_thread_ns
 
 
 async def test_statistics_count_what_happened(kind: ReadinessKind) -> None:

@@ -64,6 +64,8 @@ class Channel:
         tls: the transport, if it is one under TLS.
         failure: how its authentication failed, while its end is held back.
         held_send: what is sent when the re-authentication that was begun for it is done.
+        network_thread_ns: for how long the loop has read and written for it, in nanoseconds; 0 if
+            its Selector was not asked to measure that. Its owner sets it back.
         last_used_at: when bytes were last read or written, in seconds of the loop's clock.
         lease: the memory of the large frame that is being read, or was handed out last.
         staged: whole frames that were read and not yet handed out.
@@ -99,6 +101,7 @@ class Channel:
         "lease",
         "limit_names",
         "muting",
+        "network_thread_ns",
         "pool",
         "principal",
         "reached",
@@ -143,6 +146,7 @@ class Channel:
         self.lease: MemoryLease | None = None
         self.attachment: Any = None
         self.interest = 0
+        self.network_thread_ns = 0
         self.bytes_received = 0
         self.bytes_sent = 0
         self.last_used_at = 0.0

@@ -62,6 +62,8 @@ class Selector:
         pool: where the memory of large frames comes from; None for no limit.
         shuffle: puts a list in any order; decides which is read first where memory is short.
         parks_at_once: park at the first empty poll; what is waited for comes from far away.
+        times_channels: measure ``network_thread_ns`` of each channel, for one look at the clock per
+            event and Send (Kafka: recordTimePerConnection, networkThreadTimeNanos, KIP-124).
 
     Attributes:
         alarm: wakes the loop for what is due; its owner runs it beside the loop, or idle channels
@@ -81,7 +83,9 @@ class Selector:
         pool: MemoryPool | None = None,
         shuffle: Shuffle | None = None,
         parks_at_once: bool = False,
+        times_channels: bool = False,
     ) -> None:
+        self._times_channels = times_channels
         self._parks_at_once = parks_at_once
         self._empty_polls_max = 0 if parks_at_once else EMPTY_POLLS_BEFORE_PARK
         self._clock = trio.lowlevel.current_clock().current_time
@@ -161,7 +165,12 @@ class Selector:
             LocalProtocolError: the channel is closed, or has a Send in progress, or this Send was
                 written before; an open channel is closed for it.
         """
-        return self._steps.send(channel, send)
+        if not self._times_channels:
+            return self._steps.send(channel, send)
+        began_ns = now_ns()
+        is_complete = self._steps.send(channel, send)
+        self._charge(channel, began_ns)
+        return is_complete
 
     def look_at_clock(self) -> None:
         """Take the time of the Sends that follow; they may come long after the last poll."""
@@ -318,6 +327,7 @@ class Selector:
         if steps.has_more and not steps.is_paused:
             staged, steps.has_more = steps.has_more, {}
         reads = 0 if steps.is_paused else READ
+        at_ns = now_ns() if self._times_channels else 0
         try:
             for fd, bits in events:
                 channel = by_fd.get(fd)
@@ -329,10 +339,23 @@ class Selector:
                     steps.receive(channel)
                 else:
                     steps.on_event(channel, bits)
+                if at_ns:
+                    at_ns = self._charge(channel, at_ns)
             for channel in staged:
                 if channel.state is not _CLOSED and not channel.muting.is_muted:
                     steps.take_staged(channel)
+                    if at_ns:
+                        at_ns = self._charge(channel, at_ns)
         except Exception:
             # Not one of them may lose its turn; one that has had it loses nothing by another.
             steps.has_more.update({each: None for each in staged if each.is_open})
             raise
+
+    def _charge(self, channel: Channel, since_ns: int) -> int:
+        """Put the time since then down to a channel; the time now.
+
+        (Kafka: KafkaChannel.addNetworkThreadTimeNanos.)
+        """
+        at_ns = now_ns()
+        channel.network_thread_ns += at_ns - since_ns
+        return at_ns

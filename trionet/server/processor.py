@@ -26,7 +26,7 @@ from typing import Final
 import trio
 
 from ..errors import LocalProtocolError
-from ..metrics.request_times import TimedRequest, count_finished, now_ns
+from ..metrics.request_times import TimedRequest, now_ns
 from ..net.channel import Channel
 from ..net.close_reason import BY_PEER, CloseReason
 from ..net.endpoint import ConnectionId, Endpoint
@@ -120,7 +120,7 @@ class Processor:
                         self.process_completed_sends(result.completed_sends)
                         self.process_disconnected(result.disconnected)
                         if self._finished:
-                            self._count_finished()
+                            self._recording.count(self._finished)
                         if shared.quotas.is_exceeded(self.endpoint.listener_name):
                             self.close_excess_connection()
                     except Exception as error:  # boundary: nothing but cancellation ends the loop
@@ -132,7 +132,7 @@ class Processor:
                 request.return_lease()  # no handler will ever have it
             self.responses.close()
             self.new_connections.close()
-            self._count_finished()
+            self._recording.count(self._finished)
 
     def end(self) -> None:
         """End :meth:`run`."""
@@ -350,6 +350,8 @@ class Processor:
         if request.lease is not None:
             request.release()
         request.is_answered = True
+        if channel.network_thread_ns:
+            request.network_thread_ns, channel.network_thread_ns = channel.network_thread_ns, 0
         self._end_request(connection)
         channel.muting.handle(_RESPONSE_SENT)
         self.selector.unmute(channel)
@@ -392,7 +394,3 @@ class Processor:
                 reason.value,
                 f" ({channel.close_detail})" if channel.close_detail else "",
             )
-
-    def _count_finished(self) -> None:
-        self._recording.take(self._finished)
-        count_finished(self._finished)

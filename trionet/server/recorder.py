@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ..metrics.request_times import TimedRequest
+from ..metrics.request_times import TimedRequest, count_finished
 from .closed_connections import ClosedConnection
 from .connection import Connection
 from .loop_faults import LoopFaults
@@ -43,13 +43,14 @@ class Recording:
         self._recorder = recorder
         self._faults = faults
 
-    def take(self, finished: list[TimedRequest]) -> None:
-        """See :meth:`Recorder.take`."""
+    def count(self, finished: list[TimedRequest]) -> None:
+        """Count requests whose stamps are all set, and empty the list."""
         if self._recorder is not None:
             try:
                 self._recorder.take(finished)
             except Exception as error:  # boundary: the recorder
                 self._faults.note("the recorder of requests", error)
+        count_finished(finished)
 
     def throttle_ended(self, request: TimedRequest) -> None:
         """See :meth:`Recorder.throttle_ended`."""

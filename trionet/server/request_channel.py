@@ -76,6 +76,8 @@ class Request(TimedRequest):
         is_left_out: whether it is not to be logged.
         is_answered: its response has left, or it wanted none.
         throttle_ns: for how long its channel was throttled; -1 while it is.
+        network_thread_ns: for how long its processor read and wrote for it, TLS included; set when
+            its response has left, if ``times_connections`` is (Kafka: networkThreadTimeNanos).
     """
 
     __slots__ = (
@@ -86,6 +88,7 @@ class Request(TimedRequest):
         "is_left_out",
         "kind",
         "lease",
+        "network_thread_ns",
         "payload",
         "response",
         "responses",
@@ -111,6 +114,7 @@ class Request(TimedRequest):
         self.is_left_out = False
         self.is_answered = False
         self.throttle_ns = 0
+        self.network_thread_ns = 0
         self.times = times
         self.request_bytes = len(payload)
         self.received_ns = received_ns
@@ -371,14 +375,9 @@ class RequestChannel:
 
     # The handlers' side.
 
-    def received(self, batch: deque[Request]) -> None:
-        """Note that a handler has a batch, and will empty it with :meth:`take`.
-
-        It may be empty: another handler was faster, or handlers are to find out whether they are
-        still wanted.
-        """
-        if batch is self.requests:
-            self._is_sent = False
+    def received(self) -> None:
+        """Note that a handler has the batch, and will empty it with :meth:`take`."""
+        self._is_sent = False
 
     async def let_others_run(self) -> None:
         """Look into the batch again a pass of the scheduler later, as the handler that has it.

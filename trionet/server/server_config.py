@@ -90,6 +90,7 @@ class ServerConfig:
         protected_listener: the listener between brokers, which others make room for.
         quota_window_num: windows in which connections a second are counted.
         quota_window_size_seconds: how long one of them is.
+        times_connections: measure ``network_thread_ns`` of every request.
         readiness: which readiness backend to use; None takes the best of this system.
 
     Raises:
@@ -117,6 +118,7 @@ class ServerConfig:
     protected_listener: str | None = attrs.field(default=None, converter=_upper)
     quota_window_num: int = attrs.field(default=WINDOWS, validator=_at_least_one)
     quota_window_size_seconds: float = attrs.field(default=WINDOW_SECONDS, validator=_check_seconds)
+    times_connections: bool = False
     readiness: ReadinessKind | None = None
 
     def check_names(self, listeners: Sequence[str]) -> None:

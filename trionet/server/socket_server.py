@@ -436,6 +436,7 @@ class SocketServer:
                 authentication_seconds_max=config.authentication_timeout_ms / 1000,
                 pool=self.pool,
                 shuffle=self._network.shuffle,
+                times_channels=config.times_connections,
             )
             processor = Processor(id, endpoint, builder, shared, selector)
             own.start_soon(selector.alarm.keep_time, name=f"alarm of processor {id}")
