@@ -109,12 +109,7 @@ TLS = [
     Line("T11", BEYOND, "byte and request metrics of a large request"),
     Line("T12", BEYOND, "a poll reads all that has arrived"),
     Line("T13", CORE, "data is intact whatever the size of buffers"),
-    Line(
-        "T14",
-        BEYOND,
-        "the loop's time is told by connection",
-        "told by processor (io-time-ns) and by request (seven phases); it limits nothing",
-    ),
+    Line("T14", BEYOND, "the loop's time is measured by connection"),
     Line("T15", BEYOND, "a connection that breaks in its handshake is no failed authentication"),
     Line("T16", BEYOND, "neither is a peer that leaves during it"),
     Line("T17", BEYOND, "a client is told that its handshake failed"),

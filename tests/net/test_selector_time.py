@@ -1,4 +1,4 @@
-"""Idle channels of a Selector, in virtual time: which expire, when, and what comes before."""
+"""Time in a Selector: which idle channels expire, when, and what a channel is charged for."""
 
 from __future__ import annotations
 
@@ -246,3 +246,32 @@ async def test_who_is_muted_expires_although_nothing_is_read(
         mock_clock.jump(1.1 * LIMIT)
 
         assert {muted, stuck} == set(await ended(rig))
+
+
+async def test_channel_is_charged_for_what_is_done_with_it(link: Link) -> None:
+    """T14: its handshake, its receives, those that were staged, and its Sends; no other's."""
+    async with selecting(link, times_channels=True) as rig:
+        channel, peer = rig.connect()
+        other, _ = rig.connect()
+        await peer.send_frames(b"1", b"2")
+        charged: list[int] = []
+
+        for payload in (b"1", b"2"):
+            assert payload == bytes(await rig.receive(channel))
+            charged.append(channel.network_thread_ns)
+            channel.network_thread_ns = 0
+        rig.selector.send(channel, Send([frame(b"3")]))
+        charged.append(channel.network_thread_ns)
+
+        assert min(charged) > 0
+        assert link.endswith("TLS") or 0 == other.network_thread_ns
+
+
+async def test_nothing_is_charged_unless_it_is_asked_for(link: Link) -> None:
+    async with selecting(link) as rig:
+        channel, peer = rig.connect()
+        await peer.send_frames(b"1")
+        await rig.receive(channel)
+        rig.selector.send(channel, Send([frame(b"2")]))
+
+        assert 0 == channel.network_thread_ns

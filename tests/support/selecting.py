@@ -188,6 +188,7 @@ async def selecting(
     authentication_seconds_max: float = math.inf,
     pool: MemoryPool | None = None,
     shuffle: Shuffle | None = None,
+    times_channels: bool = False,
 ) -> AsyncIterator[Selecting]:
     """A selector that must hold nothing when the block ends and everything is closed."""
     kind, _, tls = link.partition(" ")
@@ -203,6 +204,7 @@ async def selecting(
                 authentication_seconds_max=authentication_seconds_max,
                 pool=pool,
                 shuffle=shuffle,
+                times_channels=times_channels,
             )
             nursery.start_soon(selector.alarm.keep_time)
             try:
