@@ -10,9 +10,9 @@ for UTF-8, by which different names can become the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import NamedTuple
+
+from .ber import Element, elements, first
 
 _SEQUENCE_OF_VERSION = 0xA0
 _EXTENSIONS = 0xA3
@@ -41,16 +41,10 @@ _ENCODINGS = {
 }
 # Those in use have a dozen. A number of a million digits takes hours to read.
 _IDENTIFIER_BYTES_MAX = 128
-_ESCAPED = frozenset(',=+<>#;"\\')
-_OUTER_ESCAPED = frozenset(" \r")
-
-
-class _Element(NamedTuple):
-    """One element of DER: its tag, what is in it, and all of it."""
-
-    tag: int
-    content: bytes
-    whole: bytes
+_ESCAPES = str.maketrans({"\0": "\\00"} | {each: f"\\{each}" for each in ',=+<>#;"\\'})
+# These stand for themselves, but for those around a value.
+_OUTER = " \r"
+_OUTER_ESCAPES = str.maketrans({each: f"\\{each}" for each in _OUTER})
 
 
 def distinguished_name(certificate: bytes) -> str:
@@ -64,8 +58,8 @@ def distinguished_name(certificate: bytes) -> str:
     """
     *_, subject = _named_fields(certificate)
     relative_names = [
-        "+".join(_attribute(pair.content) for pair in _elements(names.content))
-        for names in _elements(subject.content)
+        "+".join(_attribute(pair.content) for pair in elements(names.content))
+        for names in elements(subject.content)
     ]
     return ",".join(reversed(relative_names))
 
@@ -80,7 +74,7 @@ def validity(certificate: bytes) -> tuple[datetime, datetime]:
         ValueError: this is no certificate.
     """
     *_, period, _ = _named_fields(certificate)
-    begin, end, *_ = map(_time, _elements(period.content))
+    begin, end, *_ = map(_time, elements(period.content))
     return begin, end
 
 
@@ -95,54 +89,30 @@ def alternative_names(certificate: bytes) -> frozenset[bytes]:
     """
     for field in _fields(certificate):
         if field.tag == _EXTENSIONS:
-            for extension in _elements(_first(field.content).content):
-                name, *_, value = _elements(extension.content)
+            for extension in elements(first(field.content).content):
+                name, *_, value = elements(extension.content)
                 if _dotted(name.content) == _SUBJECT_ALTERNATIVE_NAME:
-                    names = _first(value.content)
-                    return frozenset(element.whole for element in _elements(names.content))
+                    names = first(value.content)
+                    return frozenset(element.whole for element in elements(names.content))
     return frozenset()
 
 
-def _fields(certificate: bytes) -> list[_Element]:
-    signed, *_ = _elements(_first(certificate).content)
-    return list(_elements(signed.content))
+def _fields(certificate: bytes) -> list[Element]:
+    signed, *_ = elements(first(certificate).content)
+    return list(elements(signed.content))
 
 
-def _named_fields(certificate: bytes) -> list[_Element]:
+def _named_fields(certificate: bytes) -> list[Element]:
     """The fields up to the subject: serial number, algorithm, issuer, validity, subject."""
     fields = _fields(certificate)
-    first = 1 if fields and fields[0].tag == _SEQUENCE_OF_VERSION else 0
-    named = fields[first : first + 5]
+    begin = 1 if fields and fields[0].tag == _SEQUENCE_OF_VERSION else 0
+    named = fields[begin : begin + 5]
     if len(named) < 5:
         raise ValueError("the certificate has no subject")
     return named
 
 
-def _first(data: bytes) -> _Element:
-    for element in _elements(data):
-        return element
-    raise ValueError("the certificate is cut short")
-
-
-def _elements(data: bytes) -> Iterator[_Element]:
-    position = 0
-    while position < len(data):
-        if position + 2 > len(data):
-            raise ValueError("the certificate is cut short")
-        tag, length = data[position], data[position + 1]
-        start = position + 2
-        if length & 0x80:
-            size = length & 0x7F
-            length = int.from_bytes(data[start : start + size], "big")
-            start += size
-        end = start + length
-        if end > len(data):
-            raise ValueError("the certificate is cut short")
-        yield _Element(tag, data[start:end], data[position:end])
-        position = end
-
-
-def _time(element: _Element) -> datetime:
+def _time(element: Element) -> datetime:
     """A moment; up to 2049 with two digits for the year (RFC 5280, 4.1.2.5)."""
     text = element.content.decode("ascii")
     if element.tag == _UTC_TIME:
@@ -151,7 +121,7 @@ def _time(element: _Element) -> datetime:
 
 
 def _attribute(pair: bytes) -> str:
-    name, value = _elements(pair)
+    name, value = elements(pair)
     dotted = _dotted(name.content)
     keyword = _KEYWORDS.get(dotted)
     encoding = _ENCODINGS.get(value.tag)
@@ -162,18 +132,16 @@ def _attribute(pair: bytes) -> str:
 
 
 def _escape(text: str) -> str:
-    first = len(text) - len(text.lstrip(" \r"))
-    last = len(text.rstrip(" \r"))
-    parts = []
-    for position, character in enumerate(text):
-        is_outer = position < first or position >= last
-        if character == "\0":
-            parts.append("\\00")
-        elif character in _ESCAPED or (is_outer and character in _OUTER_ESCAPED):
-            parts.append(f"\\{character}")
-        else:
-            parts.append(character)
-    return "".join(parts)
+    inner = text.strip(_OUTER)
+    start = text.index(inner)
+    before, after = text[:start], text[start + len(inner) :]
+    return "".join(
+        (
+            before.translate(_OUTER_ESCAPES),
+            inner.translate(_ESCAPES),
+            after.translate(_OUTER_ESCAPES),
+        )
+    )
 
 
 def _dotted(encoded: bytes) -> str:
@@ -189,5 +157,5 @@ def _dotted(encoded: bytes) -> str:
         if not byte & 0x80:
             numbers.append(number)
             number = 0
-    first = min(numbers[0] // 40, 2)
-    return ".".join(map(str, (first, numbers[0] - 40 * first, *numbers[1:])))
+    root = min(numbers[0] // 40, 2)
+    return ".".join(map(str, (root, numbers[0] - 40 * root, *numbers[1:])))

@@ -10,11 +10,11 @@ is encrypted once more, whose rounds are not counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..errors import ConfigError
+from .ber import Element, elements, first
 
 #: All keys of a store together. Java allows as many for each; keytool asks for 10,000.
 KEY_ROUNDS_MAX: Final = 5_000_000
@@ -38,11 +38,6 @@ _OCTET_STRING = 0x04
 _DEPTH_MAX = 8
 
 
-class _Element(NamedTuple):
-    tag: int
-    content: bytes
-
-
 def too_many_rounds(source: str) -> ConfigError:
     """The error of a store above the limit. It has no number, which may be of a million digits."""
     return ConfigError(
@@ -57,7 +52,7 @@ def rounds_of_key(data: bytes) -> int:
     Raises:
         ValueError: this is no such key.
     """
-    (algorithm,) = _fields(_first(data), 1)
+    (algorithm,) = _fields(first(data).content, 1)
     return _rounds_of_cipher(algorithm.content)
 
 
@@ -67,9 +62,9 @@ def rounds_of_pkcs12(data: bytes) -> int:
     Raises:
         ValueError: this is no such store.
     """
-    _, safes, *mac = _fields(_first(data), 3)
+    _, safes, *mac = _fields(first(data).content, 3)
     _, wrapped = _fields(safes.content, 2)
-    contents = _elements(_first(_string(wrapped.content)))
+    contents = elements(first(_string(wrapped.content)).content)
     return sum(_rounds_of_content(each.content) for each in contents) + (
         _rounds_of_mac(mac[0].content) if mac else 0
     )
@@ -78,9 +73,9 @@ def rounds_of_pkcs12(data: bytes) -> int:
 def _rounds_of_content(content: bytes) -> int:
     kind, *wrapped = _fields(content, 2)
     if kind.content == _DATA and wrapped:
-        return _rounds_of_bags(_first(_string(wrapped[0].content)))
+        return _rounds_of_bags(first(_string(wrapped[0].content)).content)
     if kind.content == _ENCRYPTED_DATA and wrapped:
-        _, encrypted = _fields(_first(wrapped[0].content), 2)
+        _, encrypted = _fields(first(wrapped[0].content).content, 2)
         _, algorithm = _fields(encrypted.content, 2)
         return _rounds_of_cipher(algorithm.content)
     return 0
@@ -90,12 +85,12 @@ def _rounds_of_bags(bags: bytes, depth: int = 0) -> int:
     if depth > _DEPTH_MAX:
         raise ValueError("too many bags in bags")
     rounds = 0
-    for bag in _elements(bags):
+    for bag in elements(bags):
         kind, value = _fields(bag.content, 2)
         if kind.content == _SHROUDED_KEY_BAG:
             rounds += rounds_of_key(value.content)
         elif kind.content == _SAFE_CONTENTS_BAG:
-            rounds += _rounds_of_bags(_first(value.content), depth + 1)
+            rounds += _rounds_of_bags(first(value.content).content, depth + 1)
     return rounds
 
 
@@ -132,74 +127,24 @@ def _rounds_of_derivation(algorithm: bytes) -> int:
     raise ValueError("a key derivation that is not known")
 
 
-def _number(element: _Element) -> int:
+def _number(element: Element) -> int:
     """Without its sign, so that none makes up for another."""
     return abs(int.from_bytes(element.content, "big", signed=True))
 
 
 def _string(data: bytes) -> bytes:
     """The OCTET STRING that is the first element, put together if it is in pieces."""
-    for element in _elements(data):
-        return _joined(element)
-    raise ValueError("cut short")
+    return _joined(first(data))
 
 
-def _joined(element: _Element, depth: int = 0) -> bytes:
+def _joined(element: Element, depth: int = 0) -> bytes:
     if element.tag == _OCTET_STRING:
         return element.content
     if element.tag != _OCTET_STRING | _CONSTRUCTED or depth > _DEPTH_MAX:
         raise ValueError("not a string of bytes")
-    return b"".join(_joined(piece, depth + 1) for piece in _elements(element.content))
+    return b"".join(_joined(piece, depth + 1) for piece in elements(element.content))
 
 
-def _first(data: bytes) -> bytes:
-    """What is in the first element; OpenSSL does not look at what is behind it."""
-    for element in _elements(data):
-        return element.content
-    raise ValueError("cut short")
-
-
-def _fields(data: bytes, count: int) -> list[_Element]:
+def _fields(data: bytes, count: int) -> list[Element]:
     """The first elements, up to ``count``: others' megabytes can hold a million of them."""
-    return list(islice(_elements(data), count))
-
-
-def _elements(data: bytes) -> Iterator[_Element]:
-    """The elements of BER, not of DER alone: OpenSSL reads stores with indefinite lengths."""
-    position = 0
-    while position < len(data):
-        start, length = _header(data, position)
-        end = _end_of_contents(data, start) if length is None else start + length
-        if end > len(data):
-            raise ValueError("cut short")
-        yield _Element(data[position], data[start:end])
-        position = end + 2 if length is None else end
-
-
-def _header(data: bytes, position: int) -> tuple[int, int | None]:
-    """Where the content of an element starts, and its length; None if that is indefinite."""
-    if position + 2 > len(data):
-        raise ValueError("cut short")
-    if data[position] & 0x1F == 0x1F:
-        raise ValueError("a tag of many bytes")
-    length, start = data[position + 1], position + 2
-    if not length & 0x80:
-        return start, length
-    size = length & 0x7F
-    if not size:
-        return start, None
-    return start + size, int.from_bytes(data[start : start + size], "big")
-
-
-def _end_of_contents(data: bytes, position: int) -> int:
-    """Where the two zero bytes are that end an element of indefinite length."""
-    depth = 0
-    while True:
-        start, length = _header(data, position)
-        if length is None:
-            depth += 1
-        elif data[position] == 0 and not length:
-            if not depth:
-                return position
-            depth -= 1
-        position = start + (length or 0)
+    return list(islice(elements(data), count))
