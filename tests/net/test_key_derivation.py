@@ -227,7 +227,13 @@ def test_a_pkcs12_store_of_too_many_rounds_is_refused_before_it_is_opened(tmp_pa
         with pytest.raises(ConfigError, match=r"ssl\.keystore\.location: .*at most 5000000 in all"):
             server_context(TlsSettings("PKCS12", str(path), SECRET))
         with pytest.raises(ConfigError, match=r"ssl\.truststore\.location: .*endless.p12 asks"):
-            read_trust_store("PKCS12", str(path), SECRET, certificates=None)
+            read_trust_store(
+                TlsSettings(
+                    truststore_location=str(path),
+                    truststore_type="PKCS12",
+                    truststore_password=SECRET,
+                )
+            )
 
 
 def test_a_pem_key_of_too_many_rounds_is_refused_before_it_is_decrypted(tmp_path: Path) -> None:

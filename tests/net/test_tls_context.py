@@ -167,7 +167,7 @@ def test_a_store_above_the_limit_is_refused_in_every_form(tmp_path: Path) -> Non
         context, _ = server_context(attrs.evolve(roomy, truststore_location=location))
         assert 2 == len(context.get_ca_certs())
         with pytest.raises(ConfigError, match=r"ssl.truststore.location: .*ssl.store.max.bytes"):
-            read_trust_store("PEM", location, None, certificates=None, bytes_max=max(sizes))
+            read_trust_store(attrs.evolve(small, truststore_location=location))
 
 
 @pytest.mark.parametrize("kind", ["PEM file", "PEM folder", "PEM text", "PKCS12"])

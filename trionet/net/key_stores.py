@@ -37,6 +37,36 @@ _JKS_MAGIC = b"\xfe\xed\xfe\xed"
 _TYPES = ("PEM", "PKCS12", "JKS")
 # How long before its end a certificate is to be replaced.
 RENEWAL_TIME = timedelta(days=14)
+_DATE = "%Y-%m-%d %H:%M UTC"
+
+
+@attrs.frozen
+class StoreSettings:
+    """The ``ssl.*`` settings that clients and servers have in common; see Kafka's keys.
+
+    Attributes:
+        keystore_type: ``PEM``, ``PKCS12``, or ``JKS`` for a file that is PKCS12 all the same.
+        keystore_key: the private key as PEM text, in place of a file.
+        keystore_certificate_chain: its certificates as PEM text.
+        truststore_certificates: trusted certificates as PEM text, in place of a file.
+        enabled_protocols: of ``TLSv1.2`` and ``TLSv1.3``.
+        cipher_suites: by their standard names; empty for OpenSSL's choice.
+        store_bytes_max: the largest store; not Kafka's.
+    """
+
+    keystore_type: str = "JKS"
+    keystore_location: str | None = None
+    keystore_password: str | None = attrs.field(default=None, repr=False)
+    keystore_key: str | None = attrs.field(default=None, repr=False)
+    keystore_certificate_chain: str | None = None
+    key_password: str | None = attrs.field(default=None, repr=False)
+    truststore_type: str = "JKS"
+    truststore_location: str | None = None
+    truststore_password: str | None = attrs.field(default=None, repr=False)
+    truststore_certificates: str | None = None
+    enabled_protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
+    cipher_suites: tuple[str, ...] = ()
+    store_bytes_max: int = STORE_BYTES_MAX
 
 
 @attrs.frozen
@@ -60,58 +90,35 @@ class KeyMaterial:
     names: frozenset[bytes] = attrs.field(repr=False)
     valid: tuple[datetime, datetime]
 
-    @property
-    def has_encrypted_key(self) -> bool:
-        """Whether the key cannot be used without a password."""
-        return pem.is_encrypted(self.pem)
-
     def doubt(self, now: datetime) -> str:
         """Why clients will not connect, or soon no longer; empty if they will."""
         begin, end = self.valid
         if now > end:
-            return f"the certificate in {self.source} expired on {_date(end)}; clients refuse it"
+            return f"the certificate in {self.source} expired on {end:{_DATE}}; clients refuse it"
         if now < begin:
-            return f"the certificate in {self.source} is valid only from {_date(begin)} on"
+            return f"the certificate in {self.source} is valid only from {begin:{_DATE}} on"
         if end - now < RENEWAL_TIME:
-            return f"the certificate in {self.source} expires on {_date(end)}"
+            return f"the certificate in {self.source} expires on {end:{_DATE}}"
         return ""
 
 
-def read_key_store(
-    kind: str,
-    location: str | None,
-    password: str | None,
-    *,
-    key_password: str | None,
-    key: str | None,
-    certificate_chain: str | None,
-    bytes_max: int = STORE_BYTES_MAX,
-) -> KeyMaterial:
+def read_key_store(settings: StoreSettings) -> KeyMaterial:
     """Read a key and its certificates from a file or from the settings themselves.
-
-    Args:
-        kind: ``ssl.keystore.type``.
-        location: ``ssl.keystore.location``.
-        password: ``ssl.keystore.password``.
-        key_password: ``ssl.key.password``.
-        key: ``ssl.keystore.key``.
-        certificate_chain: ``ssl.keystore.certificate.chain``.
-        bytes_max: ``ssl.store.max.bytes``.
 
     Raises:
         ConfigError: the store cannot be read, or the settings do not fit each other.
     """
+    kind, location = settings.keystore_type, settings.keystore_location
+    password, key_password = settings.keystore_password, settings.key_password
     _check_type("ssl.keystore.type", kind)
-    if key is not None or certificate_chain is not None:
-        _check_size("ssl.keystore.key", key, bytes_max)
-        _check_size("ssl.keystore.certificate.chain", certificate_chain, bytes_max)
-        return _key_in_settings(kind, location, key, certificate_chain, key_password)
+    if settings.keystore_key is not None or settings.keystore_certificate_chain is not None:
+        return _key_in_settings(settings)
     if location is None:
         raise ConfigError(
             "a listener with TLS needs a certificate: set ssl.keystore.location and"
             " ssl.keystore.type, or ssl.keystore.key and ssl.keystore.certificate.chain"
         )
-    data = _read("ssl.keystore.location", location, bytes_max)
+    data = _read("ssl.keystore.location", location, settings.store_bytes_max)
     if kind == "PEM":
         if password is not None:
             raise ConfigError(
@@ -127,26 +134,15 @@ def read_key_store(
     return _key_of_pkcs12(store, location)
 
 
-def read_trust_store(
-    kind: str,
-    location: str | None,
-    password: str | None,
-    *,
-    certificates: str | None,
-    bytes_max: int = STORE_BYTES_MAX,
-) -> list[str] | None:
+def read_trust_store(settings: StoreSettings) -> list[str] | None:
     """Read trusted certificates from a file or from the settings, as PEM; None without a store.
-
-    Args:
-        kind: ``ssl.truststore.type``.
-        location: ``ssl.truststore.location``.
-        password: ``ssl.truststore.password``.
-        certificates: ``ssl.truststore.certificates``.
-        bytes_max: ``ssl.store.max.bytes``.
 
     Raises:
         ConfigError: the store cannot be read, or the settings do not fit each other.
     """
+    kind, location = settings.truststore_type, settings.truststore_location
+    password, certificates = settings.truststore_password, settings.truststore_certificates
+    bytes_max = settings.store_bytes_max
     _check_type("ssl.truststore.type", kind)
     if certificates is not None:
         if kind != "PEM" or location is not None:
@@ -167,9 +163,9 @@ def read_trust_store(
             )
         if os.path.isdir(location):
             return _texts(_certificates_of_folder(location, bytes_max))
-        data = _read("ssl.truststore.location", location, bytes_max)
-        return _texts(_certificates(data, location))
     data = _read("ssl.truststore.location", location, bytes_max)
+    if kind == "PEM":
+        return _texts(_certificates(data, location))
     store = _open_pkcs12("ssl.truststore", kind, location, data, password)
     found = [entry.certificate for entry in (store.cert, *store.additional_certs) if entry]
     if not found:
@@ -203,20 +199,18 @@ def _texts(certificates: Iterable[bytes]) -> list[str]:
     return [each.decode("ascii", "replace") for each in certificates]
 
 
-def _key_in_settings(
-    kind: str,
-    location: str | None,
-    key: str | None,
-    certificate_chain: str | None,
-    password: str | None,
-) -> KeyMaterial:
-    if kind != "PEM" or location is not None or key is None or certificate_chain is None:
+def _key_in_settings(settings: StoreSettings) -> KeyMaterial:
+    key, chain = settings.keystore_key, settings.keystore_certificate_chain
+    _check_size("ssl.keystore.key", key, settings.store_bytes_max)
+    _check_size("ssl.keystore.certificate.chain", chain, settings.store_bytes_max)
+    is_file = settings.keystore_type != "PEM" or settings.keystore_location is not None
+    if is_file or key is None or chain is None:
         raise ConfigError(
             "ssl.keystore.key and ssl.keystore.certificate.chain belong together; allowed: both,"
             " with ssl.keystore.type=PEM and no ssl.keystore.location"
         )
     source = "ssl.keystore.key"
-    return _material(_pem_key(key.encode(), source), certificate_chain.encode(), password, source)
+    return _material(_pem_key(key.encode(), source), chain.encode(), settings.key_password, source)
 
 
 def _pem_key(data: bytes, source: str) -> bytes:
@@ -339,10 +333,6 @@ def _key_of_pkcs12(store: PKCS12KeyAndCertificates, location: str) -> KeyMateria
     chain = [entry.certificate for entry in (store.cert, *store.additional_certs)]
     certificates = b"".join(each.public_bytes(_pem_encoding()) for each in chain)
     return _material(key, certificates, password, location)
-
-
-def _date(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
 def _pem_encoding() -> Encoding:

@@ -7,14 +7,8 @@ import ssl
 import attrs
 
 from ..errors import ConfigError
-from .tls_stores import (
-    StoreSettings,
-    key_material,
-    load_key,
-    load_trust,
-    set_cipher_suites,
-    set_versions,
-)
+from .key_stores import StoreSettings, read_key_store
+from .tls_stores import load_key, load_trust, new_context
 
 # "https" is the rule of RFC 2818, by the name that Java has for it.
 _IDENTIFICATIONS = ("https", "")
@@ -55,15 +49,9 @@ def client_context(settings: ClientTlsSettings) -> ssl.SSLContext:
             f"ssl.endpoint.identification.algorithm = {algorithm!r} is not allowed; allowed: https,"
             " or an empty text for no check of the broker's name"
         )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.options |= ssl.OP_NO_RENEGOTIATION
-    # As in Java, what is in the trust store is trusted, be it an intermediate or a broker's own.
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context = new_context(ssl.PROTOCOL_TLS_CLIENT, settings)
     context.check_hostname = bool(algorithm)
-    set_versions(context, settings.enabled_protocols)
-    if settings.cipher_suites:
-        set_cipher_suites(context, settings.cipher_suites)
     if settings.has_key_store:
-        load_key(context, key_material(settings))
+        load_key(context, read_key_store(settings))
     load_trust(context, settings, ssl.Purpose.SERVER_AUTH)
     return context

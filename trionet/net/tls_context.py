@@ -11,15 +11,8 @@ from threading import Lock
 import attrs
 
 from ..errors import ConfigError
-from .key_stores import KeyMaterial
-from .tls_stores import (
-    StoreSettings,
-    key_material,
-    load_key,
-    load_trust,
-    set_cipher_suites,
-    set_versions,
-)
+from .key_stores import KeyMaterial, StoreSettings, read_key_store
+from .tls_stores import load_key, load_trust, new_context
 
 _CLIENT_AUTH = {
     "none": ssl.CERT_NONE,
@@ -63,14 +56,8 @@ def server_context(settings: TlsSettings) -> tuple[ssl.SSLContext, KeyMaterial]:
             f"ssl.client.auth = {settings.client_auth!r} is not allowed; allowed:"
             f" {', '.join(_CLIENT_AUTH)}"
         )
-    material = key_material(settings)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.options |= ssl.OP_NO_RENEGOTIATION
-    # As in Java, what is in the trust store is trusted, be it an intermediate or a client's own.
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    set_versions(context, settings.enabled_protocols)
-    if settings.cipher_suites:
-        set_cipher_suites(context, settings.cipher_suites)
+    material = read_key_store(settings)
+    context = new_context(ssl.PROTOCOL_TLS_SERVER, settings)
     load_key(context, material)
     purpose = ssl.Purpose.CLIENT_AUTH if settings.client_auth != "none" else None
     load_trust(context, settings, purpose)

@@ -12,10 +12,9 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-import attrs
-
 from ..errors import ConfigError
-from .key_stores import STORE_BYTES_MAX, KeyMaterial, read_key_store, read_trust_store
+from . import pem
+from .key_stores import KeyMaterial, StoreSettings, read_trust_store
 
 _HAS_MEMFD = hasattr(os, "memfd_create")
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
@@ -34,53 +33,23 @@ _SUITES_1_2 = {
 }
 
 
-@attrs.frozen
-class StoreSettings:
-    """The ``ssl.*`` settings that clients and servers have in common; see Kafka's keys.
-
-    Attributes:
-        keystore_type: ``PEM``, ``PKCS12``, or ``JKS`` for a file that is PKCS12 all the same.
-        keystore_key: the private key as PEM text, in place of a file.
-        keystore_certificate_chain: its certificates as PEM text.
-        truststore_certificates: trusted certificates as PEM text, in place of a file.
-        enabled_protocols: of ``TLSv1.2`` and ``TLSv1.3``.
-        cipher_suites: by their standard names; empty for OpenSSL's choice.
-        store_bytes_max: the largest store; not Kafka's.
-    """
-
-    keystore_type: str = "JKS"
-    keystore_location: str | None = None
-    keystore_password: str | None = attrs.field(default=None, repr=False)
-    keystore_key: str | None = attrs.field(default=None, repr=False)
-    keystore_certificate_chain: str | None = None
-    key_password: str | None = attrs.field(default=None, repr=False)
-    truststore_type: str = "JKS"
-    truststore_location: str | None = None
-    truststore_password: str | None = attrs.field(default=None, repr=False)
-    truststore_certificates: str | None = None
-    enabled_protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
-    cipher_suites: tuple[str, ...] = ()
-    store_bytes_max: int = STORE_BYTES_MAX
-
-
-def key_material(settings: StoreSettings) -> KeyMaterial:
-    """Read the key store.
+def new_context(protocol: ssl._SSLMethod, settings: StoreSettings) -> ssl.SSLContext:
+    """A context of one side that speaks the versions and suites of the settings.
 
     Raises:
-        ConfigError: it cannot be read, or the settings do not fit each other.
+        ConfigError: one of them is not supported.
     """
-    return read_key_store(
-        settings.keystore_type,
-        settings.keystore_location,
-        settings.keystore_password,
-        key_password=settings.key_password,
-        key=settings.keystore_key,
-        certificate_chain=settings.keystore_certificate_chain,
-        bytes_max=settings.store_bytes_max,
-    )
+    context = ssl.SSLContext(protocol)
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    # As in Java, what is in the trust store is trusted, be it an intermediate or a peer's own.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    _set_versions(context, settings.enabled_protocols)
+    if settings.cipher_suites:
+        _set_cipher_suites(context, settings.cipher_suites)
+    return context
 
 
-def set_versions(context: ssl.SSLContext, names: Sequence[str]) -> None:
+def _set_versions(context: ssl.SSLContext, names: Sequence[str]) -> None:
     """Speak these versions and those between them."""
     unknown = [name for name in names if name not in _VERSIONS]
     if unknown or not names:
@@ -92,7 +61,7 @@ def set_versions(context: ssl.SSLContext, names: Sequence[str]) -> None:
     context.minimum_version, context.maximum_version = versions[0], versions[-1]
 
 
-def set_cipher_suites(context: ssl.SSLContext, names: Sequence[str]) -> None:
+def _set_cipher_suites(context: ssl.SSLContext, names: Sequence[str]) -> None:
     """Allow only these; a version of which none is named is not spoken, as in Java."""
     unknown = [name for name in names if name not in _SUITES_1_2 and name not in _SUITES_1_3]
     if unknown:
@@ -110,9 +79,7 @@ def set_cipher_suites(context: ssl.SSLContext, names: Sequence[str]) -> None:
     old = [_SUITES_1_2[name] for name in names if name in _SUITES_1_2]
     lowest = context.minimum_version if old else ssl.TLSVersion.TLSv1_3
     highest = context.maximum_version if named_1_3 else ssl.TLSVersion.TLSv1_2
-    if lowest > highest or max(lowest, context.minimum_version) > min(
-        highest, context.maximum_version
-    ):
+    if max(lowest, context.minimum_version) > min(highest, context.maximum_version):
         raise ConfigError(
             "ssl.cipher.suites names no suite of a version in ssl.enabled.protocols; allowed: at"
             " least one"
@@ -140,7 +107,7 @@ def _why_unusable(material: KeyMaterial, reason: str) -> str:
     source = material.source
     if reason in _MISMATCHES:
         return f"the key and the first certificate of {source} do not belong together"
-    if not material.has_encrypted_key:
+    if not pem.is_encrypted(material.pem):
         return f"the key or the certificates of {source} cannot be used ({reason})"
     if material.password is None:
         return f"the key of {source} is encrypted, and there is no ssl.key.password"
@@ -151,13 +118,7 @@ def load_trust(
     context: ssl.SSLContext, settings: StoreSettings, purpose: ssl.Purpose | None
 ) -> None:
     """Trust whom the settings name; without any, whom the system trusts for ``purpose``."""
-    certificates = read_trust_store(
-        settings.truststore_type,
-        settings.truststore_location,
-        settings.truststore_password,
-        certificates=settings.truststore_certificates,
-        bytes_max=settings.store_bytes_max,
-    )
+    certificates = read_trust_store(settings)
     if certificates is None:
         if purpose is not None:
             context.load_default_certs(purpose)  # as Java's own trust store
