@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Protocol
 
+import attrs
+
 from .close_reason import CloseReason
 from .framing import Frame
 from .principal import Principal
@@ -32,6 +34,7 @@ class Gate(Enum):
     EXPIRED = "the session is over: close the connection"
 
 
+@attrs.frozen
 class Step:
     """What came of one frame.
 
@@ -49,15 +52,12 @@ class Step:
         detail: what failed, for the log; not for the peer.
     """
 
-    __slots__ = ("close_reason", "delay_seconds", "detail", "linger_seconds", "progress", "send")
-
-    def __init__(self, progress: Progress = Progress.GOES_ON, send: Send | None = None) -> None:
-        self.progress = progress
-        self.send = send
-        self.delay_seconds = 0.0
-        self.linger_seconds = 0.0
-        self.close_reason: CloseReason | None = None
-        self.detail = ""
+    progress: Progress = Progress.GOES_ON
+    send: Send | None = None
+    delay_seconds: float = 0.0
+    linger_seconds: float = 0.0
+    close_reason: CloseReason | None = None
+    detail: str = ""
 
     @classmethod
     def failed(
@@ -70,15 +70,7 @@ class Step:
         linger_seconds: float = 0.0,
     ) -> Step:
         """The end of an authentication, and of its connection."""
-        step = cls(Progress.FAILED, send)
-        step.close_reason = reason
-        step.detail = detail
-        step.delay_seconds = delay_seconds
-        step.linger_seconds = linger_seconds
-        return step
-
-    def __repr__(self) -> str:
-        return f"<Step {self.progress.name} {self.detail}>"
+        return cls(Progress.FAILED, send, delay_seconds, linger_seconds, reason, detail)
 
 
 class Authenticator(Protocol):

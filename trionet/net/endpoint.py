@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -20,6 +21,8 @@ PORT_MAX = 65535
 _WILDCARDS = frozenset(("", "0.0.0.0", "::"))  # noqa: S104 - recognised, not bound
 _NAME_BYTES = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-%")
 _DIGITS = frozenset("0123456789")
+_HOST_AND_PORT = r"([A-Za-z0-9._%:]+):([0-9]{1,10})"
+_CONNECTION_ID = re.compile(rf"{_HOST_AND_PORT}-{_HOST_AND_PORT}-([0-9]{{1,10}})-([0-9]{{1,10}})")
 # How the kernel writes an IPv4 peer of a dual-stack listener.
 _MAPPED = "::ffff:"
 
@@ -142,14 +145,14 @@ class ConnectionId:
         Hosts are addresses or names without hyphens, IPv6 without brackets, since a hyphen ends a
         part (Kafka: ServerConnectionId.fromString).
         """
-        parts = text.split("-")
-        if len(parts) != 4:
+        found = _CONNECTION_ID.fullmatch(text)
+        if found is None:
             return None
-        local, remote = _host_and_port(parts[0]), _host_and_port(parts[1])
-        processor, index = _number(parts[2]), _number(parts[3])
-        if local is None or remote is None or processor is None or index is None:
+        local_host, local_port, remote_host, remote_port, processor, index = found.groups()
+        ports = int(local_port), int(remote_port)
+        if max(ports) > PORT_MAX:
             return None
-        return cls(*local, *remote, processor, index)
+        return cls(local_host, ports[0], remote_host, ports[1], int(processor), int(index))
 
     def __str__(self) -> str:
         return (
@@ -172,18 +175,6 @@ def _host(text: str) -> str | None:
     return text if _NAME_BYTES.issuperset(text) else None
 
 
-def _number(text: str) -> int | None:
-    return int(text) if text and len(text) <= 10 and _DIGITS.issuperset(text) else None
-
-
 def _port(text: str) -> int | None:
-    port = _number(text)
-    return port if port is not None and port <= PORT_MAX else None
-
-
-def _host_and_port(text: str) -> tuple[str, int] | None:
-    host, colon, port_text = text.rpartition(":")
-    port = _port(port_text)
-    if not colon or not host or port is None:
-        return None
-    return (host, port) if _NAME_BYTES.issuperset(host.replace(":", "")) else None
+    is_number = text and len(text) <= 10 and _DIGITS.issuperset(text)
+    return int(text) if is_number and int(text) <= PORT_MAX else None

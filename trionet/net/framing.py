@@ -76,16 +76,10 @@ class Decoder(Protocol):
         size: of the frame that is to be filled, in bytes.
     """
 
+    frames: deque[Frame]
+    error: InvalidReceiveError | None
+    is_inside_frame: bool
     frame_bytes_max: int
-
-    @property
-    def frames(self) -> deque[Frame]: ...
-
-    @property
-    def error(self) -> InvalidReceiveError | None: ...
-
-    @property
-    def is_inside_frame(self) -> bool: ...
 
     @property
     def wants_fill(self) -> bool: ...
@@ -183,7 +177,7 @@ class FrameDecoder:
         A size that is not allowed sets :attr:`error`; what follows it is dropped.
         """
         while data and self._payload is not None:
-            data = self._receive_payload(data)
+            data = fill_with(data, self.fill)
         if self._head:
             data = self._head + data
             self._head = b""
@@ -213,20 +207,23 @@ class FrameDecoder:
         self._filled = len(data) - start
         self._payload = bytearray(memoryview(data)[start:])
 
-    def _receive_payload(self, data: bytes) -> bytes:
-        def copy(rest: memoryview) -> int:
-            count = min(len(rest), len(data))
-            rest[:count] = data[:count]
-            return count
-
-        return data[self.fill(copy) :]
-
     def _finish_if_full(self) -> None:
         if self._filled == self._size:
             assert self._payload is not None
             self.frames.append(self._payload)
             self._payload = None
             self.is_inside_frame = False
+
+
+def fill_with(data: bytes, fill: Callable[[Callable[[memoryview], int]], int]) -> bytes:
+    """Continue a large frame by its decoder's ``fill`` with what was read; what is left of that."""
+
+    def copy(rest: memoryview) -> int:
+        count = min(len(rest), len(data))
+        rest[:count] = data[:count]
+        return count
+
+    return data[fill(copy) :]
 
 
 def enlarge(buffer: bytearray, size: int) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ..errors import InvalidReceiveError, LocalProtocolError
-from .framing import NO_SETTING, Frame, enlarge, invalid_size, size_limit
+from .framing import NO_SETTING, Frame, enlarge, fill_with, invalid_size, size_limit
 
 # The longest head that is waited for.
 HEAD_BYTES_MAX: Final = 1024
@@ -109,7 +109,7 @@ class HeadDecoder:
         What is not of the protocol sets :attr:`error`; what follows it is dropped.
         """
         while data and self._body is not None:
-            data = self._receive_body(data)
+            data = fill_with(data, self.fill)
         data = self._rest + data
         position = 0
         while self.error is None and position < len(data):
@@ -151,14 +151,6 @@ class HeadDecoder:
         self._filled = len(arrived)
         self._body_bytes = body_bytes
         self.is_inside_frame = True
-
-    def _receive_body(self, data: bytes) -> bytes:
-        def copy(rest: memoryview) -> int:
-            count = min(len(rest), len(data))
-            rest[:count] = data[:count]
-            return count
-
-        return data[self.fill(copy) :]
 
     def _finish(self, body: Frame) -> None:
         tail = self._tail

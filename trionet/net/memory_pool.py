@@ -56,16 +56,6 @@ class MemoryPool:
         ConfigError: a number is below 1, or a largest request would not fit.
     """
 
-    __slots__ = (
-        "_depleted_seconds",
-        "_depleted_since",
-        "_waiting",
-        "available",
-        "bytes_max",
-        "lease_bytes_max",
-        "refused",
-    )
-
     def __init__(self, bytes_max: int, lease_bytes_max: int) -> None:
         if not 1 <= lease_bytes_max <= bytes_max:
             raise ConfigError(

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 import trio
 
-from . import wall_clock
-from .connecting import Address, open_socket, resolve
+from . import connecting, wall_clock
+from .connecting import Address
 from .endpoint import Endpoint
 from .listening import bind
 from .readiness import Readiness, ReadinessKind, open_readiness
@@ -82,17 +82,15 @@ class SystemNetwork:
     chance: random.Random = random.SystemRandom()
     shuffle = staticmethod(random.shuffle)
     now_ms = staticmethod(wall_clock.now_ms)
+    wait_acceptable = staticmethod(trio.lowlevel.wait_readable)
+    open_readiness = staticmethod(open_readiness)
+    resolve = staticmethod(connecting.resolve)
+    open_socket = staticmethod(connecting.open_socket)
 
     def listen(
         self, endpoint: Endpoint, *, backlog: int, receive_buffer_bytes: int
     ) -> socket.socket:
         return bind(endpoint, backlog=backlog, receive_buffer_bytes=receive_buffer_bytes)
-
-    async def wait_acceptable(self, listening: socket.socket) -> None:
-        await trio.lowlevel.wait_readable(listening)
-
-    def open_readiness(self, kind: ReadinessKind | None) -> AbstractAsyncContextManager[Readiness]:
-        return open_readiness(kind)
 
     def transport(
         self,
@@ -105,18 +103,6 @@ class SystemNetwork:
         if server_name is None:
             return TlsTransport(sock, tls_context)
         return ClientTlsTransport(sock, tls_context, server_name)
-
-    async def resolve(self, host: str, port: int) -> list[Address]:
-        return await resolve(host, port)
-
-    def open_socket(
-        self, address: Address, *, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1
-    ) -> socket.socket:
-        return open_socket(
-            address,
-            send_buffer_bytes=send_buffer_bytes,
-            receive_buffer_bytes=receive_buffer_bytes,
-        )
 
 
 SYSTEM = SystemNetwork()

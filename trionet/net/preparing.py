@@ -79,16 +79,6 @@ class Preparing:
         counters: of the Selector.
     """
 
-    __slots__ = (
-        "_counters",
-        "_displaced",
-        "_failed",
-        "_in_progress",
-        "_lingering",
-        "_seconds_max",
-        "_worker",
-    )
-
     def __init__(self, seconds_max: float, counters: SelectorCounters) -> None:
         self._seconds_max = seconds_max
         self._counters = counters

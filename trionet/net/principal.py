@@ -89,7 +89,8 @@ class PrincipalMapping:
 
     def __init__(self, rules: str = "DEFAULT") -> None:
         self._text = rules
-        self._rules = [_parse(rule, rules) for rule in _split(rules.strip()) if rule]
+        found = [each["rule"] for each in _RULE_SPLITTER.finditer(rules.strip())]
+        self._rules = [_parse(rule, rules) for rule in found if rule]
 
     def name(self, distinguished_name: str) -> str:
         """The name of the principal.
@@ -125,14 +126,6 @@ _RULE_SPLITTER = re.compile(rf"\s*(?P<rule>{_RULE}|.*?)\s*(?:,\s*|$)", re.DOTALL
 _REFERENCE = re.compile(r"\\(?P<literal>.)|\$(?P<number>[0-9]+)", re.DOTALL)
 
 
-class _Default:
-    """The name as it is."""
-
-    @staticmethod
-    def apply(name: str) -> str | None:
-        return name
-
-
 @attrs.frozen
 class _Rule:
     """One ``RULE:``."""
@@ -147,6 +140,9 @@ class _Rule:
             return None
         result = _REFERENCE.sub(lambda found: _expand(found, match), self.replacement)
         return {"L": result.lower(), "U": result.upper()}.get(self.case, result)
+
+
+_AS_IT_IS = _Rule(re.compile(r"(.*)", re.DOTALL), "$1", "")
 
 
 def _expand(found: re.Match[str], match: re.Match[str]) -> str:
@@ -164,11 +160,7 @@ def _expand(found: re.Match[str], match: re.Match[str]) -> str:
     return (match[number] or "") + digits[used:] if used else found[0]
 
 
-def _split(rules: str) -> list[str]:
-    return [found["rule"] for found in _RULE_SPLITTER.finditer(rules)]
-
-
-def _parse(rule: str, rules: str) -> _Default | _Rule:
+def _parse(rule: str, rules: str) -> _Rule:
     found = _RULE_PARSER.fullmatch(rule)
     if found is None:
         raise ConfigError(
@@ -176,7 +168,7 @@ def _parse(rule: str, rules: str) -> _Default | _Rule:
             " RULE:pattern/replacement/ with L or U at its end, separated by commas"
         )
     if found["default"] is not None:
-        return _Default()
+        return _AS_IT_IS
     try:
         with warnings.catch_warnings():
             # Of sets inside of sets, which mean something in Java and something else here.

@@ -28,21 +28,6 @@ class SelectorCounters:
         longest_reauthentication_ms: the longest of them, of late.
     """
 
-    __slots__ = (
-        "authenticated",
-        "authenticated_for_good",
-        "authentication_failures",
-        "connected",
-        "io_ns",
-        "largest_send",
-        "longest_reauthentication_ms",
-        "network_io",
-        "polls",
-        "reauthenticated",
-        "reauthentication_failures",
-        "reauthentication_ms",
-    )
-
     def __init__(self) -> None:
         self.polls = 0
         self.network_io = 0

@@ -16,7 +16,6 @@ in one turn of the loop, and who sends nothing else is let go.
 
 from __future__ import annotations
 
-import os
 import socket
 import ssl
 from typing import cast
@@ -51,7 +50,6 @@ HANDSHAKE_READS_PER_STEP = 4
 # What is thrown away before a close, so that the alert before it is not overtaken by a reset.
 DRAIN_BYTES_MAX = 256 * 1024
 
-_HAS_PREAD = hasattr(os, "pread")
 _HAS_SENDMSG = hasattr(socket.socket, "sendmsg")
 _ENDS = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
 
@@ -262,51 +260,48 @@ class TlsTransport:
             # However large a frame in one piece is and however fast its reader, one turn is short.
             return self.write_gathered([memoryview(data)[:WRITE_BYTES_MAX]])
         # Nearly every response: one record, one send.
-        count = self._encrypt(data) if len(data) else 0
-        if self._send_encrypted() < count:
-            raise BlockingIOError
-        return count
+        if len(data):
+            self._encrypt(data)
+        return self._send_encrypted()
 
     def write_gathered(self, buffers: list[Buffer], /) -> int:
-        written = self._finish_last_write()
-        skip = written
-        for buffer in buffers:
-            if skip >= len(buffer):
-                skip -= len(buffer)
-                continue
-            view = memoryview(buffer)[skip:]
-            skip = 0
-            while len(view):
-                view = view[self._encrypt(view[: WRITE_BYTES_PER_SEND - self._accepted]) :]
-                if self._accepted >= WRITE_BYTES_PER_SEND:
-                    sent = self._send_encrypted()
-                    if not sent:
-                        return self._written_or_blocked(written)
-                    written += sent
-        if self._accepted:
-            sent = self._send_encrypted()
-            if not sent:
-                return self._written_or_blocked(written)
-            written += sent
-        return written
+        written = skip = self._send_encrypted()
+        try:
+            for buffer in buffers:
+                if skip >= len(buffer):
+                    skip -= len(buffer)
+                    continue
+                view = memoryview(buffer)[skip:]
+                skip = 0
+                while len(view):
+                    view = view[self._encrypt(view[: WRITE_BYTES_PER_SEND - self._accepted]) :]
+                    if self._accepted >= WRITE_BYTES_PER_SEND:
+                        written += self._send_encrypted()
+            return written + self._send_encrypted()
+        except BlockingIOError:
+            if not written:
+                raise
+            return written
 
     def send_file(self, file_range: FileRange, /) -> int:
         """There is no sendfile through TLS: copies of a bounded size (KAFKA-9110)."""
-        written = self._finish_last_write()
-        while written < file_range.count:
-            count = min(file_range.count - written, WRITE_BYTES_PER_SEND)
-            data = _read_at(file_range, file_range.offset + written, count)
-            if not data:
-                # The file ends before the range does: the frame can never be completed.
-                raise OSError(f"{file_range!r} reaches beyond the end of its file")
-            view = memoryview(data)
-            while view:
-                view = view[self._encrypt(view) :]
-            sent = self._send_encrypted()
-            if not sent:
-                return self._written_or_blocked(written)
-            written += sent
-        return written
+        written = self._send_encrypted()
+        try:
+            while written < file_range.count:
+                count = min(file_range.count - written, WRITE_BYTES_PER_SEND)
+                data = file_range.file.read_at(file_range.offset + written, count)
+                if not data:
+                    # The file ends before the range does: the frame can never be completed.
+                    raise OSError(f"{file_range!r} reaches beyond the end of its file")
+                view = memoryview(data)
+                while view:
+                    view = view[self._encrypt(view) :]
+                written += self._send_encrypted()
+            return written
+        except BlockingIOError:
+            if not written:
+                raise
+            return written
 
     def finish_connect(self) -> bool:
         return finish_connect(self._socket)
@@ -417,21 +412,14 @@ class TlsTransport:
         return count
 
     def _send_encrypted(self) -> int:
-        """Send what was encrypted; how much plaintext has left, 0 if the socket is full."""
-        self._flush_protocol()
-        if self._unsent:
-            return 0
-        accepted, self._accepted = self._accepted, 0
-        return accepted
-
-    def _finish_last_write(self) -> int:
-        """Send what an earlier write has left behind; how much plaintext that was.
+        """Send what was encrypted, now or by an earlier write; how much plaintext that was.
 
         Raises:
             BlockingIOError: the socket has not taken all of it yet.
         """
+        self._flush_protocol()
         if self._unsent:
-            self._flush()
+            raise BlockingIOError
         accepted, self._accepted = self._accepted, 0
         return accepted
 
@@ -474,17 +462,3 @@ class TlsTransport:
     def _broken(self, error: ssl.SSLError) -> OSError | AuthenticationError:
         self._flush_alert()
         return TlsError(f"TLS: {describe(error)}")
-
-    @staticmethod
-    def _written_or_blocked(written: int) -> int:
-        if not written:
-            raise BlockingIOError
-        return written
-
-
-def _read_at(file_range: FileRange, offset: int, count: int) -> bytes:
-    fd = file_range.file.fileno()
-    if _HAS_PREAD:
-        return os.pread(fd, count, offset)
-    os.lseek(fd, offset, os.SEEK_SET)
-    return os.read(fd, count)
