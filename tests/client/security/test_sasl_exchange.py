@@ -21,7 +21,7 @@ from trionet.net.close_reason import CloseReason
 from trionet.net.principal import USER, Principal
 from trionet.net.sasl.mechanism import SaslClient
 from trionet.net.sasl.plain import PlainClient
-from trionet.net.sasl.scram_client import ScramClient, ScramPassword
+from trionet.net.sasl.scram import ScramClient, ScramPassword
 from trionet.protocol import api_keys, error_codes
 from trionet.protocol.codec import lookup
 from trionet.protocol.header import decode_request_header, encode_response_header

@@ -5,8 +5,14 @@ from __future__ import annotations
 import pytest
 
 from trionet.errors import AuthenticationError, ConfigError
-from trionet.net.sasl.oauthbearer import OAuthBearerServer, Token, TokenError, parse_initial_message
-from trionet.net.sasl.oauthbearer_client import OAuthBearerClient, check_token
+from trionet.net.sasl.oauthbearer import (
+    OAuthBearerClient,
+    OAuthBearerServer,
+    Token,
+    TokenError,
+    check_token,
+    parse_initial_message,
+)
 
 
 def _validate(token: str, now_ms: int) -> Token:

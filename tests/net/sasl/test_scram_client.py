@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 
 from trionet.errors import AuthenticationError
 from trionet.net.sasl.mechanism import CredentialsError
-from trionet.net.sasl.scram import HASHES, ScramCredential, ScramServer, salted
-from trionet.net.sasl.scram_client import ScramClient, ScramPassword
+from trionet.net.sasl.scram import (
+    HASHES,
+    ScramClient,
+    ScramCredential,
+    ScramPassword,
+    ScramServer,
+    salted,
+)
 
 NOW_MS = 1_700_000_000_000
 

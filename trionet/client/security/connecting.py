@@ -14,9 +14,9 @@ from ...net.endpoint import SecurityProtocol
 from ...net.network import Network
 from ...net.sasl import oauthbearer, plain
 from ...net.sasl.mechanism import SaslClient
-from ...net.sasl.oauthbearer_client import OAuthBearerClient
+from ...net.sasl.oauthbearer import OAuthBearerClient
 from ...net.sasl.plain import PlainClient
-from ...net.sasl.scram_client import ScramClient, ScramPassword
+from ...net.sasl.scram import ScramClient, ScramPassword
 from ...net.store_threads import in_store_thread
 from ...net.tls_client_context import client_context
 from ...net.transport import TransportLayer

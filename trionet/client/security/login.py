@@ -19,7 +19,7 @@ import trio
 
 from ...errors import ConfigError, TrionetError
 from ...net.network import Network
-from ...net.sasl.oauthbearer_client import check_token
+from ...net.sasl.oauthbearer import check_token
 from .settings import BearerToken, RefreshSettings, TokenProvider
 
 logger = logging.getLogger("trionet.client")

@@ -64,9 +64,7 @@ class RefreshSchedule:
 
     def __init__(self, times: RefreshTimes, now: float) -> None:
         self._times = times
-        self._failures = 0
-        self._last = now
-        self.next_at = now + max(WAIT_SECONDS_MIN, times.refresh_ms / 1000)
+        self.succeeded(now)
 
     def succeeded(self, now: float) -> None:
         """The keys were read."""

@@ -45,7 +45,7 @@ def check_user_name_size(mechanism: str, user_name: str) -> None:
         )
 
 
-class SaslServer(Protocol):
+class SaslServer:
     """One authentication in progress.
 
     Attributes:
@@ -54,9 +54,12 @@ class SaslServer(Protocol):
         expires_ms: when its credential expires, in ms since the epoch; None for never.
     """
 
-    is_complete: bool
-    authorization_id: str
-    expires_ms: int | None
+    __slots__ = ("authorization_id", "expires_ms", "is_complete")
+
+    def __init__(self) -> None:
+        self.is_complete = False
+        self.authorization_id = ""
+        self.expires_ms: int | None = None
 
     def respond(self, token: bytes, now_ms: int) -> bytes:
         """Take the client's next message.
@@ -72,7 +75,7 @@ class SaslServer(Protocol):
             CredentialsError: it failed, and why is not for the client.
             AuthenticationError: it failed, and the text is for the client.
         """
-        ...
+        raise NotImplementedError
 
 
 class SaslClient(Protocol):

@@ -9,7 +9,7 @@ import hmac
 from collections.abc import Callable, Mapping
 
 from ...errors import AuthenticationError
-from .mechanism import CredentialsError, check_message_size, check_user_name_size
+from .mechanism import CredentialsError, SaslServer, check_message_size, check_user_name_size
 
 NAME = "PLAIN"
 
@@ -17,20 +17,18 @@ Verify = Callable[[str, str], bool]
 """``(user name, password)``: whether they belong together."""
 
 
-class PlainServer:
+class PlainServer(SaslServer):
     """One authentication; see :class:`.mechanism.SaslServer`.
 
     Args:
         verify: decides; what it raises fails the authentication, and is not told to the client.
     """
 
-    __slots__ = ("_verify", "authorization_id", "expires_ms", "is_complete")
+    __slots__ = ("_verify",)
 
     def __init__(self, verify: Verify) -> None:
+        super().__init__()
         self._verify = verify
-        self.is_complete = False
-        self.authorization_id = ""
-        self.expires_ms: int | None = None
 
     def respond(self, token: bytes, now_ms: int) -> bytes:  # noqa: ARG002 - PLAIN has no time
         if self.is_complete:
