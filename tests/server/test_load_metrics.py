@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -13,6 +15,8 @@ from trionet.metrics.registry import Registry
 from trionet.metrics.request_times import RequestTimes, TimedRequest, count_finished
 from trionet.net.close_reason import CloseReason
 from trionet.server.load_metrics import LoadMetrics, idle_of_handlers, idle_of_processor
+from trionet.server.processor_counts import ProcessorCounts
+from trionet.server.socket_server import SocketServer
 
 PROCESSORS_IDLE = "kafka_network_socketserver_networkprocessoravgidle_percent"
 PROCESSOR_IDLE = "kafka_network_processor_idle_percent"
@@ -21,28 +25,42 @@ RESPONSE_QUEUE = "kafka_network_requestchannel_responsequeuesize"
 SECOND = 1_000_000_000
 
 
+class Queue:
+    """A request channel's numbers."""
+
+    queued = 0
+    requests_max = 500
+
+    def __len__(self) -> int:
+        return self.queued
+
+
 class Rig:
-    """A server's numbers."""
+    """A server's numbers, for who reads those of a server."""
 
     def __init__(self, *processors: Numbers, handlers: int = 8) -> None:
         self.processors = list(processors)
         self.loop = LoopStatistics(0, 0, 0, 0, 0, 0.0, 0.0)
-        self.queued = 0
+        self.request_channel = Queue()
+        self.faults = SimpleNamespace(count=3)
+        self._handlers = handlers
         self.times = RequestTimes("Produce")
         self.closed: Counter[CloseReason] = Counter()
         self.registry = Registry()
         metrics = LoadMetrics(
-            lambda: self.processors,
+            lambda: cast("list[ProcessorCounts]", self.processors),
             lambda: self.loop,
-            queued=lambda: self.queued,
-            queued_max=500,
-            handler_seconds=lambda: handlers * self.loop.seconds,
-            closed=lambda: self.closed,
-            unexpected_errors=lambda: 3,
-            times=lambda: [self.times],
+            cast(SocketServer, self),
+            lambda: [self.times],
         )
         self.registry.register(metrics.collect)
         self.registry.snapshot(0)
+
+    def handler_seconds(self) -> float:
+        return self._handlers * self.loop.seconds
+
+    def statistics(self) -> SimpleNamespace:
+        return SimpleNamespace(closed=self.closed)
 
     def pass_time(self, *, idle: float, seconds: float) -> Snapshot:
         """The snapshot after so many seconds, in which the loop was idle for some."""
@@ -52,7 +70,7 @@ class Rig:
 
 def test_what_waits_is_told_beside_what_may() -> None:
     rig = Rig(Numbers(response_queue_size=2), Numbers(id=1, response_queue_size=3))
-    rig.queued = 17
+    rig.request_channel.queued = 17
 
     snapshot = rig.registry.snapshot(1)
 

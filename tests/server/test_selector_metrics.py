@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 from support.numbers import Numbers
@@ -15,6 +17,7 @@ from trionet.metrics.selector_names import (
     SELECTOR_METRICS,
 )
 from trionet.net.close_reason import CloseReason
+from trionet.server.processor_counts import ProcessorCounts
 from trionet.server.selector_metrics import SelectorMetrics
 
 GROUP = "kafka_server_socket_server_metrics_"
@@ -27,8 +30,12 @@ class Rig:
         self.processors = list(processors)
         self.loop = LoopStatistics(0, 0, 0, 0, 0, 0.0, 0.0)
         self.registry = Registry()
-        self.registry.register(SelectorMetrics(lambda: self.processors, lambda: self.loop).collect)
+        metrics = SelectorMetrics(self._counts, lambda: self.loop)
+        self.registry.register(metrics.collect)
         self.registry.snapshot(0)
+
+    def _counts(self) -> list[ProcessorCounts]:
+        return cast("list[ProcessorCounts]", self.processors)
 
     def snapshot(self, now: float) -> Snapshot:
         return self.registry.snapshot(now)

@@ -76,10 +76,16 @@ class Decoder(Protocol):
         size: of the frame that is to be filled, in bytes.
     """
 
-    frames: deque[Frame]
-    error: InvalidReceiveError | None
-    is_inside_frame: bool
     frame_bytes_max: int
+
+    @property
+    def frames(self) -> deque[Frame]: ...
+
+    @property
+    def error(self) -> InvalidReceiveError | None: ...
+
+    @property
+    def is_inside_frame(self) -> bool: ...
 
     @property
     def wants_fill(self) -> bool: ...

@@ -8,17 +8,19 @@ see :func:`idle_of_processor` and :func:`idle_of_handlers`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from ..metrics import kafka_names as names
 from ..metrics.families import Family, Kind, Metric, single
 from ..metrics.loop import LoopStatistics
-from ..metrics.rates import SAMPLE_SECONDS, SAMPLES
 from ..metrics.request_times import LOCAL, RequestTimes
 from ..metrics.sensors import Derived, Grown, Labels, gauges
 from ..net.close_reason import CloseReason
-from .selector_metrics import NS, Processors, ProcessorSource
+from .processor_counts import ProcessorCounts
+from .selector_metrics import DEFAULT_SAMPLING, NS, Processors, Sampling
+from .socket_server import SocketServer
 
 CONNECTIONS_CLOSED = Metric(
     "trionet_connections_closed_total",
@@ -88,58 +90,39 @@ class LoadMetrics:
     Args:
         processors: the processors there are at the moment.
         loop: the loop that they share.
-        queued: how many requests wait for a handler.
-        queued_max: how many may.
-        handler_seconds: for how long there were handler tasks, in all, also while their number
-            was another one.
-        closed: connections that ended since the start, by reason.
-        unexpected_errors: what failed outside the step of a channel since the start.
+        server: whose queue and handlers they are.
         times: what requests are counted in.
-        samples: ``metrics.num.samples``.
-        seconds: ``metrics.sample.window.ms``, in seconds.
+        sampling: what the ratios are made over.
     """
 
     def __init__(
         self,
         processors: Processors,
         loop: Callable[[], LoopStatistics],
-        *,
-        queued: Callable[[], int],
-        queued_max: int,
-        handler_seconds: Callable[[], float],
-        closed: Callable[[], Mapping[CloseReason, int]],
-        unexpected_errors: Callable[[], int],
+        server: SocketServer,
         times: Callable[[], Iterable[RequestTimes]],
-        samples: int = SAMPLES,
-        seconds: float = SAMPLE_SECONDS,
+        sampling: Sampling = DEFAULT_SAMPLING,
     ) -> None:
         self._processors = processors
         self._loop = loop
-        self._queued = queued
-        self._queued_max = queued_max
-        self._handler_seconds = handler_seconds
-        self._closed = closed
-        self._unexpected_errors = unexpected_errors
+        self._server = server
         self._times = times
-
-        def ratio(metric: Metric, compute: Callable[[Grown], float]) -> Derived:
-            return Derived(metric, compute, samples=samples, seconds=seconds)
-
+        ratio = partial(Derived, samples=sampling.samples, seconds=sampling.seconds)
         self._idle = ratio(names.IDLE_PERCENT, idle_of_processor)
         self._handlers_idle = ratio(names.REQUEST_HANDLER_AVG_IDLE_PERCENT, idle_of_handlers)
 
     def collect(self, now: float) -> Iterator[Family]:
         """The families at ``now`` (see :data:`trionet.metrics.registry.Collect`)."""
-        processors = self._processors()
-        yield single(names.REQUEST_QUEUE_SIZE, self._queued())
-        yield single(REQUEST_QUEUE_CAPACITY, self._queued_max)
-        by_id: dict[Labels, ProcessorSource] = {(str(p.id),): p for p in processors}
+        server, processors = self._server, self._processors()
+        yield single(names.REQUEST_QUEUE_SIZE, len(server.request_channel))
+        yield single(REQUEST_QUEUE_CAPACITY, server.request_channel.requests_max)
+        by_id: dict[Labels, ProcessorCounts] = {(str(p.id),): p for p in processors}
         sizes: dict[Labels, float] = {key: p.response_queue_size for key, p in by_id.items()}
         yield gauges(names.RESPONSE_QUEUE_SIZE, {("",): sum(sizes.values()), **sizes})
         full = {key: p.request_queue_full for key, p in by_id.items()}
         yield gauges(REQUEST_QUEUE_FULL, full)
-        yield single(UNEXPECTED_ERRORS, self._unexpected_errors())
-        closed = self._closed()
+        yield single(UNEXPECTED_ERRORS, server.faults.count)
+        closed = server.statistics().closed
         yield gauges(
             CONNECTIONS_CLOSED, {(reason.name,): closed.get(reason, 0) for reason in CloseReason}
         )
@@ -151,7 +134,7 @@ class LoadMetrics:
         average = sum(sample.value for sample in idle.samples) / max(1, len(idle.samples))
         yield single(names.NETWORK_PROCESSOR_AVG_IDLE_PERCENT, average)
         handled = sum(times.sum_ns(LOCAL) for times in self._times()) / NS
-        handlers: dict[Labels, Sequence[float]] = {(): (handled, self._handler_seconds())}
+        handlers: dict[Labels, Sequence[float]] = {(): (handled, server.handler_seconds())}
         [handlers_idle] = self._handlers_idle.families(handlers, now, of_loop)
         # After the end nothing is idle (Kafka: SocketServerTest.testMetricCollectionAfterShutdown).
         yield handlers_idle if processors else single(handlers_idle.metric, 0.0)

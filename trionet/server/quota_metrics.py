@@ -9,10 +9,11 @@ from collections.abc import Iterator
 
 from ..metrics import kafka_names as names
 from ..metrics.families import Family, Kind, Metric, single
-from ..metrics.rates import SAMPLE_SECONDS, SAMPLES
-from ..metrics.sensors import Labels, Share, gauges
+from ..metrics.sensors import Labels, gauges
 from ..net.memory_pool import MemoryPool
-from .connection_quotas import ConnectionQuotas
+from .connection_quotas import ConnectionQuotas, ListenerQuota
+from .quota_rows import ADDRESSES_MAX
+from .selector_metrics import DEFAULT_SAMPLING, Sampling
 
 CONNECTIONS_REFUSED = Metric(
     "trionet_connections_refused_total",
@@ -20,8 +21,6 @@ CONNECTIONS_REFUSED = Metric(
     "Connections closed unserved: their address had too many, or came too often.",
     ("listener", "limit"),
 )
-# Addresses whose rate is told: those that connected last.
-ADDRESSES_MAX = 500
 # What Kafka says without a limit: the largest int64.
 _UNLIMITED = 2**63 - 1
 _MS = 1e3
@@ -33,48 +32,38 @@ class QuotaMetrics:
 
     Args:
         quotas: of the server.
-        samples: ``metrics.num.samples``.
-        seconds: ``metrics.sample.window.ms``, in seconds.
+        sampling: what averages are made over.
     """
 
-    def __init__(
-        self, quotas: ConnectionQuotas, *, samples: int = SAMPLES, seconds: float = SAMPLE_SECONDS
-    ) -> None:
+    def __init__(self, quotas: ConnectionQuotas, sampling: Sampling = DEFAULT_SAMPLING) -> None:
         self._quotas = quotas
-
-        def average(metric: Metric) -> Share:
-            return Share(metric, samples=samples, seconds=seconds)
-
-        self._delay = average(names.CONNECTION_ACCEPT_THROTTLE_TIME)
-        self._throttle = average(names.IP_CONNECTION_ACCEPT_THROTTLE_TIME)
-        self._blocked = Share(
-            names.ACCEPTOR_BLOCKED_PERCENT, at_most=1.0, samples=samples, seconds=seconds
-        )
+        self._delay = sampling.share(names.CONNECTION_ACCEPT_THROTTLE_TIME)
+        self._throttle = sampling.share(names.IP_CONNECTION_ACCEPT_THROTTLE_TIME)
+        self._blocked = sampling.share(names.ACCEPTOR_BLOCKED_PERCENT, 1.0)
 
     def collect(self, now: float) -> Iterator[Family]:
         """The families at ``now`` (see :data:`trionet.metrics.registry.Collect`)."""
         quotas = self._quotas
-        listeners = {quota.name: quota for quota in quotas.listeners}
+        listeners: dict[Labels, ListenerQuota] = {
+            (quota.name,): quota for quota in quotas.listeners
+        }
         yield single(names.BROKER_CONNECTION_ACCEPT_RATE, quotas.rate.per_second(now))
         rates: dict[Labels, float] = {
-            (name, ""): quota.rate.per_second(now) for name, quota in listeners.items()
+            (q.name, ""): q.rate.per_second(now) for q in quotas.listeners
         }
         addresses = quotas.address_rates(now, ADDRESSES_MAX)
         rates |= {("", address): rate for address, rate in addresses.items()}
         yield gauges(names.CONNECTION_ACCEPT_RATE, rates)
-        delays: dict[Labels, tuple[float, float]] = {}
-        throttles: dict[Labels, tuple[float, float]] = {}
-        blocked: dict[Labels, tuple[float, float]] = {}
-        refused: dict[Labels, float] = {}
-        for name, quota in listeners.items():
-            delays[name,] = (quota.delayed_seconds * _MS, quota.delayed)
-            throttles[name,] = (quota.throttled_seconds * _MS, quota.throttled)
-            blocked[name,] = (quota.blocked_seconds, now)
-            refused[name, "connections"] = quota.rejected
-            refused[name, "rate"] = quota.throttled
+        delays = {key: (q.delayed_seconds * _MS, q.delayed) for key, q in listeners.items()}
         yield from self._delay.families(delays, now)
+        throttles = {key: (q.throttled_seconds * _MS, q.throttled) for key, q in listeners.items()}
         yield from self._throttle.families(throttles, now)
+        blocked = {key: (q.blocked_seconds, now) for key, q in listeners.items()}
         yield from self._blocked.families(blocked, now)
+        refused: dict[Labels, float] = {
+            (q.name, "connections"): q.rejected for q in quotas.listeners
+        }
+        refused |= {(q.name, "rate"): q.throttled for q in quotas.listeners}
         yield gauges(CONNECTIONS_REFUSED, refused)
 
 
@@ -83,21 +72,12 @@ class MemoryPoolMetrics:
 
     Args:
         pool: of the server; None without a limit.
-        samples: ``metrics.num.samples``.
-        seconds: ``metrics.sample.window.ms``, in seconds.
+        sampling: what its share of the time is made over.
     """
 
-    def __init__(
-        self,
-        pool: MemoryPool | None,
-        *,
-        samples: int = SAMPLES,
-        seconds: float = SAMPLE_SECONDS,
-    ) -> None:
+    def __init__(self, pool: MemoryPool | None, sampling: Sampling = DEFAULT_SAMPLING) -> None:
         self._pool = pool
-        self._depleted = Share(
-            names.MEMORY_POOL_AVG_DEPLETED_PERCENT, at_most=1.0, samples=samples, seconds=seconds
-        )
+        self._depleted = sampling.share(names.MEMORY_POOL_AVG_DEPLETED_PERCENT, 1.0)
 
     def collect(self, now: float) -> Iterator[Family]:
         """The families at ``now`` (see :data:`trionet.metrics.registry.Collect`)."""

@@ -20,7 +20,7 @@ from .processor_counts import ProcessorCounts
 from .quota_metrics import MemoryPoolMetrics, QuotaMetrics
 from .quota_rows import quota_rows
 from .request_channel import Request
-from .selector_metrics import SelectorMetrics
+from .selector_metrics import Sampling, SelectorMetrics
 from .snapshot_sections import Section, closed_section, connections_section, log_section
 from .socket_server import SocketServer
 
@@ -69,24 +69,13 @@ def server_collectors(
     def processors() -> list[ProcessorCounts]:
         return [processor.counts for processor in server.processors]
 
-    load = LoadMetrics(
-        processors,
-        loop,
-        queued=lambda: len(server.request_channel),
-        queued_max=server.request_channel.requests_max,
-        handler_seconds=server.handler_seconds,
-        closed=lambda: server.statistics().closed,
-        unexpected_errors=lambda: server.faults.count,
-        times=requests.request_times,
-        samples=samples,
-        seconds=seconds,
-    )
+    sampling = Sampling(samples, seconds)
     return [
-        SelectorMetrics(processors, loop, samples=samples, seconds=seconds).collect,
-        load.collect,
+        SelectorMetrics(processors, loop, sampling).collect,
+        LoadMetrics(processors, loop, server, requests.request_times, sampling).collect,
         ConnectionKinds(lambda: server.processors).collect,
-        QuotaMetrics(server.quotas, samples=samples, seconds=seconds).collect,
-        MemoryPoolMetrics(server.pool, samples=samples, seconds=seconds).collect,
+        QuotaMetrics(server.quotas, sampling).collect,
+        MemoryPoolMetrics(server.pool, sampling).collect,
         RequestMetrics(requests).collect,
     ]
 

@@ -41,58 +41,29 @@ class ServerStatistics:
     unexpected_errors: int
     closed: dict[CloseReason, int]
 
-
-class ProcessorTotals:
-    """What processors did, without the processors: a server may see many of them come and go."""
-
-    def __init__(self) -> None:
-        self._connections_created = 0
-        self._requests = 0
-        self._responses = 0
-        self._bytes_received = 0
-        self._bytes_sent = 0
-        self._request_queue_full = 0
-        self._closed: Counter[CloseReason] = Counter()
-
-    def add(self, processor: ProcessorCounts) -> None:
-        """Count what a processor has done so far."""
-        self._connections_created += processor.connections_created
-        self._requests += processor.requests_received
-        self._responses += processor.responses_sent
-        self._bytes_received += processor.bytes_received
-        self._bytes_sent += processor.bytes_sent
-        self._request_queue_full += processor.request_queue_full
-        self._closed.update(processor.closed)
-
-    def statistics(
-        self, running: Sequence[ProcessorCounts], request_queue_size: int, unexpected_errors: int
-    ) -> ServerStatistics:
-        """These totals, and what others that still run have done so far and hold now."""
-        closed = self._closed.copy()
-        for processor in running:
-            closed.update(processor.closed)
-        created = self._connections_created + sum(p.connections_created for p in running)
-        return ServerStatistics(
-            connections=sum(p.connection_count for p in running),
-            connections_created=created,
-            requests=self._requests + sum(p.requests_received for p in running),
-            responses=self._responses + sum(p.responses_sent for p in running),
-            bytes_received=self._bytes_received + sum(p.bytes_received for p in running),
-            bytes_sent=self._bytes_sent + sum(p.bytes_sent for p in running),
-            request_queue_size=request_queue_size,
-            response_queue_size=sum(p.response_queue_size for p in running),
-            request_queue_full=self._request_queue_full
-            + sum(p.request_queue_full for p in running),
-            unexpected_errors=unexpected_errors,
-            closed=dict(closed),
+    @classmethod
+    def of(cls, processor: ProcessorCounts) -> ServerStatistics:
+        """What one processor has done so far and holds now."""
+        return cls(
+            connections=processor.connection_count,
+            connections_created=processor.connections_created,
+            requests=processor.requests_received,
+            responses=processor.responses_sent,
+            bytes_received=processor.bytes_received,
+            bytes_sent=processor.bytes_sent,
+            request_queue_size=0,
+            response_queue_size=processor.response_queue_size,
+            request_queue_full=processor.request_queue_full,
+            unexpected_errors=0,
+            closed=dict(processor.closed),
         )
 
 
-def combined(servers: Sequence[ServerStatistics]) -> ServerStatistics:
-    """What several servers did and hold, in all."""
+def combined(parts: Sequence[ServerStatistics]) -> ServerStatistics:
+    """What several processors or servers did and hold, in all."""
     closed: Counter[CloseReason] = Counter()
-    for each in servers:
+    for each in parts:
         closed.update(each.closed)
     numbers = (field.name for field in attrs.fields(ServerStatistics) if field.name != "closed")
-    sums = {name: sum(getattr(each, name) for each in servers) for name in numbers}
+    sums = {name: sum(getattr(each, name) for each in parts) for name in numbers}
     return ServerStatistics(**sums, closed=dict(closed))

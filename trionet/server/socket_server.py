@@ -13,6 +13,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from functools import partial
 from typing import Any
 
+import attrs
 import trio
 
 from ..errors import ConfigError, LocalProtocolError
@@ -35,7 +36,7 @@ from .processor import Processor
 from .recorder import Recorder, Recording
 from .request_channel import RequestChannel
 from .server_config import ServerConfig
-from .server_statistics import ProcessorTotals, ServerStatistics
+from .server_statistics import ServerStatistics, combined
 from .shared import Shared
 
 logger = logging.getLogger("trionet.server")
@@ -127,7 +128,8 @@ class SocketServer:
         )
         self._listeners: dict[str, Listener] = {}
         self._running: list[Processor] = []  # until they have closed what they had
-        self._totals = ProcessorTotals()  # of those that ran
+        # In all, of those that ran: there may be many of them.
+        self._ended = combined([])
         self._processor_ids = itertools.count()
         self._handlers: HandlerPool | None = None
         self._nursery: trio.Nursery | None = None
@@ -212,8 +214,12 @@ class SocketServer:
         return self._handlers.available_seconds() if self._handlers is not None else 0.0
 
     def statistics(self) -> ServerStatistics:
-        running = [processor.counts for processor in self._running]
-        return self._totals.statistics(running, len(self.request_channel), self.faults.count)
+        running = [ServerStatistics.of(processor.counts) for processor in self._running]
+        return attrs.evolve(
+            combined([self._ended, *running]),
+            request_queue_size=len(self.request_channel),
+            unexpected_errors=self.faults.count,
+        )
 
     def close_connection(self, id: str, detail: str = "") -> bool:
         """Close one connection now, whatever it is doing (LOCAL_CLOSE).
@@ -446,7 +452,8 @@ class SocketServer:
                 await processor.run()
             finally:
                 self._running.remove(processor)
-                self._totals.add(processor.counts)
+                ended = attrs.evolve(ServerStatistics.of(processor.counts), response_queue_size=0)
+                self._ended = combined([self._ended, ended])
                 own.cancel_scope.cancel(reason="its processor has ended")
 
     def _refuse_changes(self) -> None:
