@@ -354,17 +354,9 @@ async def test_socket_for_a_processor_that_has_ended_is_closed(
             processor.end()
             await processor.run()
         listening = bind(listener(), backlog=5, receive_buffer_bytes=-1)
-        acceptor = Acceptor(
-            listener(),
-            listening,
-            [processor],
-            shared.quotas,
-            trio.lowlevel.ParkingLot(),
-            -1,
-            -1,
-            shared.log,
-            shared.faults,
-        )
+        config = ServerConfig(socket_send_buffer_bytes=-1, socket_receive_buffer_bytes=-1)
+        acceptor = Acceptor(listener(), listening, shared, config, trio.lowlevel.ParkingLot())
+        acceptor.processors.append(processor)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(acceptor.run)
             for _ in range(2):

@@ -174,9 +174,9 @@ def test_a_rate_below_the_limit_of_an_address_refuses_nobody() -> None:
 
     assert 3300 == server.quotas.total
     assert [False, False, False] == server.delayed()
-    assert 25 == pytest.approx(server.quotas.address_rate("10.0.0.1", server.now), abs=2)
-    assert 0 == server.quotas.address_rate("10.0.0.2", server.now)
-    assert ["10.0.0.1"] == list(server.quotas.address_rates(server.now, 10))
+    rates = server.quotas.address_rates(server.now, 10)
+    assert ["10.0.0.1"] == list(rates)
+    assert 25 == pytest.approx(rates["10.0.0.1"], abs=2)
 
 
 @pytest.mark.parametrize("address", ["10.0.0.1", "10.0.0.2"])
@@ -223,7 +223,7 @@ def test_a_refused_connection_is_in_no_rate(listener: str) -> None:
     server.serve(listener, 200, 100, ["10.0.0.1", "10.0.0.2"])
 
     assert 100 == len(server.refused[listener]) == server.quotas.total
-    assert 0 == server.quotas.address_rate("10.0.0.1", server.now)
+    assert {"10.0.0.1": 0} == server.quotas.address_rates(server.now, 10)
     measured = server.quotas.listener(listener).rate.measured_seconds(server.now)
     assert 100 / measured == pytest.approx(server.rate(listener))
     of_server = 0 if listener == "REPLICATION" else 100 / measured

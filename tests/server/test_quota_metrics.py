@@ -48,7 +48,7 @@ def test_accepted_connections_are_a_rate_of_the_server_and_of_each_listener() ->
     assert per_second > 0
     assert per_second == snapshot[f"{GROUP}broker_connection_accept_rate"].of()
     rates = labelled(snapshot, f"{GROUP}connection_accept_rate")
-    of_address = found.address_rate("192.0.2.1", 5)
+    of_address = found.address_rates(5, 1)["192.0.2.1"]
     assert {("A", ""): per_second, ("B", ""): 0, ("", "192.0.2.1"): of_address} == rates
 
 

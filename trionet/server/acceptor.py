@@ -13,6 +13,7 @@ import errno
 import logging
 import socket
 
+import attrs
 import trio
 
 from ..net.connecting import Address
@@ -23,9 +24,9 @@ from ..net.sockets import ListeningSocket, Socket
 from .accepted import Accepted
 from .admission import Delayed, Rejected
 from .connection_counts import ConnectionGuard
-from .connection_quotas import ConnectionQuotas
-from .loop_faults import LoopFaults
 from .processor import Processor
+from .server_config import ServerConfig
+from .shared import Shared
 
 # Accepts per wake-up, before the other tasks run. Few, because each listener has as many in a pass
 # of the loop, each costs 60 µs until it is set up, and a request takes several passes.
@@ -36,49 +37,36 @@ RESOURCE_PAUSE_SECONDS = 0.1
 _OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
+@attrs.define(eq=False, slots=False)
 class Acceptor:
     """One listener's accept loop.
 
     Args:
         endpoint: the listener, with its bound port.
         listening: its listening socket; closed when the loop ends.
-        processors: where connections go, in turn; the list may change while it runs.
-        quotas: who may connect.
+        shared: the quotas say who may connect; its log has the server's lines.
+        config: the sizes of the sockets' buffers.
         slot_freed: unparked when a wait for a quota may be over.
-        send_buffer_bytes: ``socket.send.buffer.bytes``; -1 leaves the system's.
-        receive_buffer_bytes: ``socket.receive.buffer.bytes``, for the log.
-        log: where the server's lines go.
-        faults: counts and logs what fails in the loop.
         network: that the listening socket is of.
+
+    Attributes:
+        processors: where connections go, in turn; the list may change while it runs.
     """
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        listening: ListeningSocket,
-        processors: list[Processor],
-        quotas: ConnectionQuotas,
-        slot_freed: trio.lowlevel.ParkingLot,
-        send_buffer_bytes: int,
-        receive_buffer_bytes: int,
-        log: logging.LoggerAdapter[logging.Logger],
-        faults: LoopFaults,
-        network: Network = SYSTEM,
-    ) -> None:
-        self.endpoint = endpoint
-        self._network = network
-        self._listening = listening
-        self.processors = processors
-        self._quotas = quotas
-        self._slot_freed = slot_freed
-        self._send_buffer_bytes = send_buffer_bytes
-        self._receive_buffer_bytes = receive_buffer_bytes
-        self._log = log
-        self._faults = faults
-        self._next = 0
-        self._throttled: DelayedCloses[Socket] = DelayedCloses()
-        self._throttled_added = trio.Event()
-        self.accepted = 0
+    endpoint: Endpoint
+    _listening: ListeningSocket
+    _shared: Shared
+    _config: ServerConfig
+    _slot_freed: trio.lowlevel.ParkingLot
+    _network: Network = SYSTEM
+    processors: list[Processor] = attrs.field(factory=list, init=False)
+    _next: int = attrs.field(default=0, init=False)
+    _throttled: DelayedCloses[Socket] = attrs.field(factory=DelayedCloses, init=False)
+    _throttled_added: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._log = self._shared.log
+        self._quotas = self._shared.quotas
 
     async def run(self) -> None:
         """Accept until cancelled; then the listening socket is closed, and what is throttled."""
@@ -99,10 +87,9 @@ class Acceptor:
                     accepted = await self._accept()
                     if accepted is None:
                         break
-                    self.accepted += 1
                     await self._serve(*accepted)
             except Exception as error:  # boundary: nothing but cancellation ends the loop
-                self._faults.note(f"accepting on {self.endpoint}", error)
+                self._shared.faults.note(f"accepting on {self.endpoint}", error)
                 await trio.sleep(RESOURCE_PAUSE_SECONDS)
 
     async def _serve(self, sock: Socket, remote: Address) -> None:
@@ -142,8 +129,9 @@ class Acceptor:
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # KAFKA-2096
-            if self._send_buffer_bytes != -1:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
+            send_buffer_bytes = self._config.socket_send_buffer_bytes
+            if send_buffer_bytes != -1:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
         except OSError as error:
             self._log.info("lost %s while it was being accepted: %s", remote[0], error)
             sock.close()
@@ -192,7 +180,7 @@ class Acceptor:
                 try:
                     sock.close()
                 except OSError as error:
-                    self._faults.note(f"closing a connection to {self.endpoint}", error)
+                    self._shared.faults.note(f"closing a connection to {self.endpoint}", error)
 
     # Processors.
 
@@ -228,7 +216,7 @@ class Acceptor:
             self.endpoint,
             processor.id,
             sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF),
-            self._send_buffer_bytes,
+            self._config.socket_send_buffer_bytes,
             sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF),
-            self._receive_buffer_bytes,
+            self._config.socket_receive_buffer_bytes,
         )

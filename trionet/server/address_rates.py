@@ -94,11 +94,6 @@ class AddressRates:
         latest = islice(reversed(self._rates.items()), count_max)
         return {address: rate.per_second(now) for address, (_, rate) in latest}
 
-    def per_second(self, address: str, now: float) -> float:
-        """The measured rate of an address; 0 if none is kept."""
-        known = self._rates.get(address)
-        return known[1].per_second(now) if known is not None else 0.0
-
     def _forget(self, now: float) -> None:
         """Make room for one more, and drop who was silent for long."""
         while self._rates:

@@ -68,6 +68,7 @@ class ListenerSecurity:
 PLAINTEXT = ListenerSecurity()
 
 
+@attrs.frozen
 class ChannelBuilder:
     """Makes a channel of an accepted socket.
 
@@ -80,21 +81,12 @@ class ChannelBuilder:
         network: that the sockets are of.
     """
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        security: ListenerSecurity,
-        frame_bytes_max: int,
-        pool: MemoryPool | None,
-        dialect: Dialect = SIZE_PREFIXED,
-        network: Network = SYSTEM,
-    ) -> None:
-        self._endpoint = endpoint
-        self._security = security
-        self._frame_bytes_max = frame_bytes_max
-        self._pool = pool
-        self._dialect = dialect
-        self._network = network
+    _endpoint: Endpoint
+    _security: ListenerSecurity
+    _frame_bytes_max: int
+    _pool: MemoryPool | None
+    _dialect: Dialect = SIZE_PREFIXED
+    _network: Network = SYSTEM
 
     def build(self, id: str, sock: Socket, peer_host: str) -> Channel:
         """A channel of ``sock``, which is its own from here on.

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import islice
-from types import MappingProxyType
 from typing import Final
 
 import attrs
@@ -103,17 +102,16 @@ class ClosedConnections:
 
     Attributes:
         total: how many closed since the server began.
+        by_reason: the same by reason, with those that were only counted.
         listeners: called with each connection that closed, for who keeps something for it; what
             one of them raises is logged, and disturbs nobody (Kafka: ConnectionDisconnectListener).
     """
-
-    __slots__ = ("_by_reason", "_connections", "listeners", "total")
 
     def __init__(self, count_max: int = CLOSED_CONNECTIONS_MAX) -> None:
         if count_max < 1:
             raise ValueError(f"count_max = {count_max}; allowed: 1 or more")
         self._connections: deque[ClosedConnection] = deque(maxlen=count_max)
-        self._by_reason: Counter[CloseReason] = Counter()
+        self.by_reason: Counter[CloseReason] = Counter()
         self.total = 0
         self.listeners: list[Callable[[ClosedConnection], None]] = []
 
@@ -123,7 +121,7 @@ class ClosedConnections:
     def add(self, connection: ClosedConnection) -> None:
         """Remember one; when there are too many the oldest is forgotten, but not its count."""
         self._connections.append(connection)
-        self._by_reason[connection.reason] += 1
+        self.by_reason[connection.reason] += 1
         self.total += 1
         for listener in self.listeners:
             try:
@@ -136,12 +134,7 @@ class ClosedConnections:
 
         A storm of those that connect and reset would push out all the others.
         """
-        self._by_reason[reason] += 1
-
-    @property
-    def by_reason(self) -> Mapping[CloseReason, int]:
-        """How many closed since the server began, by reason; a live view that cannot be changed."""
-        return MappingProxyType(self._by_reason)
+        self.by_reason[reason] += 1
 
     def page(self, count_max: int, before: int | None = None) -> list[tuple[int, ClosedConnection]]:
         """A page of those remembered and their numbers, the last closed one first.

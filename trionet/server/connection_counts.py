@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import attrs
+
 
 class ConnectionCounts:
     """Plain counts; only :class:`ConnectionGuard` takes from them.
@@ -68,6 +70,7 @@ def _set(counts: dict[str, int], key: str, count: int) -> None:
         del counts[key]
 
 
+@attrs.define(eq=False, repr=False)
 class ConnectionGuard:
     """One counted connection; travels with it, and is released when it closes.
 
@@ -76,19 +79,10 @@ class ConnectionGuard:
         address: the peer's address as it is counted.
     """
 
-    __slots__ = ("_counts", "_on_release", "address", "listener")
-
-    def __init__(
-        self,
-        counts: ConnectionCounts,
-        listener: str,
-        address: str,
-        on_release: Callable[[], None],
-    ) -> None:
-        self._counts: ConnectionCounts | None = counts
-        self._on_release = on_release
-        self.listener = listener
-        self.address = address
+    _counts: ConnectionCounts | None
+    listener: str
+    address: str
+    _on_release: Callable[[], object]
 
     @property
     def is_released(self) -> bool:

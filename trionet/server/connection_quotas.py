@@ -21,6 +21,8 @@ import math
 from collections.abc import Callable
 from functools import partial
 
+import attrs
+
 from ..errors import LocalProtocolError
 from ..net.endpoint import plain_address
 from .address_rates import AddressRates
@@ -30,6 +32,7 @@ from .connection_limits import ListenerLimits, ServerLimits
 from .creation_rate import WINDOW_SECONDS, WINDOWS, CreationRate
 
 
+@attrs.define(eq=False)
 class ListenerQuota:
     """One listener's limits, and what became of its connections.
 
@@ -47,28 +50,15 @@ class ListenerQuota:
             (Kafka: AcceptorBlockedPercent).
     """
 
-    __slots__ = (
-        "blocked_seconds",
-        "delayed",
-        "delayed_seconds",
-        "limits",
-        "name",
-        "rate",
-        "rejected",
-        "throttled",
-        "throttled_seconds",
-    )
-
-    def __init__(self, name: str, limits: ListenerLimits, rate: CreationRate) -> None:
-        self.name = name
-        self.limits = limits
-        self.rate = rate
-        self.delayed = 0
-        self.delayed_seconds = 0.0
-        self.throttled = 0
-        self.throttled_seconds = 0.0
-        self.rejected = 0
-        self.blocked_seconds = 0.0
+    name: str
+    limits: ListenerLimits
+    rate: CreationRate
+    delayed: int = 0
+    delayed_seconds: float = 0.0
+    throttled: int = 0
+    throttled_seconds: float = 0.0
+    rejected: int = 0
+    blocked_seconds: float = 0.0
 
 
 class ConnectionQuotas:
@@ -99,7 +89,7 @@ class ConnectionQuotas:
         protected_listener: str | None = None,
         windows: int = WINDOWS,
         window_seconds: float = WINDOW_SECONDS,
-        on_slot_free: Callable[[], None] = lambda: None,
+        on_slot_free: Callable[[], object] = lambda: None,
         on_exceeded: Callable[[], None] = lambda: None,
     ) -> None:
         self._new_rate = partial(CreationRate, windows, window_seconds)
@@ -140,12 +130,11 @@ class ConnectionQuotas:
         """Connections of one address; 0 if it is unknown (Kafka: ConnectionQuotas.get)."""
         return self._counts.of_address(plain_address(host))
 
-    def address_rate(self, host: str, now: float) -> float:
-        """Connections a second that one address makes; 0 while it has no limit."""
-        return self._addresses.per_second(plain_address(host), now)
-
     def address_rates(self, now: float, count_max: int) -> dict[str, float]:
-        """The same of the addresses with a limit that came last, within an hour."""
+        """Connections a second that addresses with a limit make, the last to come first.
+
+        Addresses that were silent for an hour are forgotten.
+        """
         return self._addresses.all_per_second(now, count_max)
 
     def address_rate_limit(self, host: str) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 
+import attrs
 import trio
 
 from ..errors import LocalProtocolError
@@ -20,6 +21,7 @@ GRACE_SECONDS = 1.0
 RunProcessor = Callable[..., Awaitable[None]]
 
 
+@attrs.define(eq=False)
 class Listener:
     """What runs for one listener, inside the server's nursery.
 
@@ -30,29 +32,21 @@ class Listener:
         processor_ids: the numbers of new processors.
         node_id: for the names of tasks.
         nursery: where its tasks run.
-
-    Attributes:
-        processors: those that serve its connections.
     """
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        acceptor: Acceptor,
-        run_processor: RunProcessor,
-        processor_ids: Iterator[int],
-        node_id: int,
-        nursery: trio.Nursery,
-    ) -> None:
-        self.endpoint = endpoint
-        self.processors = acceptor.processors
-        self._acceptor = acceptor
-        self._run_processor = run_processor
-        self._processor_ids = processor_ids
-        self._node_id = node_id
-        self._nursery: trio.Nursery | None = nursery
-        self._accepting = trio.CancelScope()
-        self._ended = trio.Event()
+    endpoint: Endpoint
+    _acceptor: Acceptor
+    _run_processor: RunProcessor
+    _processor_ids: Iterator[int]
+    _node_id: int
+    _nursery: trio.Nursery | None
+    _accepting: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    _ended: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    @property
+    def processors(self) -> list[Processor]:
+        """Those that serve its connections."""
+        return self._acceptor.processors
 
     async def resize(self, count: int) -> None:
         """Have ``count`` processors.
@@ -129,12 +123,6 @@ class Listener:
     def stop_accepting(self) -> None:
         """Close the listening socket; connections go on."""
         self._accepting.cancel(reason="the listener stops")
-
-    async def drain(self) -> None:
-        """Read nothing more, and wait until every request received has had its answer written."""
-        async with trio.open_nursery() as nursery:
-            for processor in self.processors:
-                nursery.start_soon(processor.drain)
 
     async def stop(self) -> None:
         """Accept nothing more and close its connections; cancelled, it does so all the same."""

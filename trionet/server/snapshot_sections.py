@@ -124,6 +124,11 @@ def _connection_row(
     }
 
 
+# What is told of a connection that closed, as it is.
+_NAMES = ("id", "listener", "processor", "peer", "principal", "detail")
+_NUMBERS = ("age_seconds", "requests", "bytes_received", "bytes_sent")
+
+
 def closed_section(closed: ClosedConnections, clock: Callable[[], float]) -> Section:
     """The section of the connections that closed last.
 
@@ -137,19 +142,10 @@ def closed_section(closed: ClosedConnections, clock: Callable[[], float]) -> Sec
         rows: list[Row] = [
             {
                 "number": number,
-                "id": connection.id,
-                "listener": connection.listener,
-                "processor": connection.processor,
-                "peer": connection.peer,
-                "principal": connection.principal,
                 "reason": connection.reason.name,
                 "reason_text": connection.reason.value,
-                "detail": connection.detail,
-                "age_seconds": connection.age_seconds,
                 "closed_seconds_ago": now - connection.closed_at,
-                "requests": connection.requests,
-                "bytes_received": connection.bytes_received,
-                "bytes_sent": connection.bytes_sent,
+                **{name: getattr(connection, name) for name in (*_NAMES, *_NUMBERS)},
             }
             for number, connection in closed.page(count_max, before)
         ]

@@ -107,7 +107,7 @@ class SocketServer:
             protected_listener=config.protected_listener,
             windows=config.quota_window_num,
             window_seconds=config.quota_window_size_seconds,
-            on_slot_free=self._on_slot_free,
+            on_slot_free=self._slot_freed.unpark_all,
             on_exceeded=self._on_exceeded,
         )
         self._handler = handler
@@ -399,19 +399,7 @@ class SocketServer:
             self._dialect,
             self._network,
         )
-        acceptor = Acceptor(
-            endpoint,
-            sock,
-            [],
-            self.quotas,
-            self._slot_freed,
-            config.socket_send_buffer_bytes,
-            config.socket_receive_buffer_bytes,
-            self._log,
-            self.faults,
-            self._network,
-        )
-
+        acceptor = Acceptor(endpoint, sock, self._shared, config, self._slot_freed, self._network)
         run_processor = partial(self._run_processor, endpoint, builder)
         listener = Listener(
             endpoint, acceptor, run_processor, self._processor_ids, config.node_id, nursery
@@ -464,11 +452,8 @@ class SocketServer:
     async def _drain(self) -> None:
         """Wait until every request that was received has had its answer written."""
         async with trio.open_nursery() as nursery:
-            for listener in self._listeners.values():
-                nursery.start_soon(listener.drain)
-
-    def _on_slot_free(self) -> None:
-        self._slot_freed.unpark_all()
+            for processor in self.processors:
+                nursery.start_soon(processor.drain)
 
     def _on_exceeded(self) -> None:
         for processor in self.processors:
